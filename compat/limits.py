@@ -10,15 +10,22 @@ clock: `limits.started()` sets the deadline, and loops call `look_at_clock`.
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from strata.compat.schema import ResolvedReference, SchemaParseError
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "OutOfTime", "check_printed", "check_references"]
+__all__ = ["DEFAULT_LIMITS", "Limits", "NotAtOnce", "OutOfTime", "check_printed", "check_references"]
+
+_BRIEF_S = 0.003  # CPU time for which an event loop computes by itself; passing a computation to a thread takes 0.1 ms
+_BRIEF_CHARACTERS = 32 * 1024  # a text that JSON decoders read in a fraction of that
 
 
 class OutOfTime(SchemaParseError):
     """Reading or comparing schemas took too long; there is no result."""
+
+
+class NotAtOnce(Exception):
+    """A computation takes longer than an event loop can wait for it; another thread must start it again."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,7 @@ class Limits:
     seconds: float = 5.0  # CPU time of the computing thread
     ends: float = math.inf  # the deadline, on the CPU clock of the thread that called `started`
     earliest: float = math.inf  # on the monotonic clock, before which the deadline cannot pass
+    at_once: bool = False  # whether an event loop waits for the result
 
     def started(self) -> "Limits":
         """Return the same bounds with a deadline for the calling thread; keep a deadline that is already set."""
@@ -48,17 +56,39 @@ class Limits:
 
     def ending_in(self, seconds: float) -> "Limits":
         """Return the same bounds with a deadline after this much CPU time of the calling thread, in seconds."""
-        return replace(self, ends=time.thread_time() + seconds, earliest=time.monotonic() + seconds)
+        return self._with(ends=time.thread_time() + seconds, earliest=time.monotonic() + seconds)
+
+    def briefly(self) -> "Limits":
+        """Return the same bounds for a computation by an event loop, which ends it with `NotAtOnce` after a moment."""
+        return self._with(ends=time.thread_time() + _BRIEF_S, earliest=time.monotonic() + _BRIEF_S, at_once=True)
+
+    def _with(self, **changes: float) -> "Limits":
+        # Each request needs this; `dataclasses.replace` takes ten times as long.
+        limits = object.__new__(Limits)
+        vars(limits).update(vars(self), **changes)
+        return limits
 
     def look_at_clock(self) -> None:
         """Check the deadline.
 
         Raises:
             OutOfTime: The deadline has passed.
+            NotAtOnce: The deadline of a computation by an event loop has passed.
         """
         # The CPU clock of a thread takes ten times as long to read, and never runs faster than the monotonic clock.
         if time.monotonic() >= self.earliest and time.thread_time() > self.ends:
+            if self.at_once:
+                raise NotAtOnce
             raise OutOfTime(f"The request needs more than {self.seconds:g} s of computing")
+
+    def look_at_text(self, characters: int) -> None:
+        """Check that a text may be read now: parts of that do not look at the clock.
+
+        Raises:
+            NotAtOnce: It is too long for a computation by an event loop.
+        """
+        if self.at_once and characters > _BRIEF_CHARACTERS:
+            raise NotAtOnce
 
 
 DEFAULT_LIMITS = Limits()

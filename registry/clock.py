@@ -1,9 +1,11 @@
 """The computing time of one request, shared by all threads and attempts that work on it.
 
-A write is first decided in a work thread, before its turn, which fills the caches (`parsing.py`). If the State is still
-the same when the turn comes, that decision stands. Else the turn, during which all other writes wait, has only the
-remaining time, and so has every attempt after a lost race. So no request delays the others longer than one request may
-compute.
+A small write is decided once, in its turn, if that takes no more than a moment.
+
+Any other write is first decided in a work thread, before its turn, which fills the caches (`parsing.py`). If the State
+is still the same when the turn comes, that decision stands. Else the turn, during which all other writes wait, has only
+the remaining time, and so has every attempt after a lost race. So no request delays the others longer than one request
+may compute.
 """
 
 import time
@@ -47,6 +49,15 @@ class Clock(Generic[_T]):
         if isinstance(outcome, RegistryError):
             raise outcome
         return outcome
+
+    def decide_briefly(self, state: State) -> Decision[_T]:
+        """Decide within a moment, so that a turn without a dry run delays no other write.
+
+        Raises:
+            RegistryError: any error of the decision.
+            NotAtOnce: if this takes longer.
+        """
+        return self._decide(state, self._limits.briefly())
 
     def try_out(self, state: State) -> None:
         """Fill the caches by a dry run; a rejection does not count yet, since the State may change before the turn.

@@ -361,6 +361,7 @@ def _parse_uncached(
     schema_format = _format(schema_type)
     if schema_format is None:
         raise SchemaParseError(f"schemas of type {schema_type} are not supported")
+    limits.look_at_text(sum((len(reference.text) for reference in references), len(text)))
     return schema_format.parse(text, strict=strict, references=references, limits=limits)
 
 

@@ -1,11 +1,14 @@
 """The service as routes use it: the writer, the settings, and sufficiently fresh reads."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
-from strata.compat.limits import Limits
+from strata.compat.limits import Limits, NotAtOnce
 from strata.compat.tags import Tags
 from strata.registry.clock import Clock, TimedDecide
 from strata.registry.health import Health
@@ -21,6 +24,7 @@ SERVICE = "strata.service"
 
 _T = TypeVar("_T")
 _NOTHING = State()
+_SMALL_BYTES = 16 << 10
 
 
 @dataclass(slots=True)
@@ -35,6 +39,7 @@ class Service:
         answers_from: the State that the whole answer is computed from; None if it may come from several, or from more
             than State and request.
         lasts: whether the answer stays the same until something is deleted.
+        body_bytes: the size of the request's body; None if it is not known.
     """
 
     writer: Writer
@@ -43,6 +48,7 @@ class Service:
     health: Health
     answers_from: State | None = None
     lasts: bool = False
+    body_bytes: int | None = None
 
     def for_request(self) -> "Service":
         """Return the same node for another request."""
@@ -91,18 +97,42 @@ class Service:
         """
         if not wanted:
             return {}
-        found = await self.writer.in_thread(lambda: inline_tags(state, entry, self.limits.started()))
+        found = await self.computed(partial(inline_tags, state, entry))
         return {entity: tags for entity, tags in found.items() if "*" in wanted or not set(wanted).isdisjoint(tags)}
 
+    async def computed(self, work: Callable[[Limits], _T]) -> _T:
+        """Return the result of a computation that looks at the clock of the limits that it gets.
+
+        A small request is computed at once, because passing it to a thread and back costs as much as most of them. If
+        that takes more than a moment, a thread starts again.
+
+        Raises:
+            RegistryError: any error of `work`.
+        """
+        if self._is_small:
+            with suppress(NotAtOnce):
+                return work(self.limits.briefly())
+        return await self.writer.in_thread(lambda: work(self.limits.started()))
+
     async def write(self, decide: TimedDecide[_T]) -> _T:
-        """Write after a dry run outside the writer's turn, with one clock for both.
+        """Write; one clock counts the time of all decisions.
+
+        A small request is decided in its turn, if that takes no more than a moment. Else a dry run outside the writer's
+        turn comes first.
 
         Raises:
             RegistryError: any error of `Writer.write`; `TooExpensive` if the request's time is used up.
         """
         clock = Clock(decide, self.limits)
+        if self._is_small:
+            with suppress(NotAtOnce):
+                return await self.writer.write(clock.decide_briefly)
         await self.writer.in_time(clock.try_out, self.state)
         return await self.writer.write(clock.decide)
+
+    @property
+    def _is_small(self) -> bool:
+        return self.body_bytes is not None and self.body_bytes <= _SMALL_BYTES
 
     async def fresh(self) -> State:
         """Return a State with every write acknowledged before this request, unless reads are local.

@@ -5,6 +5,7 @@ same in every schema, so it is read, checked and printed once. Both tables are b
 """
 
 import marshal
+from collections.abc import Sequence
 from typing import Final
 
 from strata.compat.avro.model import Field, Json
@@ -28,6 +29,11 @@ class KnownFields:
     def key(json: Json) -> bytes:
         """Return bytes that are equal for equal JSON only: 1, 1.0 and true differ, and so does the order of keys."""
         return marshal.dumps(json, _EXACT)
+
+    def find(self, texts: Sequence[Json]) -> list[Field | None]:
+        """Return the field of each JSON value; None for those that are not known to be fields, or not kept lately."""
+        get, key = self._young.get, marshal.dumps
+        return [get(key(json, _EXACT)) for json in texts]
 
     def get(self, key: bytes) -> Field | None:
         """Return the field of a key; None if there is none."""

@@ -144,7 +144,7 @@ class RecordType:
 
     def __post_init__(self) -> None:
         """Index the fields."""
-        plain = frozenset(field.text for field in self.fields if field.text is not None and not field.aliases)
+        plain = frozenset([field.text for field in self.fields if field.text is not None and not field.aliases])
         object.__setattr__(self, "by_name", {field.name: field for field in self.fields})
         object.__setattr__(self, "plain", plain)
 

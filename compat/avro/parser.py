@@ -224,9 +224,8 @@ class _Parser:
             raise self._fault(f"More than the {self._limits.fields} fields allowed")
         around, self._open = self._open, (*self._open, name.full)
         fields = {}
-        for text in texts:
-            field = self._field(text, name)
-            self._limits.look_at_clock()
+        for text, known in zip(texts, self._known_fields.find(texts), strict=True):
+            field = known or self._field(text, name)
             if field.name in fields:
                 raise self._fault(f"Record {name.full} has two fields called {field.name}; rename one")
             fields[field.name] = field
@@ -238,6 +237,7 @@ class _Parser:
 
     def _field(self, json: Json, record: Name) -> Field:
         """Return a field that was read before, or read it."""
+        self._limits.look_at_clock()
         key = KnownFields.key(json)
         field = self._known_fields.get(key)
         if field is None:

@@ -134,13 +134,14 @@ class _Printer:
     def _put_record(self, node: RecordType, namespace: str, depth: int) -> None:
         kind = "error" if node.is_error else "record"
         self.parts.append(f'{{"type":"{kind}"{_name(node.name, namespace)}{_doc(node.doc)},"fields":[')
-        for position, field in enumerate(node.fields):
-            if position:
-                self.parts.append(",")
+        separator = ""
+        for field in node.fields:
             if field.text is None:
+                self.parts.append(separator)
                 self.put_field(field, node.name.namespace, depth + 3)
             else:
-                self.parts.append(field.text)
+                self.parts.append(separator + field.text)
+            separator = ","
         self.parts.append(f"]{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}")
 
     def put_field(self, field: Field, namespace: str, depth: int) -> None:

@@ -89,8 +89,8 @@ async def _checked(
     normalize: bool,
     verbose: bool,
 ) -> Response:
-    verdict = await service.writer.in_thread(
-        _verdict, service, state, subject, previous, body.request(service.limits), normalize, verbose
+    verdict = await service.computed(
+        lambda limits: _verdict(service, state, subject, previous, body.request(limits), normalize, verbose)
     )
     shown: dict[str, Any] = {"is_compatible": not verdict.messages}
     if verbose:
@@ -112,7 +112,7 @@ def _verdict(
     config = config_in_force(state, subject)
     strict = config.validate_new_schemas
     try:
-        candidate = parse_request(state, subject, request.started(), strict=strict, normalize=normalize)
+        candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
         check_fields(candidate, config)
     except RegistryError as error:
         if not verbose:

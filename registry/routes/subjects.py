@@ -91,12 +91,13 @@ async def look_up(
     form: Form = "",
 ) -> Response:
     """Find the version of a subject that holds a schema; a plain subject is also searched for in other contexts."""
-    state, asked = await service.fresh(), body.request(service.limits)
+    state = await service.fresh()
     name = aliased(state, subject)
-    found = await service.writer.in_thread(
-        lambda: version_with(state, name, asked, normalize=normalize, include_deleted=deleted)
+    found = await service.computed(
+        lambda limits: version_with(state, name, body.request(limits), normalize=normalize, include_deleted=deleted)
     )
-    text = await service.text_of(state, found.entry, form or ("serialized" if asked.own_text else ""))
+    own_text = body.request(service.limits).own_text
+    text = await service.text_of(state, found.entry, form or ("serialized" if own_text else ""))
     return answer(schema_version(found.entry, stored=not found.identical, text=text))
 
 
@@ -171,12 +172,12 @@ async def register_schema(
     form: Form = "",
 ) -> Response:
     """Register a schema under a subject; return the existing version if it is already registered."""
-    asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
     placed = await service.write(
-        lambda state, limits: register(state, _target(state, subject), asked.under(limits), rules)
+        lambda state, limits: register(state, _target(state, subject), body.request(limits), rules)
     )
-    text = await service.text_of(service.state, placed.entry, form) if form else asked.own_text
+    own_text = body.request(service.limits).own_text
+    text = await service.text_of(service.state, placed.entry, form) if form else own_text
     return answer(registered(placed, text))
 
 

@@ -29,6 +29,7 @@ import urllib3
 
 from strata.registry import errors
 from strata.registry.errors import RegistryError
+from strata.registry.service import SERVICE
 from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.bodies import read_whole, replayed
 from strata.registry.transport.link import Link
@@ -87,6 +88,7 @@ class Forward:
             await self._app(scope, receive, send)
             return
         body = await read_whole(receive)
+        scope[SERVICE].body_bytes = len(body)
         with self._admitted(len(body)):
             DEADLINE.set(self._deadline(scope))
             answer = await _unless_disconnected(asyncio.create_task(self._answer(scope, body, receive)), receive)

@@ -50,6 +50,7 @@ class KeptAnswers:
             return
         key = scope["method"], scope["path"], scope["query_string"], body, reply.media_type, reply.takes_gzip
         service = self._service.for_request()
+        service.body_bytes = len(body)
         if self._cache.get(key):
             await service.fresh()
             if found := self._cache.get(key):

@@ -8,14 +8,14 @@ import pytest
 from harness.registry import RegistryNode
 from strata.compat.entities import Entity, EntityType
 from strata.compat.levels import Level
-from strata.compat.limits import Limits
+from strata.compat.limits import Limits, NotAtOnce
 from strata.registry import parsing
 from strata.registry.cache import Cache
 from strata.registry.clock import Clock
 from strata.registry.decide.register import Rules, register
 from strata.registry.decide.tag import TagRequest, change_tags
 from strata.registry.errors import RegistryError, TooExpensive
-from strata.registry.parsing import SchemaRequest, inline_tags, printed
+from strata.registry.parsing import SchemaRequest, inline_tags, parse_request, printed
 from strata.registry.settings import Settings
 from strata.storage.log import Entry
 from strata.storage.records import Reference, Subject
@@ -173,3 +173,34 @@ def _call(node, method, path, body=None):
     answer = response.status, json.loads(response.read())
     connection.close()
     return answer
+
+
+RECORD = {"type": "record", "name": "R", "fields": [{"name": "f", "type": "int"}]}
+LARGE = {"type": "enum", "name": "E", "symbols": [f"symbol_{number}" for number in range(3000)]}
+
+
+@pytest.mark.parametrize("moment", [-1.0, 1.0], ids=["the event loop gives up", "it has the time"])
+@pytest.mark.parametrize("schema", [RECORD, LARGE], ids=["small", "large"])
+def test_a_thread_computes_what_the_event_loop_gives_up(api, monkeypatch, schema, moment):
+    """Registrations, look-ups and checks have the same answers in both cases."""
+    monkeypatch.setattr("strata.compat.limits._BRIEF_S", moment)
+    body, other = {"schema": json.dumps(schema)}, {"schema": '"int"'}
+
+    assert (1, 1) == api.placed("s", schema)
+    assert 1 == api.post("/subjects/s", body)[1]["version"]
+    assert 40403 == api.post("/subjects/s", other)[1]["error_code"]
+    assert {"is_compatible": True} == api.post("/compatibility/subjects/s/versions", body)[1]
+    assert {"is_compatible": False} == api.post("/compatibility/subjects/s/versions", other)[1]
+    assert 40901 == api.register("s", '"int"')[1]["error_code"]
+
+
+def test_the_event_loop_reads_no_long_text():
+    """Decoders of JSON do not look at the clock, so a long text is left to a thread."""
+    with pytest.raises(NotAtOnce):
+        parse_request(
+            State(),
+            "s",
+            SchemaRequest(json.dumps({**LARGE, "doc": "not in a cache"}), limits=Limits().briefly()),
+            strict=True,
+            normalize=False,
+        )
