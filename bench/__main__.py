@@ -17,6 +17,7 @@ __all__ = ["main"]
 SECTIONS = {
     "reads": "bench.reads",
     "writes": "bench.writes",
+    "service": "bench.service",
     "scale": "bench.scale",
     "serdes": "bench.serdes_decode",
     "formats": "bench.serdes_formats",
