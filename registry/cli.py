@@ -10,6 +10,7 @@ import click
 from strata import __version__
 from strata.registry.commands.exit_codes import HELP, reporting
 from strata.registry.commands.transfer import COMMANDS
+from strata.registry.commands.users import user
 from strata.registry.process import begin_start
 from strata.registry.variables import unknown_variables
 
@@ -124,7 +125,7 @@ def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | No
         sys.stdout.buffer.write(line)
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, user):
     main.add_command(_command)
 
 

@@ -112,6 +112,8 @@ def _user(where: str, entry: Mapping[str, Any]) -> User:
     check_keys(where, entry, ("name", "password", "groups"))
     with at(f"{where}.name", InvalidName):
         name = check_name(text_of(where, entry, "name"))
+    if ":" in name:
+        raise AuthFileError(f"{where}.name: expected a name without a colon, which ends the name in Basic credentials")
     with at(f"{where}.password", InvalidHash):
         password = parse_hash(text_of(where, entry, "password"))
     groups = entry.get("groups") or []

@@ -37,6 +37,7 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**options: Any) -> None:
+        from strata.registry.access.fields import AuthFileError
         from strata.registry.server import StartError
         from strata.registry.settings import SettingRefused
         from strata.registry.transfer.copies import TransferError
@@ -46,7 +47,7 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
         try:
             code = command(**options) or ExitCode.DONE
             sys.stdout.flush()
-        except (SettingRefused, StartError, TransferError, LogError, CompactionRefused) as error:
+        except (SettingRefused, StartError, TransferError, LogError, CompactionRefused, AuthFileError) as error:
             for line in str(error).splitlines():
                 click.echo(f"strata: {line}", err=True)
             code = ExitCode.FAILED

@@ -66,6 +66,7 @@ WRONG = [
     ("an empty name", user(name=""), "users[0].name: expected a name of 1 to 512 printable characters"),
     ("a name with a line end", user(name="a\nb"), "users[0].name: expected a name"),
     ("a name with a direction", user(name="a\u202eb"), "users[0].name: expected a name"),
+    ("a name with a colon", user(name="User:a"), "users[0].name: expected a name without a colon"),
     ("every user", user(name="*"), "users[0].name: expected a name"),
     ("a plain password", user(password="secret"), "users[0].password: expected $scrypt$"),
     ("groups that are no list", user(groups="a"), "users[0].groups: expected a list of names"),
