@@ -10,7 +10,7 @@ applied.
 
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 __all__ = ["Fold"]
 
 _S = TypeVar("_S", bound=StateData)
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 _MAX_SET_ASIDE = 1000
 _NO_VERSIONS: dict[Version, SchemaVersion] = {}
@@ -125,12 +127,14 @@ class Fold(Generic[_S]):
             base,
             offset=self._offset,
             records=self._records,
-            subjects=self._finished_subjects(),
+            subjects=_updated(base.subjects, self._finished_versions()),
             listing=self._finished_listing(),
-            contexts=self._finished_contexts(),
+            contexts=_updated(base.contexts, self._finished_contexts()),
             configs=self._configs.finish(),
             modes=self._modes.finish(),
-            referrers=self._finished_referrers(),
+            referrers=_updated(
+                base.referrers, ((target, frozenset(found) or None) for target, found in self._referrers.items())
+            ),
             associations=self._associations,
             encryption_keys=self._keys,
             odd_keys=self._odd_keys,
@@ -264,16 +268,10 @@ class Fold(Generic[_S]):
             referrers = self._referrers[target] = set(self._base.referrers.get(target, ()))
         return referrers
 
-    def _finished_subjects(self) -> "Map[Subject, dict[Version, SchemaVersion]]":
-        subjects = self._base.subjects.mutate()
+    def _finished_versions(self) -> Iterator[tuple[Subject, dict[Version, SchemaVersion] | None]]:
         for subject, versions in self._subjects.items():
-            if not versions:
-                subjects.pop(subject, None)
-            elif subject in self._out_of_order:
-                subjects[subject] = dict(sorted(versions.items()))
-            else:
-                subjects[subject] = versions
-        return subjects.finish()
+            ordered = dict(sorted(versions.items())) if subject in self._out_of_order else versions
+            yield subject, ordered or None
 
     def _finished_listing(self) -> Listing:
         changes: dict[Subject, VersionCount] = {}
@@ -283,25 +281,22 @@ class Fold(Generic[_S]):
             changes[subject] = _COUNTS.get(count) or VersionCount._make(count)
         return self._base.listing.after(changes)
 
-    def _finished_contexts(self) -> "Map[str, ContextState]":
-        contexts = self._base.contexts.mutate()
+    def _finished_contexts(self) -> Iterator[tuple[str, ContextState | None]]:
         for name, ids in self._contexts.items():
             context = ids.finish()
             # A record that was set aside creates no context.
-            if context != _NO_CONTEXT or name == DEFAULT_CONTEXT:
-                contexts[name] = context
-            else:
-                contexts.pop(name, None)
-        return contexts.finish()
+            yield name, context if context != _NO_CONTEXT or name == DEFAULT_CONTEXT else None
 
-    def _finished_referrers(self) -> "Map[SubjectVersion, frozenset[SubjectVersion]]":
-        finished = self._base.referrers.mutate()
-        for target, referrers in self._referrers.items():
-            if referrers:
-                finished[target] = frozenset(referrers)
-            else:
-                finished.pop(target, None)
-        return finished.finish()
+
+def _updated(base: "Map[_K, _V]", changes: Iterable[tuple[_K, _V | None]]) -> "Map[_K, _V]":
+    """Return a map with new values; None removes a key."""
+    changed = base.mutate()
+    for key, value in changes:
+        if value is None:
+            changed.pop(key, None)
+        else:
+            changed[key] = value
+    return changed.finish()
 
 
 class _Ids:
