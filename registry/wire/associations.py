@@ -42,7 +42,7 @@ class WantedBody(Body):
 
     op: Word | None = Field(None, alias="opType", description="in a batch: CREATE, UPSERT or DELETE")
     subject: Word | None = None
-    association_type: Word | None = Field(None, alias="associationType", description="key or value, value when absent")
+    association_type: Word | None = Field(None, description="key or value, value when absent")
     lifecycle: Word | None = Field(None, description="STRONG or WEAK, WEAK when absent")
     frozen: Truth | None = None
     schema_body: SchemaBody | None = Field(None, alias="schema", description="a schema to register with it")
@@ -75,8 +75,8 @@ class ResourceBody(Body):
 
     name: Word = Field("", alias="resourceName")
     namespace: Word = Field("", alias="resourceNamespace", description="the Kafka cluster's id")
-    resource_id: Word | None = Field(None, alias="resourceId")
-    resource_type: Word | None = Field(None, alias="resourceType", description="topic when absent")
+    resource_id: Word | None = None
+    resource_type: Word | None = Field(None, description="topic when absent")
     associations: list[WantedBody] | None = None
 
     def request(self, op: str | None, context: str, limits: Limits, *, dry_run: bool) -> AssociationRequest:
@@ -104,9 +104,9 @@ class GetBody(Body):
 
     name: Word | None = Field(None, alias="resourceName")
     namespace: Word | None = Field(None, alias="resourceNamespace", description="`-`: any")
-    resource_id: Word | None = Field(None, alias="resourceId")
-    resource_type: Word | None = Field(None, alias="resourceType")
-    association_types: list[Word] | None = Field(None, alias="associationTypes")
+    resource_id: Word | None = None
+    resource_type: Word | None = None
+    association_types: list[Word] | None = None
     lifecycle: Word | None = None
 
 
@@ -123,9 +123,9 @@ class AssociationAnswer(Answer):
     guid: str
     name: str = Field(alias="resourceName")
     namespace: str = Field(alias="resourceNamespace")
-    resource_id: str = Field(alias="resourceId")
-    resource_type: str = Field(alias="resourceType")
-    association_type: str = Field(alias="associationType")
+    resource_id: str
+    resource_type: str
+    association_type: str
     lifecycle: str
     frozen: bool | None = Field(None, description="absent for a frozen STRONG association, which is the default")
     created: int = Field(alias="createTs")
@@ -136,7 +136,7 @@ class AssociationInfoAnswer(Answer):
     """An association of a resource, with the schema that came with it or was asked for."""
 
     subject: str
-    association_type: str = Field(alias="associationType")
+    association_type: str
     lifecycle: str
     frozen: bool | None = Field(None, description="absent for a frozen STRONG association, which is the default")
     schema_answer: SchemaAnswer | None = Field(None, alias="schema")
@@ -147,8 +147,8 @@ class ResourceAnswer(Answer):
 
     name: str | None = Field(None, alias="resourceName")
     namespace: str | None = Field(None, alias="resourceNamespace")
-    resource_id: str | None = Field(None, alias="resourceId")
-    resource_type: str = Field(alias="resourceType")
+    resource_id: str | None = None
+    resource_type: str
     associations: list[AssociationInfoAnswer] | None = None
 
 

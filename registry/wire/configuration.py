@@ -13,19 +13,19 @@ class ConfigFields(Body):
     """The properties that a change and an answer share."""
 
     alias: Text | None = Field(None, description="the subject for which this one is an alias")
-    alias_for_deks: Text | None = Field(None, alias="aliasForDeks")
+    alias_for_deks: Text | None = None
     normalize: Truth | None = None
-    validate_fields: Truth | None = Field(None, alias="validateFields", description="reject reserved field names")
-    validate_new_schemas: Truth | None = Field(None, alias="validateNewSchemas")
-    validate_rules: Truth | None = Field(None, alias="validateRules", description="true when absent")
-    compatibility_policy: Word | None = Field(None, alias="compatibilityPolicy", description="STRICT or LENIENT")
+    validate_fields: Truth | None = Field(None, description="reject reserved field names")
+    validate_new_schemas: Truth | None = None
+    validate_rules: Truth | None = Field(None, description="true when absent")
+    compatibility_policy: Word | None = Field(None, description="STRICT or LENIENT")
     compatibility_group: Text | None = Field(
-        None, alias="compatibilityGroup", description="the property that must be equal for versions to be compared"
+        None, description="the property that must be equal for versions to be compared"
     )
-    default_metadata: Metadata | None = Field(None, alias="defaultMetadata")
-    override_metadata: Metadata | None = Field(None, alias="overrideMetadata")
-    default_rule_set: RuleSet | None = Field(None, alias="defaultRuleSet")
-    override_rule_set: RuleSet | None = Field(None, alias="overrideRuleSet")
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
 
 
 class ConfigChange(ConfigFields):
@@ -42,7 +42,7 @@ class ConfigChange(ConfigFields):
 class ConfigAnswer(ConfigFields):
     """A configuration as read."""
 
-    compatibility_level: str = Field(alias="compatibilityLevel")
+    compatibility_level: str
 
 
 class ModeChange(Body):

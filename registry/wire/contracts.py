@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from strata.compat.tags import Entity, EntityType
 
@@ -55,19 +56,20 @@ Number = Annotated[int, BeforeValidator(_as_number)]
 Truth = Annotated[bool, BeforeValidator(_as_truth)]
 Text = Annotated[str, BeforeValidator(_as_text), Field(max_length=64 * 1024)]
 Texts = Annotated[list[Text], Field(max_length=MAX_ENTRIES)]
+Action = Annotated[Text | None, Field(description="an action; two actions, `a,b`, for a rule of two modes")]
 TextMap = Annotated[dict[Text, Text], Field(max_length=MAX_ENTRIES)]
 
 
 class Body(BaseModel):
     """The JSON object of a request; unknown properties are ignored."""
 
-    model_config = ConfigDict(extra="ignore", protected_namespaces=(), strict=True)
+    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, protected_namespaces=(), strict=True)
 
 
 class Answer(BaseModel):
     """The JSON object of an answer, for the OpenAPI document."""
 
-    model_config = ConfigDict(protected_namespaces=(), extra="forbid")
+    model_config = ConfigDict(alias_generator=to_camel, protected_namespaces=(), extra="forbid")
 
 
 class Metadata(Body):
@@ -103,12 +105,8 @@ class Rule(Body):
     tags: Texts | None = Field(None, description="the tags of the fields to which it applies")
     params: TextMap | None = None
     expr: Text | None = None
-    on_success: Text | None = Field(
-        None, alias="onSuccess", description="an action; two actions, `a,b`, for a rule of two modes"
-    )
-    on_failure: Text | None = Field(
-        None, alias="onFailure", description="an action; two actions, `a,b`, for a rule of two modes"
-    )
+    on_success: Action = None
+    on_failure: Action = None
     disabled: Truth | None = None
 
     def value(self) -> dict[str, Any]:
@@ -127,10 +125,10 @@ Rules = Annotated[list[Rule], Field(max_length=MAX_ENTRIES)]
 class RuleSet(Body):
     """The rules of a schema by the phase in which they run."""
 
-    migration_rules: Rules | None = Field(None, alias="migrationRules")
-    domain_rules: Rules | None = Field(None, alias="domainRules")
-    encoding_rules: Rules | None = Field(None, alias="encodingRules")
-    enable_at: Literal["ALL", "CLIENT", "GATEWAY", "SERVER", "NONE"] | None = Field(None, alias="enableAt")
+    migration_rules: Rules | None = None
+    domain_rules: Rules | None = None
+    encoding_rules: Rules | None = None
+    enable_at: Literal["ALL", "CLIENT", "GATEWAY", "SERVER", "NONE"] | None = None
 
     def value(self) -> dict[str, Any]:
         """Return the rule set as stored; empty if there are no rules."""

@@ -24,9 +24,9 @@ class KekBody(Body):
     """A key encryption key to create."""
 
     name: Word = Field("", description="up to 64 letters, digits, `_` and `-`, a letter or `_` first")
-    kms_type: _Short | None = Field(None, alias="kmsType", description="aws-kms, azure-kms, gcp-kms, hcvault, …")
-    kms_key_id: _Short | None = Field(None, alias="kmsKeyId", description="the key within its KMS")
-    kms_props: _Props | None = Field(None, alias="kmsProps", description="for clients; credentials are left out")
+    kms_type: _Short | None = Field(None, description="aws-kms, azure-kms, gcp-kms, hcvault, …")
+    kms_key_id: _Short | None = Field(None, description="the key within its KMS")
+    kms_props: _Props | None = Field(None, description="for clients; credentials are left out")
     doc: Text | None = None
     shared: Truth | None = Field(None, description="must be false: this service has no access to a KMS")
     deleted: Truth | None = Field(None, description="create it as soft-deleted")
@@ -41,7 +41,7 @@ class KekBody(Body):
 class KekChange(Body):
     """A change of a key encryption key: an absent property keeps its value, null removes it."""
 
-    kms_props: _Props | None = Field(None, alias="kmsProps")
+    kms_props: _Props | None = None
     doc: Text | None = None
     shared: Truth | None = None
 
@@ -71,9 +71,9 @@ class KekAnswer(Answer):
     """A key encryption key, with its creation time (`ts`); `deleted` only if it is soft-deleted."""
 
     name: str
-    kms_type: str = Field(alias="kmsType")
-    kms_key_id: str = Field(alias="kmsKeyId")
-    kms_props: dict[str, str] | None = Field(None, alias="kmsProps")
+    kms_type: str
+    kms_key_id: str
+    kms_props: dict[str, str] | None = None
     doc: str | None = None
     shared: bool
     ts: int
@@ -83,7 +83,7 @@ class KekAnswer(Answer):
 class DekAnswer(Answer):
     """A version of a data encryption key, with its creation time (`ts`); `deleted` only if it is soft-deleted."""
 
-    kek_name: str = Field(alias="kekName")
+    kek_name: str
     subject: str
     version: int
     algorithm: str

@@ -27,6 +27,6 @@ class FindingAnswer(Answer):
 class ErrorAnswer(Answer):
     """The body of an error; `findings` says why a schema is incompatible."""
 
-    error_code: int
+    error_code: int = Field(alias="error_code")
     message: str
     findings: list[FindingAnswer] | None = None

@@ -21,7 +21,7 @@ class _Progress(Answer):
     offset: int
     end: int
     behind: int
-    seconds_since_read: float = Field(alias="secondsSinceRead")
+    seconds_since_read: float
 
 
 class ReadyAnswer(_Progress):
@@ -53,11 +53,9 @@ class LogAnswer(_Progress):
     """The log and its contents; `holdsPen` and `holder` on logs where one node at a time may write."""
 
     backend: str
-    holds_pen: bool | None = Field(None, alias="holdsPen")
+    holds_pen: bool | None = None
     holder: str | None = None
-    foreign_records: int = Field(
-        alias="foreignRecords", description="records that others wrote while this node held the pen"
-    )
+    foreign_records: int = Field(description="records that others wrote while this node held the pen")
     records: int = Field(description="the records read since this node started")
     counts: dict[str, int]
-    set_aside: SetAsideList = Field(alias="setAside")
+    set_aside: SetAsideList

@@ -59,12 +59,12 @@ class SchemaBody(Body):
     """A schema to register, look up or check."""
 
     text: Word | None = Field(None, alias="schema", description="the schema text; blank: the latest version")
-    schema_type: Word | None = Field(None, alias="schemaType", description="AVRO when absent")
+    schema_type: Word | None = Field(None, description="AVRO when absent")
     references: list[ReferenceBody] | None = None
     version: Number | None = Field(None, description="the version number to give it")
     schema_id: Number | None = Field(None, alias="id", description="the id to give it, in IMPORT mode")
     metadata: Metadata | None = Field(None, description="absent: that of the previous version")
-    rule_set: RuleSet | None = Field(None, alias="ruleSet", description="absent: that of the previous version")
+    rule_set: RuleSet | None = Field(None, description="absent: that of the previous version")
     tags_to_add: list[SchemaTags] | None = Field(None, alias="schemaTagsToAdd")
     tags_to_remove: list[SchemaTags] | None = Field(None, alias="schemaTagsToRemove")
     propagate_tags: Truth | None = Field(
@@ -91,19 +91,13 @@ class SchemaBody(Body):
 class TagsChange(Body):
     """A change of tags, metadata or rules, which makes a new version of a schema."""
 
-    new_version: Number | None = Field(
-        None, alias="newVersion", description="the number of the new version; it must be the next one"
-    )
-    tags_to_add: list[SchemaTags] | None = Field(None, alias="tagsToAdd")
-    tags_to_remove: list[SchemaTags] | None = Field(None, alias="tagsToRemove")
+    new_version: Number | None = Field(None, description="the number of the new version; it must be the next one")
+    tags_to_add: list[SchemaTags] | None = None
+    tags_to_remove: list[SchemaTags] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = Field(
-        None, alias="ruleSet", description="ignored if rulesToMerge or rulesToRemove is present"
-    )
-    rules_to_merge: RuleSet | None = Field(
-        None, alias="rulesToMerge", description="rules to add to, or replace in, the latest version"
-    )
-    rules_to_remove: list[Text] | None = Field(None, alias="rulesToRemove", description="names of rules")
+    rule_set: RuleSet | None = Field(None, description="ignored if rulesToMerge or rulesToRemove is present")
+    rules_to_merge: RuleSet | None = Field(None, description="rules to add to, or replace in, the latest version")
+    rules_to_remove: list[Text] | None = Field(None, description="names of rules")
 
     def request(self, limits: Limits) -> TagRequest:
         """Return the tag request that this body describes, with the limits of its processing."""
@@ -129,12 +123,12 @@ class ReferenceAnswer(Answer):
 
 class _SchemaContent(Answer):
     guid: str
-    schema_type: str = Field(alias="schemaType")
+    schema_type: str
     references: list[ReferenceAnswer] | None = None
     metadata: Metadata | None = None
     text: str = Field(alias="schema")
-    rule_set: RuleSet | None = Field(None, alias="ruleSet")
-    schema_tags: list[SchemaTags] | None = Field(None, alias="schemaTags", description="if `findTags` asks for them")
+    rule_set: RuleSet | None = None
+    schema_tags: list[SchemaTags] | None = Field(None, description="if `findTags` asks for them")
     ts: int | None = None
     deleted: bool | None = None
 
@@ -157,7 +151,7 @@ class SchemaStringAnswer(_SchemaContent):
 
     subject: str | None = None
     version: int | None = None
-    max_id: int | None = Field(None, alias="maxId")
+    max_id: int | None = None
 
 
 class SubjectVersionAnswer(Answer):
@@ -177,7 +171,7 @@ class ContextIdAnswer(Answer):
 class CompatibilityAnswer(Answer):
     """A compatibility verdict; messages and findings only if the request asks for them (`verbose`)."""
 
-    is_compatible: bool
+    is_compatible: bool = Field(alias="is_compatible")
     messages: list[str] | None = None
     findings: list[FindingAnswer] | None = None
 
