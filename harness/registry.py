@@ -10,6 +10,7 @@ import http.client
 import os
 import shutil
 import signal
+import ssl
 import sys
 import tempfile
 import time
@@ -38,14 +39,21 @@ class Starter(Protocol):
 
 
 class RegistryNode:
-    """One `strata serve`, of one process unless `options`, which are further flags, include `--workers`.
+    """One `strata serve`, of one process unless its options include `--workers`.
 
-    `start` runs the command.
+    Args:
+        log_url: its log.
+        options: further flags, such as `--reads=local`.
+        start: runs the command.
+        tls: connects to the node, if its options make it serve https.
     """
 
-    def __init__(self, log_url: str, *options: str, start: Starter = start_tied) -> None:
+    def __init__(
+        self, log_url: str, *options: str, start: Starter = start_tied, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.port = free_port()
-        self.url = f"http://{_HOST}:{self.port}"
+        self.url = f"{'https' if tls else 'http'}://{_HOST}:{self.port}"
+        self._tls = tls
         self._folder = Path(tempfile.mkdtemp(prefix="strata-node-"))
         self.log_file = self._folder / "node.log"
         strata = Path(sys.executable).with_name("strata")
@@ -137,8 +145,14 @@ class RegistryNode:
             stop_process(self._process, grace_s=15)
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def connect(self, *, timeout: float = 30) -> http.client.HTTPConnection:
+        """Return a new connection to the node, which opens with its first request."""
+        if self._tls is None:
+            return http.client.HTTPConnection(_HOST, self.port, timeout=timeout)
+        return http.client.HTTPSConnection(_HOST, self.port, timeout=timeout, context=self._tls)
+
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection(_HOST, self.port, timeout=5)
+        connection = self.connect(timeout=5)
         try:
             connection.request("GET", "/")
             return connection.getresponse().status == 200

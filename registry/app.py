@@ -1,7 +1,8 @@
 """Assembles the service: the routes and the layers in front."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,6 +39,7 @@ def create_app(
     state: State | None = None,
     seat: Seat | None = None,
     link: Link | None = None,
+    calling: Callable[[], ssl.SSLContext] = ssl.create_default_context,
 ) -> Front:
     """Return the ASGI app of one node over an open log; shutting the app down closes the log.
 
@@ -50,6 +52,7 @@ def create_app(
         state: the State from which to read on; by default the log is read from the start.
         seat: the place of this process among the workers of the node; by default it is the only one.
         link: the connection to the worker that writes, if this is not the one.
+        calling: returns the TLS context for calls to other nodes.
 
     Raises:
         LogError: if the log cannot be read.
@@ -87,6 +90,7 @@ def create_app(
         max_waiting=settings.max_waiting,
         max_waiting_bytes=settings.max_waiting_bytes,
         link=link,
+        tls=calling,
     )
     guard = BrowserGuard(settings.hosts, settings.origins)
     processes = seat.board.workers

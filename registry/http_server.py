@@ -15,11 +15,14 @@ from strata.registry.transport.acceptor import Acceptor, room_for
 from strata.registry.transport.front import Front
 from strata.registry.transport.link import AnsweringEnd
 from strata.registry.transport.protocol import ConnectionLimits, HttpProtocol
+from strata.registry.transport.tls import TlsContexts
 from strata.registry.workers.board import Seat
 
 __all__ = ["HttpServer"]
 
 _SHUTDOWN_SECONDS = 10
+_HANDSHAKE_S = 10.0
+_TICKS_A_REFRESH = 10  # one second
 
 
 class HttpServer(uvicorn.Server):
@@ -32,6 +35,7 @@ class HttpServer(uvicorn.Server):
         app: the app.
         settings: the settings of the service.
         seat: the place of this process among the workers of the node.
+        tls: the TLS contexts, which the server keeps fresh.
         started: is called when the server accepts connections.
         parent: a pipe that closes when the parent of the workers ends; None if there is no parent.
         orphaned: is called when that happens.
@@ -44,6 +48,7 @@ class HttpServer(uvicorn.Server):
         settings: Settings,
         seat: Seat,
         *,
+        tls: TlsContexts,
         started: Callable[[], None],
         parent: int | None = None,
         orphaned: Callable[[], None] = lambda: None,
@@ -62,7 +67,7 @@ class HttpServer(uvicorn.Server):
                 ws="none",
             )
         )
-        self._app, self._seat, self._tell_started = app, seat, started
+        self._app, self._seat, self._tls, self._tell_started = app, seat, tls, started
         self._parent, self._orphaned, self._entrance = parent, orphaned, entrance
         self._drain_s = settings.drain_seconds if parent is None else 0.0
         self._ends_at = math.inf
@@ -90,7 +95,8 @@ class HttpServer(uvicorn.Server):
                 count=self._connections,
                 limit=self._limits.connections,
                 has_most=self._seat.has_most,
-                tls=self.config.ssl,
+                tls=lambda: self._tls.accepting,
+                handshake_s=min(_HANDSHAKE_S, self._limits.seconds),
             )
             self.servers.append(acceptor)  # type: ignore[arg-type]  # uvicorn closes it like a server
         self._seat.beat(0)
@@ -123,8 +129,10 @@ class HttpServer(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
-        """Show that the process runs; shut down when draining is over."""
+        """Show that the process runs; load changed TLS files; shut down when draining is over."""
         self._seat.beat(self._connections())
+        if counter % _TICKS_A_REFRESH == 0:
+            self._tls.refresh()
         if time.monotonic() >= self._ends_at:
             self._ends_at = math.inf
             super().handle_exit(signal.SIGTERM, None)

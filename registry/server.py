@@ -28,6 +28,7 @@ from strata.registry.process import end_start
 from strata.registry.settings import LogFormat, SettingRefused, Settings
 from strata.registry.transport.front import Front
 from strata.registry.transport.link import Link
+from strata.registry.transport.tls import TlsContexts
 from strata.registry.variables import unknown_variables
 from strata.registry.workers.board import Board, Seat
 from strata.registry.workers.parent import Lines, Parent
@@ -59,6 +60,7 @@ def run(settings: Settings) -> None:
     _set_up_logging(settings)
     for sentence in unknown_variables(os.environ):
         _log.warning("%s", sentence)
+    tls = TlsContexts(settings)
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn shuts down gracefully on either signal, and then raises it again for the previous handler.
         signal.signal(number, _end)
@@ -75,9 +77,9 @@ def run(settings: Settings) -> None:
         _log.info("serving %s on %s, ready in %.2f s", without_password(settings.log), url, time.monotonic() - started)
 
     if settings.worker_count > 1:
-        _serve_in_workers(settings, url, listener, tell_started)
+        _serve_in_workers(settings, tls, url, listener, tell_started)
     else:
-        _serve_alone(settings, url, listener, tell_started)
+        _serve_alone(settings, tls, url, listener, tell_started)
 
 
 @contextmanager
@@ -89,17 +91,21 @@ def _logging_the_end() -> Iterator[None]:
         _log.info("stopped")
 
 
-def _serve_alone(settings: Settings, url: str, listener: socket.socket, started: Callable[[], None]) -> None:
+def _serve_alone(
+    settings: Settings, tls: TlsContexts, url: str, listener: socket.socket, started: Callable[[], None]
+) -> None:
     """Serve in this process."""
     seat = Seat()
     with closing(open_for(settings, url)) as log:
-        app = _app(log, settings, seat)
+        app = _app(log, settings, seat, tls)
         end_start()
         with _logging_the_end():
-            HttpServer(app, settings, seat, started=started).run(sockets=[listener])
+            HttpServer(app, settings, seat, tls=tls, started=started).run(sockets=[listener])
 
 
-def _serve_in_workers(settings: Settings, url: str, listener: socket.socket, started: Callable[[], None]) -> None:
+def _serve_in_workers(
+    settings: Settings, tls: TlsContexts, url: str, listener: socket.socket, started: Callable[[], None]
+) -> None:
     """Serve in several processes that share the socket and the State as replayed here.
 
     Nothing that a fork would copy in a broken state is left when the workers start: the log is closed, with its
@@ -124,14 +130,17 @@ def _serve_in_workers(settings: Settings, url: str, listener: socket.socket, sta
         def work(seat: Seat, lines: Lines) -> None:
             _set_up_logging(settings, worker=seat.number)
             share_caches(board.workers)
+            tls.refresh(settled=True)  # this worker may replace one that died long after the start
             with closing(open_for(settings, url if seat.writes else None)) as log:
                 fresh = time.monotonic() - replayed_at < _SHARED_S
-                app = _app(log, share, seat, state=state if fresh else None, link=None if seat.writes else Link(path))
+                known, link = state if fresh else None, None if seat.writes else Link(path)
+                app = _app(log, share, seat, tls, state=known, link=link)
                 end_start()
                 HttpServer(
                     app,
                     share,
                     seat,
+                    tls=tls,
                     started=lines.tell_started,
                     parent=lines.from_parent,
                     orphaned=orphaned,
@@ -154,14 +163,23 @@ def _replayed(log: Log, settings: Settings) -> State:
     return writer.state
 
 
-def _app(log: Log, settings: Settings, seat: Seat, *, state: State | None = None, link: Link | None = None) -> Front:
+def _app(
+    log: Log,
+    settings: Settings,
+    seat: Seat,
+    tls: TlsContexts,
+    *,
+    state: State | None = None,
+    link: Link | None = None,
+) -> Front:
     """Return the app over a log; see `create_app`.
 
     Raises:
         StartError: if the log cannot be read.
     """
     with _reading(settings):
-        return create_app(log, settings, cluster_id=_log_name(settings.log), state=state, seat=seat, link=link)
+        name = _log_name(settings.log)
+        return create_app(log, settings, cluster_id=name, state=state, seat=seat, link=link, calling=tls.calling)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry.hosts import ANY, host_name, is_loopback
 from strata.registry.identity_settings import IdentitySettings
+from strata.registry.tls_settings import TlsSettings
 from strata.registry.workers.cores import usable_cores
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.open_log import is_memory
@@ -107,7 +108,7 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-class Settings(IdentitySettings):
+class Settings(TlsSettings, IdentitySettings):
     """The settings of `strata serve`; each field is the flag `--name` and the variable `STRATA_NAME`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
@@ -121,7 +122,7 @@ class Settings(IdentitySettings):
         "kafka://HOST:PORT[,…]/_schemas or memory:",
     )
     advertised_url: Annotated[str | None, AfterValidator(_advertised)] = Field(
-        None, description="base URL at which other nodes reach this one  [http://LISTEN]"
+        None, description="base URL at which other nodes reach this one  [http://LISTEN, or https://LISTEN with TLS]"
     )
     fencing: Annotated[Fencing, BeforeValidator(_lower)] = Field(
         Fencing.PEN,
@@ -270,7 +271,8 @@ class Settings(IdentitySettings):
         if self.advertised_url:
             return self.advertised_url
         host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        scheme = "https" if self.tls_certfile else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def load_settings(**flags: object) -> Settings:

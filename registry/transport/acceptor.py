@@ -14,6 +14,7 @@ import resource
 import socket
 import ssl
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["Acceptor", "room_for"]
 
@@ -21,6 +22,7 @@ _AT_ONCE = 64
 _PAUSE_S = 0.1
 _YIELD_S = 0.01  # for a process with fewer connections to accept the next one
 _SURPLUS = 16  # connections above the limit that get a 503 before they are closed
+_PROTOCOL_CLOSES_S = 3600.0  # the protocol has timers for closing, which end much sooner
 _OTHER_DESCRIPTORS = 96  # for files, the event loop, and connections to the log and to other nodes
 _log = logging.getLogger("strata")
 
@@ -55,7 +57,8 @@ class Acceptor:
         count: returns the number of open connections.
         limit: the most open connections; a few more are accepted so that they get a 503.
         has_most: returns whether, with so many connections here, another process at the same socket has fewer.
-        tls: the server's TLS context, if any.
+        tls: returns the TLS context for a new connection; None for plain connections.
+        handshake_s: the longest handshake, in seconds.
     """
 
     def __init__(
@@ -66,10 +69,12 @@ class Acceptor:
         count: Callable[[], int],
         limit: int,
         has_most: Callable[[int], bool] = lambda _connections: False,
-        tls: ssl.SSLContext | None = None,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+        handshake_s: float = 10.0,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._listener, self._protocol, self._tls = listener, protocol, tls
+        self._listener, self._protocol = listener, protocol
+        self._tls, self._handshake_s = tls, handshake_s
         self._count, self._most, self._has_most = count, limit + _SURPLUS, has_most
         self._starting: set[asyncio.Task[object]] = set()
         self._retry: asyncio.TimerHandle | None = None
@@ -109,14 +114,25 @@ class Acceptor:
             starting.add_done_callback(self._starting.discard)
 
     async def _start(self, connection: socket.socket) -> None:
+        options: dict[str, Any] = {}
+        if (context := self._tls()) is not None:
+            options = {
+                "ssl": context,
+                "ssl_handshake_timeout": self._handshake_s,
+                "ssl_shutdown_timeout": _PROTOCOL_CLOSES_S,
+            }
         try:
-            await self._loop.connect_accepted_socket(self._protocol, connection, ssl=self._tls)
-        except OSError as error:
+            await self._loop.connect_accepted_socket(self._protocol, connection, **options)
+        except ssl.SSLCertVerificationError as error:
+            _log.info("a client's certificate is not valid: %s", error.verify_message)
+        except OSError as error:  # such as another failed handshake
             _log.debug("a connection ended as it began: %s", error)
             connection.close()
 
     def close(self) -> None:
-        """Stop accepting connections."""
+        """Stop accepting connections, and end TLS handshakes."""
+        for starting in self._starting if self._tls() else ():
+            starting.cancel()
         self._loop.remove_reader(self._listener)
         if self._retry is not None:
             self._retry.cancel()

@@ -19,8 +19,9 @@ from, and it alone follows the pen.
 
 import asyncio
 import logging
+import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
@@ -65,10 +66,18 @@ class Forward:
         max_waiting: the most writes that may wait.
         max_waiting_bytes: the most bytes that the bodies of waiting writes may have together.
         link: the connection to the worker that writes, if this is not the one.
+        tls: returns the TLS context for calls to other nodes.
     """
 
     def __init__(
-        self, app: App, writer: Writer, *, max_waiting: int, max_waiting_bytes: int, link: Link | None = None
+        self,
+        app: App,
+        writer: Writer,
+        *,
+        max_waiting: int,
+        max_waiting_bytes: int,
+        link: Link | None = None,
+        tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._app = app
         self._writer = writer
@@ -76,7 +85,7 @@ class Forward:
         self._max_waiting, self._max_bytes = max_waiting, max_waiting_bytes
         self._waiting = self._waiting_bytes = 0
         self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="strata-forward")
-        self._pool = pool_manager(_MAX_CALLS)
+        self._pool = pool_manager(_MAX_CALLS, tls)
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="strata-probe")
         self._probe: asyncio.Task[bool] | None = None
         self._passed_over_until = 0.0

@@ -7,7 +7,9 @@ a forwarded write waits for the log, not for a thread.
 """
 
 import socket
+import ssl
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -67,11 +69,33 @@ class Call:
             self._socket = connection
 
 
-def pool_manager(size: int) -> urllib3.PoolManager:
-    """Return a pool whose connections the `Call` that uses them can close."""
-    pools = urllib3.PoolManager(num_pools=4, maxsize=size, retries=False)
+def pool_manager(size: int, tls: Callable[[], ssl.SSLContext]) -> urllib3.PoolManager:
+    """Return a pool whose connections the `Call` that uses them can close.
+
+    Args:
+        size: the most connections to one node.
+        tls: returns the TLS context for a call; when it returns another one, new connections are opened.
+    """
+    pools = _Pools(num_pools=4, maxsize=size, retries=False)
     pools.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+    pools.tls = tls
     return pools
+
+
+class _Pools(urllib3.PoolManager):
+    tls: Callable[[], ssl.SSLContext]
+
+    def connection_from_host(
+        self,
+        host: str | None,
+        port: int | None = None,
+        scheme: str | None = "http",
+        pool_kwargs: dict[str, Any] | None = None,
+    ) -> urllib3.HTTPConnectionPool:
+        """Return the pool of a node."""
+        if scheme == "https":
+            pool_kwargs = {"ssl_context": self.tls(), **(pool_kwargs or {})}
+        return super().connection_from_host(host, port, scheme, pool_kwargs)
 
 
 class _Abortable(HTTPConnection):
@@ -86,7 +110,12 @@ class _Abortable(HTTPConnection):
 
 
 class _AbortableTls(_Abortable, HTTPSConnection):
-    pass
+    def connect(self) -> None:
+        """Connect; a failed handshake is a failure to connect, since nothing was sent."""
+        try:
+            super().connect()
+        except OSError as error:
+            raise urllib3.exceptions.NewConnectionError(self, f"no TLS connection: {error}") from None
 
 
 class _Pool(urllib3.HTTPConnectionPool):

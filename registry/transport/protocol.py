@@ -4,6 +4,9 @@ A timer limits how long the client may take from the start of the connection, or
 until the request is complete. uvicorn's keep-alive timer covers an idle connection after a response. Another timer
 covers a client that does not read its response. A request that the parser rejects gets an error object; if
 earlier requests of the connection are still running, it closes after their responses instead.
+
+Over TLS, closing means to say goodbye (close_notify) and to wait for the client's goodbye. Clients that keep idle
+connections read no goodbye, so that wait is short.
 """
 
 import asyncio
@@ -20,12 +23,14 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from strata.registry.transport.media_types import TYPES
 from strata.registry.transport.reply import error_body
+from strata.registry.transport.tls_extension import tls_extension
 
 __all__ = ["ConnectionLimits", "HttpProtocol"]
 
 _REQUEST_LINE = re.compile(rb"[\r\n]*[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/1\.[01]\r?\n")
 _AROUND_A_HEADER = 4  # colon, space, CR, LF
 _LINGER_S = 2.0
+_GOODBYE_S = 0.5
 _MALFORMED = "the request is not well-formed HTTP/1.1"
 
 
@@ -70,6 +75,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._plain_head = b""
         self._is_surplus = self._is_deaf = False  # deaf: incoming bytes are dropped
         self._unread = 0
+        self._extensions: dict[str, Any] | None = None  # of ASGI; the same for all requests of the connection
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
@@ -78,6 +84,9 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer for the first request."""
         super().connection_made(transport)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            self._extensions = {"tls": tls_extension(tls)}
         self._is_surplus = len(self.connections) > self._limits.connections
         seconds = min(self._limits.seconds, _LINGER_S) if self._is_surplus else self._limits.seconds
         self._timer = self.loop.call_later(seconds, self._expire)
@@ -149,6 +158,8 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
+        if self._extensions is not None:
+            self.scope["extensions"] = self._extensions
         self._is_open = self._in_head = True
         self._received = self._first = self._chunk
 
@@ -230,7 +241,14 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.write_eof()
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(min(self._limits.seconds, _LINGER_S), self.transport.abort)
+        self._timer = self.loop.call_later(min(self._limits.seconds, _LINGER_S), self._end)
+
+    def _end(self) -> None:
+        """Close without waiting for the client."""
+        if self._extensions is None:
+            self.transport.abort()
+        else:
+            self._close()
 
     def _close(self) -> None:
         """Close once the client has read its response."""
@@ -242,6 +260,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Abort the connection if the client has read nothing of its response since the last check."""
         self._write_timer = None
         if not self.transport.get_write_buffer_size():
+            if self._extensions is not None and self.transport.is_closing():
+                self._write_timer = self.loop.call_later(_GOODBYE_S, self._stop_waiting)
             return
         unread = self.transport.get_write_buffer_size() + _queued(self.transport)
         if unread == self._unread:
@@ -249,6 +269,19 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self._unread = unread
             self._write_timer = self.loop.call_later(self._limits.seconds, self._watch_reader)
+
+    def _stop_waiting(self) -> None:
+        """Abort a closing TLS connection, unless the client has yet to receive some bytes."""
+        if _queued(self.transport):
+            self._write_timer = self.loop.call_later(self._limits.seconds, self.transport.abort)
+        else:
+            self.transport.abort()
+
+    def shutdown(self) -> None:
+        """Close an idle connection; close another one after its response."""
+        super().shutdown()
+        if self.transport.is_closing():
+            self._close()
 
     def on_response_complete(self) -> None:
         """Start the next waiting request or the keep-alive timer."""
