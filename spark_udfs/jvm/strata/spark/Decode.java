@@ -136,7 +136,7 @@ public final class Decode implements ScalarFunction<Object> {
         private final RowBuffer row;
         private final Map<Object, Program> programs = new HashMap<>();
         private final Map<Object, Refusal> unusable = new HashMap<>();
-        private final Opened opened = new Opened();
+        private final FrameHeader named = new FrameHeader();
         /** The programs of the last few schemas, found without allocating a key. */
         private final Program[] recent = new Program[RECENT];
 
@@ -150,14 +150,14 @@ public final class Decode implements ScalarFunction<Object> {
         }
 
         Object decode(byte[] frame, byte[] header) {
-            opened.open(frame, header);
-            int place = opened.mixed() & RECENT - 1;
+            named.open(frame, header);
+            int place = named.mixed() & RECENT - 1;
             Program program = recent[place];
-            if (program == null || !program.isNamedBy(opened)) {
-                program = program(opened.name());
+            if (program == null || !program.isNamedBy(named)) {
+                program = program(named.name());
                 recent[place] = program;
             }
-            program.read(frame, opened.start());
+            program.read(frame, named.start());
             if (mode == Plan.Mode.DEADLETTER) {
                 row.putField(1, row.nothing());
                 return row.row();

@@ -24,8 +24,8 @@ final class Program {
         this.node = Compiler.compile(writer, reader, column);
     }
 
-    boolean isNamedBy(Opened opened) {
-        return opened.isNamed(name);
+    boolean isNamedBy(FrameHeader header) {
+        return header.isNamed(name);
     }
 
     /**

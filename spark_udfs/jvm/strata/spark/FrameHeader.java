@@ -10,7 +10,7 @@ import java.util.UUID;
  *
  * <p>The name comes before the payload, or in a header of the record; then the record holds only the payload.
  */
-final class Opened {
+final class FrameHeader {
     private static final VarHandle LONGS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
     private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
     private static final int BY_ID = 5;
