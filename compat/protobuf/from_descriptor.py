@@ -9,56 +9,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    EnumDescriptorProto,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-    MethodDescriptorProto,
-    OneofDescriptorProto,
-    ServiceDescriptorProto,
-    UninterpretedOption,
-)
 from google.protobuf.message import Message as Options
 
-from strata.compat.protobuf.model import (
-    LARGEST_CONSTANT,
-    LARGEST_TAG,
-    Constant,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Group,
-    Kind,
-    ListValue,
-    MapValue,
-    Message,
-    OneOf,
-    Option,
-    Range,
-    Reserved,
-    Rpc,
-    Scalar,
-    Service,
-    Value,
-)
+from strata.compat.protobuf import model
 from strata.compat.schema import SchemaParseError
 
 __all__ = ["file_from_descriptor"]
 
-_Type = FieldDescriptorProto.Type
+_Type = pb.FieldDescriptorProto.Type
 _LABELS: Final[Mapping[int, str]] = {
-    FieldDescriptorProto.LABEL_OPTIONAL: "optional",
-    FieldDescriptorProto.LABEL_REQUIRED: "required",
-    FieldDescriptorProto.LABEL_REPEATED: "repeated",
+    pb.FieldDescriptorProto.LABEL_OPTIONAL: "optional",
+    pb.FieldDescriptorProto.LABEL_REQUIRED: "required",
+    pb.FieldDescriptorProto.LABEL_REPEATED: "repeated",
 }
 _SYNTAXES: Final[Mapping[str, str | None]] = {"": None, "proto2": "proto2", "proto3": "proto3"}
 
 
-def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
+def file_from_descriptor(descriptor: pb.FileDescriptorProto) -> model.File:
     """Return the tree of a descriptor.
 
     Raises:
@@ -69,7 +38,7 @@ def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
     messages = _Messages(descriptor)
     public, weak = set(descriptor.public_dependency), set(descriptor.weak_dependency)
     paths = list(enumerate(descriptor.dependency))
-    return File(
+    return model.File(
         descriptor.package if descriptor.HasField("package") else None,
         _SYNTAXES[descriptor.syntax],
         tuple(path for number, path in paths if number not in public | weak),
@@ -85,18 +54,18 @@ def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
 class _Messages:
     """The reader of the messages and extensions of one file."""
 
-    def __init__(self, descriptor: FileDescriptorProto):
+    def __init__(self, descriptor: pb.FileDescriptorProto):
         self._is_proto3 = descriptor.syntax == "proto3"
 
-    def message(self, message: DescriptorProto) -> Message:
+    def message(self, message: pb.DescriptorProto) -> model.Message:
         groups = {_group_name(field) for field in (*message.field, *message.extension) if _is_group(field)}
         top = [field for field in message.field if not field.HasField("oneof_index") or field.proto3_optional]
-        members: dict[int, list[FieldDescriptorProto]] = {}
+        members: dict[int, list[pb.FieldDescriptorProto]] = {}
         for field in message.field:
             if field.HasField("oneof_index") and not field.proto3_optional:
                 members.setdefault(field.oneof_index, []).append(field)
         synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
-        return Message(
+        return model.Message(
             message.name,
             self._fields(top),
             tuple(
@@ -111,31 +80,39 @@ class _Messages:
             ),
             _options(message),
             (
-                *(Reserved((_range(part.start, part.end - 1),)) for part in message.reserved_range),
-                *(Reserved((name,)) for name in message.reserved_name),
+                *(model.Reserved((_range(part.start, part.end - 1),)) for part in message.reserved_range),
+                *(model.Reserved((name,)) for name in message.reserved_name),
             ),
-            tuple(Extensions((_range(part.start, part.end - 1),), _options(part)) for part in message.extension_range),
+            tuple(
+                model.Extensions((_range(part.start, part.end - 1),), _options(part))
+                for part in message.extension_range
+            ),
             self.extends(message.extension),
         )
 
-    def extends(self, fields: Iterable[FieldDescriptorProto]) -> tuple[Extend, ...]:
+    def extends(self, fields: Iterable[pb.FieldDescriptorProto]) -> tuple[model.Extend, ...]:
         """Return one block for each extended type, in order of first occurrence."""
-        blocks: dict[str, list[FieldDescriptorProto]] = {}
+        blocks: dict[str, list[pb.FieldDescriptorProto]] = {}
         for field in fields:
             blocks.setdefault(field.extendee, []).append(field)
-        return tuple(Extend(name, self._fields(block)) for name, block in blocks.items())
+        return tuple(model.Extend(name, self._fields(block)) for name, block in blocks.items())
 
     def _oneof(
-        self, oneof: OneofDescriptorProto, fields: Sequence[FieldDescriptorProto], types: Iterable[DescriptorProto]
-    ) -> OneOf:
+        self,
+        oneof: pb.OneofDescriptorProto,
+        fields: Sequence[pb.FieldDescriptorProto],
+        types: Iterable[pb.DescriptorProto],
+    ) -> model.OneOf:
         members = (replace(field, label=None) for field in self._fields(fields))
         groups = (replace(group, label=None) for group in self._groups(fields, types))
-        return OneOf(oneof.name, tuple(members), tuple(groups), _options(oneof))
+        return model.OneOf(oneof.name, tuple(members), tuple(groups), _options(oneof))
 
-    def _groups(self, fields: Iterable[FieldDescriptorProto], types: Iterable[DescriptorProto]) -> tuple[Group, ...]:
+    def _groups(
+        self, fields: Iterable[pb.FieldDescriptorProto], types: Iterable[pb.DescriptorProto]
+    ) -> tuple[model.Group, ...]:
         bodies = {message.name: message.field for message in types}
         return tuple(
-            Group(
+            model.Group(
                 _LABELS[field.label],
                 _group_name(field),
                 field.number,
@@ -145,12 +122,14 @@ class _Messages:
             if _is_group(field)
         )
 
-    def _fields(self, fields: Iterable[FieldDescriptorProto]) -> tuple[Field, ...]:
+    def _fields(self, fields: Iterable[pb.FieldDescriptorProto]) -> tuple[model.Field, ...]:
         return tuple(self._field(field) for field in fields if not _is_group(field))
 
-    def _field(self, field: FieldDescriptorProto) -> Field:
-        is_plain = field.label == FieldDescriptorProto.LABEL_OPTIONAL and self._is_proto3 and not field.proto3_optional
-        return Field(
+    def _field(self, field: pb.FieldDescriptorProto) -> model.Field:
+        is_plain = (
+            field.label == pb.FieldDescriptorProto.LABEL_OPTIONAL and self._is_proto3 and not field.proto3_optional
+        )
+        return model.Field(
             None if is_plain else _LABELS[field.label],
             field.type_name or _Type.Name(field.type).removeprefix("TYPE_").lower(),
             field.name,
@@ -161,32 +140,32 @@ class _Messages:
         )
 
 
-def _is_group(field: FieldDescriptorProto) -> bool:
+def _is_group(field: pb.FieldDescriptorProto) -> bool:
     return field.type == _Type.TYPE_GROUP
 
 
-def _group_name(field: FieldDescriptorProto) -> str:
+def _group_name(field: pb.FieldDescriptorProto) -> str:
     return field.type_name.rpartition(".")[2]
 
 
-def _enum(enum: EnumDescriptorProto) -> Enum:
-    return Enum(
+def _enum(enum: pb.EnumDescriptorProto) -> model.Enum:
+    return model.Enum(
         enum.name,
-        tuple(Constant(value.name, value.number, _options(value)) for value in enum.value),
+        tuple(model.Constant(value.name, value.number, _options(value)) for value in enum.value),
         _options(enum),
         (
-            *(Reserved((_constants(part.start, part.end),)) for part in enum.reserved_range),
-            *(Reserved((name,)) for name in enum.reserved_name),
+            *(model.Reserved((_constants(part.start, part.end),)) for part in enum.reserved_range),
+            *(model.Reserved((name,)) for name in enum.reserved_name),
         ),
     )
 
 
-def _service(service: ServiceDescriptorProto) -> Service:
-    return Service(service.name, tuple(map(_rpc, service.method)), _options(service))
+def _service(service: pb.ServiceDescriptorProto) -> model.Service:
+    return model.Service(service.name, tuple(map(_rpc, service.method)), _options(service))
 
 
-def _rpc(method: MethodDescriptorProto) -> Rpc:
-    return Rpc(
+def _rpc(method: pb.MethodDescriptorProto) -> model.Rpc:
+    return model.Rpc(
         method.name,
         method.input_type,
         method.output_type,
@@ -196,41 +175,45 @@ def _rpc(method: MethodDescriptorProto) -> Rpc:
     )
 
 
-def _range(first: int, last: int) -> int | Range:
+def _range(first: int, last: int) -> int | model.Range:
     return first if first == last else (first, last)
 
 
-def _constants(first: int, last: int) -> int | Range:
+def _constants(first: int, last: int) -> int | model.Range:
     """Return a range of constants; a text writes `max` for both the largest tag and the largest constant."""
-    return _range(first, LARGEST_TAG if last == LARGEST_CONSTANT else last)
+    return _range(first, model.LARGEST_TAG if last == model.LARGEST_CONSTANT else last)
 
 
-def _options(described: Options) -> tuple[Option, ...]:
+def _options(described: Options) -> tuple[model.Option, ...]:
     holder: Options = described.options  # type: ignore[attr-defined]
-    found: list[Option] = []
+    found: list[model.Option] = []
     for field, value in holder.ListFields():
         if field.name == "uninterpreted_option":
             found += map(_uninterpreted, value)
             continue
         name = field.full_name if field.is_extension else field.name
         values = value if field.is_repeated else (value,)
-        found += (Option(name, _value(field, single), field.is_extension) for single in values)
+        found += (model.Option(name, _value(field, single), field.is_extension) for single in values)
     return tuple(found)
 
 
-def _value(field: FieldDescriptor, value: object) -> Value:
+def _value(field: FieldDescriptor, value: object) -> model.Value:
     if isinstance(value, Options):
-        return MapValue(tuple(_entry(inner, content) for inner, content in value.ListFields()))
+        return model.MapValue(tuple(_entry(inner, content) for inner, content in value.ListFields()))
     if field.enum_type is not None and isinstance(value, int):
         constant = field.enum_type.values_by_number.get(value)
-        return Scalar(Kind.NUMBER, str(value)) if constant is None else Scalar(Kind.ENUM, constant.name)
+        return (
+            model.Scalar(model.Kind.NUMBER, str(value))
+            if constant is None
+            else model.Scalar(model.Kind.ENUM, constant.name)
+        )
     if isinstance(value, bool):
-        return Scalar(Kind.BOOLEAN, str(value).lower())
+        return model.Scalar(model.Kind.BOOLEAN, str(value).lower())
     if isinstance(value, bytes):
-        return Scalar(Kind.STRING, value.decode("latin-1"))
+        return model.Scalar(model.Kind.STRING, value.decode("latin-1"))
     if isinstance(value, float):
-        return Scalar(Kind.NUMBER, _float(field, value))
-    return Scalar(Kind.STRING if isinstance(value, str) else Kind.NUMBER, str(value))
+        return model.Scalar(model.Kind.NUMBER, _float(field, value))
+    return model.Scalar(model.Kind.STRING if isinstance(value, str) else model.Kind.NUMBER, str(value))
 
 
 def _float(field: FieldDescriptor, value: float) -> str:
@@ -245,27 +228,27 @@ def _single(text: str) -> float:
     return float(struct.unpack("f", struct.pack("f", float(text)))[0])
 
 
-def _entry(field: FieldDescriptor, content: object) -> tuple[str, Value]:
+def _entry(field: FieldDescriptor, content: object) -> tuple[str, model.Value]:
     name = f"[{field.full_name}]" if field.is_extension else field.name
     if not field.is_repeated:
         return name, _value(field, content)
-    return name, ListValue(tuple(_value(field, single) for single in content))  # type: ignore[attr-defined]
+    return name, model.ListValue(tuple(_value(field, single) for single in content))  # type: ignore[attr-defined]
 
 
-def _uninterpreted(option: UninterpretedOption) -> Option:
+def _uninterpreted(option: pb.UninterpretedOption) -> model.Option:
     first, *rest = option.name
     path = tuple(f"({part.name_part})" if part.is_extension else part.name_part for part in rest)
     if option.HasField("identifier_value"):
         word = option.identifier_value
-        value = Scalar(Kind.BOOLEAN if word in ("true", "false") else Kind.ENUM, word)
+        value = model.Scalar(model.Kind.BOOLEAN if word in ("true", "false") else model.Kind.ENUM, word)
     elif option.HasField("string_value"):
-        value = Scalar(Kind.STRING, option.string_value.decode("utf-8", "replace"))
+        value = model.Scalar(model.Kind.STRING, option.string_value.decode("utf-8", "replace"))
     elif option.HasField("positive_int_value"):
-        value = Scalar(Kind.NUMBER, str(option.positive_int_value))
+        value = model.Scalar(model.Kind.NUMBER, str(option.positive_int_value))
     elif option.HasField("negative_int_value"):
-        value = Scalar(Kind.NUMBER, str(option.negative_int_value))
+        value = model.Scalar(model.Kind.NUMBER, str(option.negative_int_value))
     elif option.HasField("double_value"):
-        value = Scalar(Kind.NUMBER, str(option.double_value))
+        value = model.Scalar(model.Kind.NUMBER, str(option.double_value))
     else:
-        value = Scalar(Kind.ENUM, option.aggregate_value)
-    return Option(first.name_part, value, first.is_extension, path)
+        value = model.Scalar(model.Kind.ENUM, option.aggregate_value)
+    return model.Option(first.name_part, value, first.is_extension, path)

@@ -10,27 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
-from strata.compat.protobuf.model import (
-    LARGEST_TAG,
-    SCALARS,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Group,
-    Kind,
-    MapValue,
-    Message,
-    OneOf,
-    Option,
-    Range,
-    Reserved,
-    Rpc,
-    Scalar,
-    Service,
-    Value,
-)
+from strata.compat.protobuf import model
 from strata.compat.schema import SchemaParseError
 
 __all__ = ["is_readable_default", "print_file", "quoted", "with_attributes"]
@@ -57,7 +37,7 @@ _NOTHING: Final = "\0"  # a placeholder for no lines: a block of it alone prints
 Lines = list[str]
 
 
-def print_file(file: File, limits: Limits = DEFAULT_LIMITS) -> str:
+def print_file(file: model.File, limits: Limits = DEFAULT_LIMITS) -> str:
     """Return the canonical text of a file, without weak imports.
 
     Raises:
@@ -72,7 +52,7 @@ def quoted(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def with_attributes(field: Field) -> list[Option]:
+def with_attributes(field: model.Field) -> list[model.Option]:
     """Return the options of a field, with its default and its JSON name as further ones.
 
     The default has the kind of value that the field's type requires. The reference treats bytes like a number and
@@ -80,38 +60,38 @@ def with_attributes(field: Field) -> list[Option]:
     """
     options = list(field.options)
     if field.default is not None:
-        kind = _default_kind(field.type) if _WORD.fullmatch(field.default) else Kind.STRING
-        options.append(Option("default", Scalar(kind, field.default)))
+        kind = _default_kind(field.type) if _WORD.fullmatch(field.default) else model.Kind.STRING
+        options.append(model.Option("default", model.Scalar(kind, field.default)))
     if field.json_name is not None:
-        options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
+        options.append(model.Option("json_name", model.Scalar(model.Kind.STRING, field.json_name)))
     return options
 
 
-def is_readable_default(field: Field) -> bool:
+def is_readable_default(field: model.Field) -> bool:
     """Return whether the default can be read back from the reference's text, which has quotes only for a string."""
     return field.default is None or field.type == "string" or _WORD.fullmatch(field.default) is not None
 
 
-def _default_kind(type_name: str) -> Kind:
+def _default_kind(type_name: str) -> model.Kind:
     if type_name in ("string", "bool"):
-        return Kind.STRING if type_name == "string" else Kind.BOOLEAN
-    return Kind.NUMBER if type_name in SCALARS else Kind.ENUM
+        return model.Kind.STRING if type_name == "string" else model.Kind.BOOLEAN
+    return model.Kind.NUMBER if type_name in model.SCALARS else model.Kind.ENUM
 
 
 def _ended(lines: Lines, end: str) -> Lines:
     return [*lines[:-1], lines[-1] + end]
 
 
-def _reserved(reserved: Reserved) -> str:
+def _reserved(reserved: model.Reserved) -> str:
     values = (quoted(value) if isinstance(value, str) else _tags(value) for value in reserved.values)
     return f"reserved {', '.join(values)};"
 
 
-def _tags(tags: int | Range) -> str:
+def _tags(tags: int | model.Range) -> str:
     if isinstance(tags, int):
         return str(tags)
     first, last = tags
-    return f"{first} to {'max' if last == LARGEST_TAG else last}"
+    return f"{first} to {'max' if last == model.LARGEST_TAG else last}"
 
 
 class _Printer:
@@ -121,7 +101,7 @@ class _Printer:
         self._limits = limits
         self._indentation = 0  # total indentation of all lines so far, in characters
 
-    def file(self, file: File) -> str:
+    def file(self, file: model.File) -> str:
         lines = [f'syntax = "{file.syntax}";'] if file.syntax else []
         if file.package is not None:
             lines.append(f"package {file.package};")
@@ -156,7 +136,7 @@ class _Printer:
             lines += ["", *self._indented(line for line in block if line != _NOTHING)]
         return [f"{head} {{", *lines[1:], "}"] if lines else [f"{head} {{}}"]
 
-    def _message(self, message: Message) -> Lines:
+    def _message(self, message: model.Message) -> Lines:
         return self._body(
             f"message {message.name}",
             (
@@ -172,7 +152,7 @@ class _Printer:
             ),
         )
 
-    def _enum(self, enum: Enum) -> Lines:
+    def _enum(self, enum: model.Enum) -> Lines:
         constants = [
             line
             for constant in enum.constants
@@ -185,7 +165,7 @@ class _Printer:
         ]
         return self._body(f"enum {enum.name}", (block,))
 
-    def _oneof(self, oneof: OneOf) -> Lines:
+    def _oneof(self, oneof: model.OneOf) -> Lines:
         if not oneof.name:
             return [_NOTHING]
         return self._body(
@@ -197,21 +177,21 @@ class _Printer:
             ),
         )
 
-    def _group(self, group: Group) -> Lines:
+    def _group(self, group: model.Group) -> Lines:
         label = f"{group.label} " if group.label else ""
         lines = [line for field in group.fields for line in self._field(field)]
         return self._body(f"{label}group {group.name} = {group.tag}", (lines,))
 
-    def _extend(self, extend: Extend) -> Lines:
+    def _extend(self, extend: model.Extend) -> Lines:
         return self._body(f"extend {extend.name}", ([line for field in extend.fields for line in self._field(field)],))
 
-    def _service(self, service: Service) -> Lines:
+    def _service(self, service: model.Service) -> Lines:
         return self._body(
             f"service {service.name}",
             (self._option_statements(service.options), [line for rpc in service.rpcs for line in self._rpc(rpc)]),
         )
 
-    def _rpc(self, rpc: Rpc) -> Lines:
+    def _rpc(self, rpc: model.Rpc) -> Lines:
         request = f"stream {rpc.request}" if rpc.request_streams else rpc.request
         response = f"stream {rpc.response}" if rpc.response_streams else rpc.response
         head = f"rpc {rpc.name} ({request}) returns ({response})"
@@ -219,11 +199,11 @@ class _Printer:
             return [f"{head};"]
         return [f"{head} {{", *self._indented(self._option_statements(rpc.options)), "};"]
 
-    def _field(self, field: Field) -> Lines:
+    def _field(self, field: model.Field) -> Lines:
         label = f"{field.label} " if field.label else ""
         return self._with_options(f"{label}{field.type} {field.name} = {field.tag}", with_attributes(field))
 
-    def _with_options(self, head: str, options: Sequence[Option]) -> Lines:
+    def _with_options(self, head: str, options: Sequence[model.Option]) -> Lines:
         """Append options to a line: one option on the same line, several on separate lines."""
         if not options:
             return [f"{head};"]
@@ -235,24 +215,24 @@ class _Printer:
             lines += _ended(self._option(option), ",")
         return [f"{head} [", *self._indented(lines + self._option(options[-1])), "];"]
 
-    def _option_statements(self, options: Iterable[Option]) -> Lines:
+    def _option_statements(self, options: Iterable[model.Option]) -> Lines:
         lines: Lines = []
         for option in options:
             first, *rest = self._option(option)
             lines += _ended([f"option {first}", *rest], ";")
         return lines
 
-    def _option(self, option: Option) -> Lines:
+    def _option(self, option: model.Option) -> Lines:
         name = f"({option.name})" if option.custom else option.name
         first, *rest = self._value(option.value)
         return [f"{'.'.join((name, *option.path))} = {first}", *rest]
 
-    def _value(self, value: Value) -> Lines:
-        if isinstance(value, Scalar):
-            return [quoted(value.text) if value.kind is Kind.STRING else value.text]
-        opening, closing = "{}" if isinstance(value, MapValue) else "[]"
+    def _value(self, value: model.Value) -> Lines:
+        if isinstance(value, model.Scalar):
+            return [quoted(value.text) if value.kind is model.Kind.STRING else value.text]
+        opening, closing = "{}" if isinstance(value, model.MapValue) else "[]"
         entries: list[Lines] = []
-        if isinstance(value, MapValue):
+        if isinstance(value, model.MapValue):
             for key, inner in value.entries:
                 first, *rest = self._value(inner)
                 entries.append([f"{key}: {first}", *rest])
@@ -261,5 +241,5 @@ class _Printer:
         lines = [line for entry in entries[:-1] for line in _ended(entry, ",")]
         return [opening, *self._indented(lines + (entries[-1] if entries else [])), closing]
 
-    def _extensions(self, extensions: Extensions) -> Lines:
+    def _extensions(self, extensions: model.Extensions) -> Lines:
         return self._with_options(f"extensions {', '.join(map(_tags, extensions.values))}", extensions.options)

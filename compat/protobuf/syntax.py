@@ -10,24 +10,7 @@ from itertools import dropwhile
 from typing import Final, TypeVar
 
 from strata.compat.limits import Limits
-from strata.compat.protobuf.model import (
-    LARGEST_TAG,
-    Constant,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Group,
-    Message,
-    OneOf,
-    Option,
-    Range,
-    Reserved,
-    Rpc,
-    Service,
-    TypeDefinition,
-)
+from strata.compat.protobuf import model
 from strata.compat.protobuf.option_text import read_option, read_options, strip_option
 from strata.compat.protobuf.reader import Reader
 from strata.compat.schema import SchemaParseError
@@ -41,7 +24,7 @@ _LABELS: Final = ("required", "optional", "repeated")
 _PartT = TypeVar("_PartT")
 
 
-def read_file(text: str, limits: Limits) -> File:
+def read_file(text: str, limits: Limits) -> model.File:
     """Parse a .proto file without resolving names.
 
     Raises:
@@ -79,27 +62,27 @@ class _FileReader:
         self._depth = 0
         self._counts = {"types": 0, "fields": 0, "symbols": 0}
 
-    def read(self) -> File:
+    def read(self) -> model.File:
         parts = _Parts()
-        defined: dict[tuple[bool, str], TypeDefinition | Service] = {}
+        defined: dict[tuple[bool, str], model.TypeDefinition | model.Service] = {}
         while not self._reader.at_end():
             part = self._declaration(_FILE)
-            if isinstance(part, Message | Enum | Service):
-                name = (isinstance(part, Service), part.name)  # a service may be called like a type
+            if isinstance(part, model.Message | model.Enum | model.Service):
+                name = (isinstance(part, model.Service), part.name)  # a service may be called like a type
                 if name in defined:
                     raise self._reader.fault(f"{part.name[:60]} is defined twice; rename one of the two")
                 defined[name] = part
             parts.add(part)
-        return File(
+        return model.File(
             self._package,
             self._syntax,
             tuple(self._imports[""]),
             tuple(self._imports["public"]),
             tuple(self._imports["weak"]),
-            tuple(part for part in defined.values() if isinstance(part, TypeDefinition)),
-            parts.of(Service),
-            parts.of(Extend),
-            parts.of(Option),
+            tuple(part for part in defined.values() if isinstance(part, model.TypeDefinition)),
+            parts.of(model.Service),
+            parts.of(model.Extend),
+            parts.of(model.Option),
         )
 
     def _declaration(self, context: str) -> object:
@@ -176,33 +159,33 @@ class _FileReader:
         self._reader.require("{")
         return name, self._body(context)
 
-    def _message(self) -> Message:
+    def _message(self) -> model.Message:
         name, parts = self._block(_MESSAGE)
-        return Message(
+        return model.Message(
             name,
-            parts.of(Field),
-            parts.of(OneOf),
-            parts.of(Group),
-            (*parts.of(Message), *parts.of(Enum)),
-            parts.of(Option),
-            parts.of(Reserved),
-            parts.of(Extensions),
-            parts.of(Extend),
+            parts.of(model.Field),
+            parts.of(model.OneOf),
+            parts.of(model.Group),
+            (*parts.of(model.Message), *parts.of(model.Enum)),
+            parts.of(model.Option),
+            parts.of(model.Reserved),
+            parts.of(model.Extensions),
+            parts.of(model.Extend),
         )
 
-    def _enum(self) -> Enum:
+    def _enum(self) -> model.Enum:
         name, parts = self._block(_ENUM)
-        return Enum(name, parts.of(Constant), parts.of(Option), parts.of(Reserved))
+        return model.Enum(name, parts.of(model.Constant), parts.of(model.Option), parts.of(model.Reserved))
 
-    def _service(self) -> Service:
+    def _service(self) -> model.Service:
         name, parts = self._block(_SERVICE)
-        return Service(name, parts.of(Rpc), parts.of(Option))
+        return model.Service(name, parts.of(model.Rpc), parts.of(model.Option))
 
-    def _extend(self) -> Extend:
+    def _extend(self) -> model.Extend:
         name, parts = self._block(_EXTEND)
-        return Extend(name, parts.of(Field))
+        return model.Extend(name, parts.of(model.Field))
 
-    def _rpc(self) -> Rpc:
+    def _rpc(self) -> model.Rpc:
         reader = self._reader
         self._count("fields")
         name = reader.name()
@@ -210,12 +193,12 @@ class _FileReader:
         if reader.word() != "returns":
             raise reader.fault(f"Method {name[:60]} has no response type; add returns (Type)", self._start)
         response, response_streams = self._rpc_type()
-        options: tuple[Option, ...] = ()
+        options: tuple[model.Option, ...] = ()
         if reader.take("{"):
-            options = self._body(_RPC).of(Option)
+            options = self._body(_RPC).of(model.Option)
         else:
             reader.require(";")
-        return Rpc(name, request, response, request_streams, response_streams, options)
+        return model.Rpc(name, request, response, request_streams, response_streams, options)
 
     def _rpc_type(self) -> tuple[str, bool]:
         self._reader.require("(")
@@ -225,7 +208,7 @@ class _FileReader:
         self._reader.require(")")
         return name, streams
 
-    def _oneof(self) -> OneOf:
+    def _oneof(self) -> model.OneOf:
         reader = self._reader
         parts = _Parts()
         name = reader.name()
@@ -240,9 +223,9 @@ class _FileReader:
                 reader.require(";")
             else:
                 parts.add(self._field(None, type_name))
-        return OneOf(name, parts.of(Field), parts.of(Group), parts.of(Option))
+        return model.OneOf(name, parts.of(model.Field), parts.of(model.Group), parts.of(model.Option))
 
-    def _labelled(self, word: str, start: int) -> Field | Group:
+    def _labelled(self, word: str, start: int) -> model.Field | model.Group:
         reader = self._reader
         if word == "required" and self._syntax == "proto3":
             raise reader.fault("A proto3 field cannot be required; remove the word", start)
@@ -258,7 +241,7 @@ class _FileReader:
             raise reader.fault(f"A map cannot be {label}; remove the word", start)
         return self._group(label) if type_name == "group" else self._field(label, type_name)
 
-    def _field(self, label: str | None, type_name: str) -> Field:
+    def _field(self, label: str | None, type_name: str) -> model.Field:
         reader = self._reader
         self._count("fields")
         name = reader.name(leading_digit=False)
@@ -271,9 +254,9 @@ class _FileReader:
         json_name, options = strip_option(reader, start, "json_name", options)
         reader.require(";")
         reader.trailing_comment()
-        return Field(label, type_name, name, tag, options, default, json_name)
+        return model.Field(label, type_name, name, tag, options, default, json_name)
 
-    def _group(self, label: str | None) -> Group:
+    def _group(self, label: str | None) -> model.Group:
         reader = self._reader
         name = reader.word()
         self._count("fields")
@@ -281,16 +264,16 @@ class _FileReader:
         tag = reader.integer()
         reader.require("{")
         self._enter()
-        fields: list[Field] = []
+        fields: list[model.Field] = []
         while not reader.take("}"):
             reader.peek()
             start = reader.position
             part = self._labelled(reader.word(), start)
-            if not isinstance(part, Field):
+            if not isinstance(part, model.Field):
                 raise reader.fault("A group may hold only fields, not another group", start)
             fields.append(part)
         self._depth -= 1
-        return Group(label, name, tag, tuple(fields))
+        return model.Group(label, name, tag, tuple(fields))
 
     def _data_type(self, word: str | None = None) -> str:
         reader = self._reader
@@ -308,18 +291,18 @@ class _FileReader:
         self._depth -= 1
         return f"map<{key}, {value}>"
 
-    def _reserved(self) -> Reserved:
+    def _reserved(self) -> model.Reserved:
         reader = self._reader
         values = self._listed(";", lambda: reader.literal() if reader.peek() in "\"'" else self._tags(",;"))
         reader.require(";")
         reader.trailing_comment()
-        return Reserved(values)
+        return model.Reserved(values)
 
-    def _extensions(self) -> Extensions:
+    def _extensions(self) -> model.Extensions:
         values = self._listed(";[", lambda: self._tags(",;["))
         options = read_options(self._reader, self._depth_left())
         self._reader.require(";")
-        return Extensions(values, options)
+        return model.Extensions(values, options)
 
     def _listed(self, ends: str, read: Callable[[], _PartT]) -> tuple[_PartT, ...]:
         """Read values with commas between them, up to one of the characters that end the list."""
@@ -332,7 +315,7 @@ class _FileReader:
             if not self._reader.take(","):
                 raise self._reader.fault("',' or ';' is missing after a tag, range or name")
 
-    def _tags(self, ends: str) -> int | Range:
+    def _tags(self, ends: str) -> int | model.Range:
         """Read `5` or `5 to 7` or `5 to max`."""
         reader = self._reader
         first = reader.integer()
@@ -341,9 +324,9 @@ class _FileReader:
         if reader.word() != "to":
             raise reader.fault("Expected 'to' after the first number of a range")
         word = reader.word()
-        return first, LARGEST_TAG if word == "max" else reader.as_integer(word)
+        return first, model.LARGEST_TAG if word == "max" else reader.as_integer(word)
 
-    def _constant(self, name: str) -> Constant:
+    def _constant(self, name: str) -> model.Constant:
         reader = self._reader
         self._count("symbols")
         reader.require("=")
@@ -351,7 +334,7 @@ class _FileReader:
         options = read_options(reader, self._depth_left())
         reader.require(";")
         reader.trailing_comment()
-        return Constant(name, tag, options)
+        return model.Constant(name, tag, options)
 
     def _enter(self) -> None:
         self._depth += 1

@@ -10,41 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    EnumDescriptorProto,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-    ServiceDescriptorProto,
-)
+from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.protobuf import model
 from strata.compat.protobuf.confluent_files import CONFLUENT_FILES
 from strata.compat.protobuf.descriptor_class import FileDescriptor, new_pool, unfold_maps
-from strata.compat.protobuf.model import (
-    LARGEST_CONSTANT,
-    LARGEST_TAG,
-    SCALARS,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Group,
-    MapValue,
-    Message,
-    OneOf,
-    Option,
-    Range,
-    Service,
-    TypeDefinition,
-    bounds,
-    in_maps,
-    map_types,
-)
 from strata.compat.protobuf.names import Names, inside
 from strata.compat.protobuf.option_values import set_extension, set_option, storable
 from strata.compat.protobuf.syntax import read_file
@@ -54,14 +28,14 @@ __all__ = ["FILE_NAME", "file_to_descriptor", "metadata_pool"]
 FILE_NAME: Final = "default"
 _META: Final = "confluent/meta.proto"
 _METADATA: Final = frozenset(f"confluent.{name}_meta" for name in ("file", "message", "field", "enum", "enum_value"))
-_LABELS: Final[Mapping[str, FieldDescriptorProto.Label.ValueType]] = {
-    "optional": FieldDescriptorProto.LABEL_OPTIONAL,
-    "required": FieldDescriptorProto.LABEL_REQUIRED,
-    "repeated": FieldDescriptorProto.LABEL_REPEATED,
+_LABELS: Final[Mapping[str, pb.FieldDescriptorProto.Label.ValueType]] = {
+    "optional": pb.FieldDescriptorProto.LABEL_OPTIONAL,
+    "required": pb.FieldDescriptorProto.LABEL_REQUIRED,
+    "repeated": pb.FieldDescriptorProto.LABEL_REPEATED,
 }
 
 
-def file_to_descriptor(file: File, names: Names, limits: Limits = DEFAULT_LIMITS) -> FileDescriptorProto:
+def file_to_descriptor(file: model.File, names: Names, limits: Limits = DEFAULT_LIMITS) -> pb.FileDescriptorProto:
     """Return the descriptor of a file.
 
     Args:
@@ -76,13 +50,13 @@ def file_to_descriptor(file: File, names: Names, limits: Limits = DEFAULT_LIMITS
 
 
 class _Writer:
-    def __init__(self, file: File, names: Names, limits: Limits):
+    def __init__(self, file: model.File, names: Names, limits: Limits):
         self._limits = limits
         self._file = file
         self._names = names
         self._is_proto3 = file.syntax == "proto3"
 
-    def file(self) -> FileDescriptorProto:
+    def file(self) -> pb.FileDescriptorProto:
         file = self._file
         scope = file.package or ""
         target = FileDescriptor(name=FILE_NAME)
@@ -105,7 +79,7 @@ class _Writer:
             target.syntax = file.syntax
         return target
 
-    def _message(self, message: Message, target: DescriptorProto, scope: str) -> None:
+    def _message(self, message: model.Message, target: pb.DescriptorProto, scope: str) -> None:
         target.name = message.name
         for nested in message.messages:
             self._message(nested, target.nested_type.add(), inside(scope, nested.name))
@@ -125,22 +99,22 @@ class _Writer:
             target.reserved_range.add(start=first, end=last + 1)
         self._options(message.options, target, scope)
 
-    def _oneof(self, oneof: OneOf, index: int, target: DescriptorProto, scope: str) -> None:
+    def _oneof(self, oneof: model.OneOf, index: int, target: pb.DescriptorProto, scope: str) -> None:
         declaration = target.oneof_decl.add(name=oneof.name)
         declaration.options.SetInParent()
         self._options(oneof.options, declaration, scope)
         for field in oneof.fields:
             member = target.field.add()
             self._field(field, member, scope)
-            member.label = FieldDescriptorProto.LABEL_OPTIONAL
+            member.label = pb.FieldDescriptorProto.LABEL_OPTIONAL
             member.oneof_index = index
         for group in oneof.groups:
             member = target.field.add()
             self._group(group, member, target.nested_type.add(), scope)
             member.oneof_index = index
 
-    def _plain_field(self, field: Field, target: DescriptorProto, scope: str) -> None:
-        types = map_types(field.type)
+    def _plain_field(self, field: model.Field, target: pb.DescriptorProto, scope: str) -> None:
+        types = model.map_types(field.type)
         if types is not None:
             self._map(field, types, target, scope)
             return
@@ -151,9 +125,9 @@ class _Writer:
             written.oneof_index = len(target.oneof_decl)
             target.oneof_decl.add(name=f"_{field.name}")
 
-    def _map(self, field: Field, types: tuple[str, str], target: DescriptorProto, scope: str) -> None:
+    def _map(self, field: model.Field, types: tuple[str, str], target: pb.DescriptorProto, scope: str) -> None:
         name = entry_name(field.name)
-        written = target.field.add(name=field.name, number=field.tag, label=FieldDescriptorProto.LABEL_REPEATED)
+        written = target.field.add(name=field.name, number=field.tag, label=pb.FieldDescriptorProto.LABEL_REPEATED)
         written.type_name = name
         self._attributes(field, written, scope)
         entry = target.nested_type.add(name=name)
@@ -161,60 +135,60 @@ class _Writer:
             self._type(type_name, entry.field.add(name=part, number=number), scope)
         entry.options.map_entry = True
 
-    def _field(self, field: Field, target: FieldDescriptorProto, scope: str) -> None:
+    def _field(self, field: model.Field, target: pb.FieldDescriptorProto, scope: str) -> None:
         target.name, target.number = field.name, field.tag
         if field.label:
             target.label = _LABELS[field.label]
         self._type(field.type, target, scope)
         self._attributes(field, target, scope)
 
-    def _attributes(self, field: Field, target: FieldDescriptorProto, scope: str) -> None:
+    def _attributes(self, field: model.Field, target: pb.FieldDescriptorProto, scope: str) -> None:
         if field.default is not None:
             target.default_value = storable(field.default)
         if field.json_name is not None:
             target.json_name = storable(field.json_name)
         self._options(field.options, target, scope)
 
-    def _type(self, name: str, target: FieldDescriptorProto, scope: str) -> None:
+    def _type(self, name: str, target: pb.FieldDescriptorProto, scope: str) -> None:
         self._limits.look_at_clock()
-        if name in SCALARS:
-            target.type = FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")
+        if name in model.SCALARS:
+            target.type = pb.FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")
             return
         target.type_name = name
         known = self._names.type_of(name, scope)
         if known is not None:
-            target.type = FieldDescriptorProto.TYPE_ENUM if known.is_enum else FieldDescriptorProto.TYPE_MESSAGE
+            target.type = pb.FieldDescriptorProto.TYPE_ENUM if known.is_enum else pb.FieldDescriptorProto.TYPE_MESSAGE
 
-    def _group(self, group: Group, target: FieldDescriptorProto, body: DescriptorProto, scope: str) -> None:
+    def _group(self, group: model.Group, target: pb.FieldDescriptorProto, body: pb.DescriptorProto, scope: str) -> None:
         target.name, target.number = group.name.lower(), group.tag
         target.label = _LABELS[group.label or "optional"]
-        target.type = FieldDescriptorProto.TYPE_GROUP
+        target.type = pb.FieldDescriptorProto.TYPE_GROUP
         target.type_name = body.name = group.name
         for field in group.fields:
             self._plain_field(field, body, inside(scope, group.name))
 
-    def _extend(self, extend: Extend, add: Callable[..., FieldDescriptorProto], scope: str) -> None:
+    def _extend(self, extend: model.Extend, add: Callable[..., pb.FieldDescriptorProto], scope: str) -> None:
         for field in extend.fields:
             target = add(extendee=extend.name)
             self._field(field, target, scope)
             if self._is_proto3 and field.label == "optional":
                 target.proto3_optional = True
 
-    def _extensions(self, statement: Extensions, target: DescriptorProto, scope: str) -> None:
+    def _extensions(self, statement: model.Extensions, target: pb.DescriptorProto, scope: str) -> None:
         for value in statement.values:
-            first, last = bounds(value)
+            first, last = model.bounds(value)
             written = target.extension_range.add(start=first, end=last + 1)
             self._options(statement.options, written, scope)
 
-    def _enum(self, enum: Enum, target: EnumDescriptorProto, scope: str) -> None:
+    def _enum(self, enum: model.Enum, target: pb.EnumDescriptorProto, scope: str) -> None:
         target.name = enum.name
         for constant in enum.constants:
             self._options(constant.options, target.value.add(name=constant.name, number=constant.tag), scope)
         for first, last in _reserved_ranges(enum, target):
-            target.reserved_range.add(start=first, end=LARGEST_CONSTANT if last == LARGEST_TAG else last)
+            target.reserved_range.add(start=first, end=model.LARGEST_CONSTANT if last == model.LARGEST_TAG else last)
         self._options(enum.options, target, scope)
 
-    def _service(self, service: Service, target: ServiceDescriptorProto, scope: str) -> None:
+    def _service(self, service: model.Service, target: pb.ServiceDescriptorProto, scope: str) -> None:
         target.name = service.name
         for rpc in service.rpcs:
             method = target.method.add(
@@ -227,15 +201,15 @@ class _Writer:
             self._options(rpc.options, method, scope)
         self._options(service.options, target, scope)
 
-    def _options(self, options: Iterable[Option], target: Proto, scope: str) -> None:
+    def _options(self, options: Iterable[model.Option], target: Proto, scope: str) -> None:
         """Set the options for which the descriptor has a field; omit unknown ones and values of the wrong type."""
         for option in options:
             self._limits.look_at_clock()
             holder: Proto = target.options  # type: ignore[attr-defined]
-            value = in_maps(option.path, option.value)
+            value = model.in_maps(option.path, option.value)
             if not option.custom:
                 set_option(holder, option.name, value)
-            elif self._names.extension_of(option.name, scope) in _METADATA and isinstance(value, MapValue):
+            elif self._names.extension_of(option.name, scope) in _METADATA and isinstance(value, model.MapValue):
                 holder.MergeFromString(_metadata(value))
 
 
@@ -254,7 +228,7 @@ def metadata_pool() -> DescriptorPool:
     return pool
 
 
-def _metadata(value: MapValue) -> bytes:
+def _metadata(value: model.MapValue) -> bytes:
     """Return a message of options with only this metadata, whose tag and type are the same in all options."""
     pool = metadata_pool()
     options = GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FieldOptions"))()
@@ -262,14 +236,16 @@ def _metadata(value: MapValue) -> bytes:
     return options.SerializeToString(deterministic=True)
 
 
-def _reserved_ranges(definition: TypeDefinition, target: DescriptorProto | EnumDescriptorProto) -> Iterator[Range]:
+def _reserved_ranges(
+    definition: model.TypeDefinition, target: pb.DescriptorProto | pb.EnumDescriptorProto
+) -> Iterator[model.Range]:
     """Add the reserved names of a message or enum; yield its reserved tags as ranges."""
     for reserved in definition.reserved:
         for value in reserved.values:
             if isinstance(value, str):
                 target.reserved_name.append(value)
             else:
-                yield bounds(value)
+                yield model.bounds(value)
 
 
 def entry_name(field: str) -> str:
