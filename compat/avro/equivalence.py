@@ -11,34 +11,20 @@ not overflow the stack.
 
 from collections.abc import Container, Iterator
 
+from strata.compat.avro import model
 from strata.compat.avro.json_text import json_equal
-from strata.compat.avro.model import (
-    ArrayType,
-    AvroSchema,
-    EnumType,
-    Field,
-    FixedType,
-    MapType,
-    Missing,
-    Names,
-    Node,
-    RecordType,
-    Reference,
-    UnionType,
-    resolve,
-)
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["equivalent", "same_structure"]
 
-_Pairs = Iterator[tuple[Node, Node]]
+_Pairs = Iterator[tuple[model.Node, model.Node]]
 
 
 class _Different(Exception):
     """The two schemas differ."""
 
 
-def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
+def equivalent(left: model.AvroSchema, right: model.AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Return whether two schemas are equal apart from the order of attributes and aliases.
 
     Args:
@@ -54,7 +40,12 @@ def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_
 
 
 def same_structure(
-    left: Node, right: Node, names: Names, limits: Limits = DEFAULT_LIMITS, *, forward: Container[int] = ()
+    left: model.Node,
+    right: model.Node,
+    names: model.Names,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    forward: Container[int] = (),
 ) -> bool:
     """Return whether two definitions of a name agree.
 
@@ -73,7 +64,13 @@ def same_structure(
 
 class _Comparison:
     def __init__(
-        self, left_names: Names, right_names: Names, limits: Limits, *, with_meta: bool, forward: Container[int] = ()
+        self,
+        left_names: model.Names,
+        right_names: model.Names,
+        limits: Limits,
+        *,
+        with_meta: bool,
+        forward: Container[int] = (),
     ):
         self._limits = limits
         self._left_names = left_names
@@ -81,7 +78,7 @@ class _Comparison:
         self._with_meta = with_meta
         self._forward = forward
 
-    def equal(self, left: Node, right: Node) -> bool:
+    def equal(self, left: model.Node, right: model.Node) -> bool:
         work = [(left, right)]
         seen: set[tuple[int, int]] = set()
         try:
@@ -96,32 +93,32 @@ class _Comparison:
             return False
         return True
 
-    def _resolved(self, left: Node, right: Node) -> tuple[Node, Node]:
+    def _resolved(self, left: model.Node, right: model.Node) -> tuple[model.Node, model.Node]:
         _want(id(left) not in self._forward and id(right) not in self._forward)
-        return resolve(left, self._left_names), resolve(right, self._right_names)
+        return model.resolve(left, self._left_names), model.resolve(right, self._right_names)
 
-    def _compare(self, left: Node, right: Node) -> _Pairs:
+    def _compare(self, left: model.Node, right: model.Node) -> _Pairs:
         """Compare two nodes without their children; yield the pairs of children to compare next."""
         _want(left.kind == right.kind)
-        if isinstance(left, UnionType) and isinstance(right, UnionType):
+        if isinstance(left, model.UnionType) and isinstance(right, model.UnionType):
             _want(len(left.branches) == len(right.branches))
             yield from zip(left.branches, right.branches, strict=True)
             return
-        if isinstance(left, UnionType | Reference) or isinstance(right, UnionType | Reference):
+        if isinstance(left, model.UnionType | model.Reference) or isinstance(right, model.UnionType | model.Reference):
             raise _Different
         _want(json_equal(dict(left.properties), dict(right.properties)))
-        if isinstance(left, ArrayType) and isinstance(right, ArrayType):
+        if isinstance(left, model.ArrayType) and isinstance(right, model.ArrayType):
             yield left.items, right.items
-        elif isinstance(left, MapType) and isinstance(right, MapType):
+        elif isinstance(left, model.MapType) and isinstance(right, model.MapType):
             yield left.values, right.values
-        elif isinstance(left, EnumType) and isinstance(right, EnumType):
+        elif isinstance(left, model.EnumType) and isinstance(right, model.EnumType):
             self._compare_names(left, right)
             _want(left.symbols == right.symbols)
             _want(not self._with_meta or left.default == right.default)
-        elif isinstance(left, FixedType) and isinstance(right, FixedType):
+        elif isinstance(left, model.FixedType) and isinstance(right, model.FixedType):
             self._compare_names(left, right)
             _want(left.size == right.size)
-        elif isinstance(left, RecordType) and isinstance(right, RecordType):
+        elif isinstance(left, model.RecordType) and isinstance(right, model.RecordType):
             self._compare_names(left, right)
             # Most versions of a subject differ in the names of their fields, which are quick to compare.
             _want(tuple(left.by_name) == tuple(right.by_name))
@@ -130,16 +127,20 @@ class _Comparison:
                     self._compare_fields(ours, theirs)
                     yield ours.type, theirs.type
 
-    def _compare_names(self, left: EnumType | FixedType | RecordType, right: EnumType | FixedType | RecordType) -> None:
+    def _compare_names(
+        self,
+        left: model.EnumType | model.FixedType | model.RecordType,
+        right: model.EnumType | model.FixedType | model.RecordType,
+    ) -> None:
         _want(left.name.full == right.name.full)
         if self._with_meta:
             _want(left.doc == right.doc)
             _want({name.full for name in left.aliases} == {name.full for name in right.aliases})
 
-    def _compare_fields(self, left: Field, right: Field) -> None:
+    def _compare_fields(self, left: model.Field, right: model.Field) -> None:
         _want(left.order == right.order)
-        _want(isinstance(left.default, Missing) == isinstance(right.default, Missing))
-        if not isinstance(left.default, Missing):
+        _want(isinstance(left.default, model.Missing) == isinstance(right.default, model.Missing))
+        if not isinstance(left.default, model.Missing):
             _want(json_equal(left.default, right.default))
         _want(json_equal(dict(left.properties), dict(right.properties)))
         if self._with_meta:

@@ -6,42 +6,26 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from strata.compat.json_schema.model import (
-    ArrayNode,
-    BooleanNode,
-    CombinedNode,
-    ConditionalNode,
-    ConstNode,
-    EmptyNode,
-    EnumNode,
-    FalseNode,
-    Node,
-    NotNode,
-    NullNode,
-    NumberNode,
-    ObjectNode,
-    StringNode,
-    follow,
-)
+from strata.compat.json_schema import model
 from strata.compat.result import Value
 
 __all__ = ["Difference", "Findings", "Shown", "TooComplexError", "change_of_set", "described", "value_of"]
 
 # The value of a schema at a path; values of enums and constants are canonical texts.
-Shown: TypeAlias = Value | ConstNode | frozenset[str]
+Shown: TypeAlias = Value | model.ConstNode | frozenset[str]
 
-_KINDS: Final[Mapping[type[Node], str]] = {
-    ArrayNode: "array",
-    BooleanNode: "boolean",
-    ConditionalNode: "if/then/else",
-    ConstNode: "const",
-    EmptyNode: "anything",
-    EnumNode: "enum",
-    FalseNode: "nothing",
-    NotNode: "not",
-    NullNode: "null",
-    ObjectNode: "object",
-    StringNode: "string",
+_KINDS: Final[Mapping[type[model.Node], str]] = {
+    model.ArrayNode: "array",
+    model.BooleanNode: "boolean",
+    model.ConditionalNode: "if/then/else",
+    model.ConstNode: "const",
+    model.EmptyNode: "anything",
+    model.EnumNode: "enum",
+    model.FalseNode: "nothing",
+    model.NotNode: "not",
+    model.NullNode: "null",
+    model.ObjectNode: "object",
+    model.StringNode: "string",
 }
 
 
@@ -73,21 +57,21 @@ def change_of_set(reader: AbstractSet[str], writer: AbstractSet[str]) -> str:
     return "NARROWED" if reader < writer else "CHANGED"
 
 
-def described(node: Node | None) -> str | None:
+def described(node: model.Node | None) -> str | None:
     """Return the kind of a schema in a word or two, or None if there is no schema."""
     if node is None:
         return None
-    node = follow(node)
-    if isinstance(node, CombinedNode):
+    node = model.follow(node)
+    if isinstance(node, model.CombinedNode):
         return f"{node.criterion.value} of {len(node.branches)}"
-    if isinstance(node, NumberNode):
+    if isinstance(node, model.NumberNode):
         return "integer" if node.integer else "number"
     return _KINDS[type(node)]
 
 
 def value_of(shown: Shown) -> Value:
     """Return what a schema has at a path as a JSON value; canonical texts are parsed only here, for reports."""
-    if isinstance(shown, ConstNode):
+    if isinstance(shown, model.ConstNode):
         return _read(shown.value)
     return [_read(text) for text in sorted(shown)] if isinstance(shown, frozenset) else shown
 

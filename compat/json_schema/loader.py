@@ -8,30 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from strata.compat.json_schema import model
 from strata.compat.json_schema.dialects import Dialect
 from strata.compat.json_schema.documents import Documents, Place
 from strata.compat.json_schema.java_regex import check_pattern
 from strata.compat.json_schema.json_text import Json, excerpt, json_digest, json_key, write_json
 from strata.compat.json_schema.keywords import ARRAY_WORDS, NUMBER_WORDS, OBJECT_WORDS, STRING_WORDS, Keywords
-from strata.compat.json_schema.model import (
-    ArrayNode,
-    BooleanNode,
-    CombinedNode,
-    ConditionalNode,
-    ConstNode,
-    Criterion,
-    EmptyNode,
-    EnumNode,
-    FalseNode,
-    Node,
-    NotNode,
-    NullNode,
-    NumberNode,
-    ObjectNode,
-    ReferenceNode,
-    Rest,
-    StringNode,
-)
 from strata.compat.limits import Limits, OutOfTime
 from strata.compat.schema import SchemaParseError
 
@@ -50,13 +32,13 @@ class Loader:
         self._documents = documents
         self.limits = limits
         # By document, identity of the JSON value, and whether its name ends with `#`.
-        self._nodes: dict[tuple[int, int, bool], Node] = {}
-        self._waiting: list[tuple[ReferenceNode, Place, bool]] = []
+        self._nodes: dict[tuple[int, int, bool], model.Node] = {}
+        self._waiting: list[tuple[model.ReferenceNode, Place, bool]] = []
         self._loaded = 0
         self._digests: dict[int, str] = {}
         self._located: SchemaParseError | None = None  # the current error, once it has a location
 
-    def load(self) -> Node:
+    def load(self) -> model.Node:
         """Load the root and every schema that is reachable from it.
 
         Raises:
@@ -74,20 +56,20 @@ class Loader:
             reference.target = self._target(place, by_hash=by_hash)
         return root
 
-    def _target(self, place: Place, *, by_hash: bool) -> Node:
+    def _target(self, place: Place, *, by_hash: bool) -> model.Node:
         _check_kind(place.value)
         key = (place.document, id(place.value), by_hash)
         if key not in self._nodes or not isinstance(place.value, dict):
             self._nodes[key] = self._node(place)
         return self._nodes[key]
 
-    def _node(self, place: Place) -> Node:
+    def _node(self, place: Place) -> model.Node:
         self._loaded += 1
         self.limits.look_at_clock()
         if self._loaded > self.limits.fields:
             raise SchemaParseError(f"The schema has more than {self.limits.fields} subschemas")
         if isinstance(place.value, bool):
-            return EmptyNode() if place.value else FalseNode()
+            return model.EmptyNode() if place.value else model.FalseNode()
         try:
             return _Reader(self, self._documents, place).read()
         except OutOfTime:
@@ -111,7 +93,7 @@ class Loader:
         if number > self.limits.branches:
             raise SchemaParseError(f"A keyword has {number} branches, more than the {self.limits.branches} allowed")
 
-    def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
+    def wait(self, reference: model.ReferenceNode, place: Place, *, by_hash: bool) -> None:
         """Put the target of a reference on the list of schemas to load.
 
         Args:
@@ -121,7 +103,7 @@ class Loader:
         """
         self._waiting.append((reference, place, by_hash))
 
-    def node(self, value: Json, place: Place) -> Node:
+    def node(self, value: Json, place: Place) -> model.Node:
         """Load a schema inside another.
 
         Args:
@@ -151,22 +133,22 @@ class _Reader:
         self._modern = place.dialect.modern
         self._keywords = Keywords(self._json, place.dialect, loader.limits)
 
-    def read(self) -> Node:
+    def read(self) -> model.Node:
         if "$ref" in self._json and not self._modern:
             return self._annotated(self._reference())
         parts = self._parts()
         if self._modern:
             self._definitions()
         if not parts:
-            return self._annotated(EmptyNode())
+            return self._annotated(model.EmptyNode())
         if len(parts) == 1:
             return self._annotated(self._with_contains(parts[0]))
-        combined_first = sorted(parts, key=lambda part: not isinstance(part, CombinedNode))
-        return self._annotated(CombinedNode(criterion=Criterion.ALL, branches=combined_first))
+        combined_first = sorted(parts, key=lambda part: not isinstance(part, model.CombinedNode))
+        return self._annotated(model.CombinedNode(criterion=model.Criterion.ALL, branches=combined_first))
 
-    def _parts(self) -> list[Node]:
+    def _parts(self) -> list[model.Node]:
         references = [word for word in _REFERENCES[: 2 if self._modern else 1] if word in self._json]
-        parts: list[Node] = [*map(self._reference, references), *self._combined()]
+        parts: list[model.Node] = [*map(self._reference, references), *self._combined()]
         if "type" in self._json:
             parts.append(self._typed())
         for words, build in _UNTYPED:
@@ -174,15 +156,15 @@ class _Reader:
                 parts.append(build(self))
         if "enum" in self._json:
             values = self._keywords.typed("enum", list) or []
-            parts.append(EnumNode(values=frozenset(map(json_key, values))))
+            parts.append(model.EnumNode(values=frozenset(map(json_key, values))))
         if "not" in self._json:
-            parts.append(NotNode(inner=self._schema(self._json["not"])))
+            parts.append(model.NotNode(inner=self._schema(self._json["not"])))
         if "const" in self._json and self._place.dialect >= Dialect.DRAFT_6:
-            parts.append(ConstNode(value=json_key(self._json["const"])))
+            parts.append(model.ConstNode(value=json_key(self._json["const"])))
         if self._conditional():
             for word in _CONDITIONS & self._json.keys():
                 self._schema(self._json[word])
-            parts.append(ConditionalNode())
+            parts.append(model.ConditionalNode())
         return parts
 
     def _conditional(self) -> bool:
@@ -190,13 +172,13 @@ class _Reader:
             return "if" in self._json
         return self._place.dialect is Dialect.DRAFT_7 and not _CONDITIONS.isdisjoint(self._json)
 
-    def _with_contains(self, node: Node) -> Node:
+    def _with_contains(self, node: model.Node) -> model.Node:
         """Add two limits that the older dialects lack: the reference reads them if the array is the only part."""
-        if isinstance(node, ArrayNode) and not self._modern:
+        if isinstance(node, model.ArrayNode) and not self._modern:
             node.bounds |= self._keywords.lenient_numbers("minContains", "maxContains")
         return node
 
-    def _annotated(self, node: Node) -> Node:
+    def _annotated(self, node: model.Node) -> model.Node:
         if not self._modern or self._place.root:  # the newer loader keeps only the name of the root
             node.id = self._keywords.typed(self._place.dialect.id_keyword, str, strict=not self._modern)
         self._keywords.check_annotations()
@@ -207,9 +189,9 @@ class _Reader:
         node.connect_type = self._json.get("connect.type")
         return node
 
-    def _reference(self, word: str = "$ref") -> ReferenceNode:
+    def _reference(self, word: str = "$ref") -> model.ReferenceNode:
         reference = self._keywords.typed(word, str) or ""
-        node = ReferenceNode()
+        node = model.ReferenceNode()
         by_hash = reference.endswith("#") and not self._modern  # the older loader distinguishes `name#` from `name`
         self._loader.wait(node, self._documents.resolve(reference, self._place), by_hash=by_hash)
         return node
@@ -219,50 +201,52 @@ class _Reader:
         if isinstance(self._json.get("definitions"), dict):  # not a keyword of these dialects, so it may have any value
             self._schemas("definitions")
 
-    def _combined(self) -> list[Node]:
-        found: list[Node] = []
-        for criterion in (Criterion.ALL, Criterion.ANY, Criterion.ONE):
+    def _combined(self) -> list[model.Node]:
+        found: list[model.Node] = []
+        for criterion in (model.Criterion.ALL, model.Criterion.ANY, model.Criterion.ONE):
             if criterion.value in self._json:
                 values = self._keywords.typed(criterion.value, list) or []
                 self._loader.check_branches(len(values))
-                found.append(CombinedNode(criterion=criterion, branches=[self._branch(value) for value in values]))
+                found.append(
+                    model.CombinedNode(criterion=criterion, branches=[self._branch(value) for value in values])
+                )
         return found
 
-    def _branch(self, value: Json) -> Node:
+    def _branch(self, value: Json) -> model.Node:
         node = self._schema(value)
         node.key = self._loader.digest(value)
         return node
 
-    def _typed(self) -> Node:
+    def _typed(self) -> model.Node:
         kind = self._json["type"]
         if isinstance(kind, str):
             return self._of_type(kind)
         if not isinstance(kind, list):
             raise self._keywords.fault("type", "a string or an array")
-        branches: list[Node] = []
+        branches: list[model.Node] = []
         for one in kind:
             if not isinstance(one, str):
                 raise self._keywords.fault("type", "an array of strings")
             node = self._of_type(one)
             node.key = one
             branches.append(node)
-        return CombinedNode(criterion=Criterion.ANY, branches=branches)
+        return model.CombinedNode(criterion=model.Criterion.ANY, branches=branches)
 
-    def _of_type(self, kind: str) -> Node:
+    def _of_type(self, kind: str) -> model.Node:
         build = _TYPES.get(kind)
         if build is None:
             raise SchemaParseError(f"Unknown type {excerpt(kind)!r}; expected one of {', '.join(sorted(_TYPES))}")
         return build(self)
 
-    def _string(self) -> StringNode:
+    def _string(self) -> model.StringNode:
         self._keywords.use(STRING_WORDS)
         self._keywords.typed("format", str)
-        return StringNode(
+        return model.StringNode(
             bounds=self._keywords.counts("minLength", "maxLength"),
             pattern=self._keywords.pattern(),
         )
 
-    def _number(self, *, integer: bool = False) -> NumberNode:
+    def _number(self, *, integer: bool = False) -> model.NumberNode:
         self._keywords.use(NUMBER_WORDS)
         bounds = self._keywords.numbers("minimum", "maximum")
         multiple_of = self._keywords.multiple_of()
@@ -271,16 +255,16 @@ class _Reader:
             self._keywords.typed("exclusiveMaximum", bool)
         else:
             bounds |= self._keywords.numbers("exclusiveMinimum", "exclusiveMaximum")
-        return NumberNode(bounds=bounds, multiple_of=multiple_of, integer=integer)
+        return model.NumberNode(bounds=bounds, multiple_of=multiple_of, integer=integer)
 
-    def _object(self) -> ObjectNode:
+    def _object(self) -> model.ObjectNode:
         self._keywords.use(OBJECT_WORDS)
         additional = self._rest("additionalProperties")
         unevaluated = self._unevaluated("unevaluatedProperties")
         arrays, schemas = self._dependencies()
         if "propertyNames" in self._json and self._place.dialect is not Dialect.DRAFT_4:
             self._schema(self._json["propertyNames"])
-        return ObjectNode(
+        return model.ObjectNode(
             properties=self._properties(),
             required=frozenset(self._keywords.strings(self._json.get("required", []), "required")),
             bounds=self._keywords.counts("minProperties", "maxProperties"),
@@ -291,7 +275,7 @@ class _Reader:
             schema_dependencies=schemas,
         )
 
-    def _array(self) -> ArrayNode:
+    def _array(self) -> model.ArrayNode:
         self._keywords.use(ARRAY_WORDS)
         node = self._modern_items() if self._modern else self._items()
         node.unevaluated = self._unevaluated("unevaluatedItems")
@@ -303,9 +287,9 @@ class _Reader:
         node.unique = self._keywords.typed("uniqueItems", bool) or False
         return node
 
-    def _items(self) -> ArrayNode:
+    def _items(self) -> model.ArrayNode:
         """Return an array with the schema of every item, or those of the first items and what may follow."""
-        node = ArrayNode(additional=self._rest("additionalItems"))
+        node = model.ArrayNode(additional=self._rest("additionalItems"))
         items = self._json.get("items")
         if isinstance(items, list):
             node.tuple_items = [self._schema(item) for item in items]
@@ -313,22 +297,22 @@ class _Reader:
             node.items = self._object_in_draft_4("items", items)
         return node
 
-    def _modern_items(self) -> ArrayNode:
-        node = ArrayNode()
+    def _modern_items(self) -> model.ArrayNode:
+        node = model.ArrayNode()
         if "prefixItems" in self._json:
             values = self._keywords.typed("prefixItems", list) or []
             node.tuple_items = [self._schema(value) for value in values]
         rest = self._rest("items")
-        if isinstance(rest, Node) and node.tuple_items is None:
+        if isinstance(rest, model.Node) and node.tuple_items is None:
             node.items = rest
         else:
             node.additional = rest
         return node
 
-    def _dependencies(self) -> tuple[dict[str, frozenset[str]], dict[str, Node]]:
+    def _dependencies(self) -> tuple[dict[str, frozenset[str]], dict[str, model.Node]]:
         """Return the dependencies that name properties, except empty ones, and those that are schemas."""
         arrays: dict[str, frozenset[str]] = {}
-        schemas: dict[str, Node] = {}
+        schemas: dict[str, model.Node] = {}
         word = "dependentRequired" if self._modern else "dependencies"
         for name, value in (self._keywords.typed(word, dict) or {}).items():
             if not self._modern and not isinstance(value, list):
@@ -337,36 +321,36 @@ class _Reader:
                 arrays[name] = frozenset(names)
         return arrays, self._schemas("dependentSchemas") if self._modern else schemas
 
-    def _rest(self, word: str) -> Rest:
+    def _rest(self, word: str) -> model.Rest:
         value = self._json.get(word, True)
         return value if isinstance(value, bool) else self._schema(value)
 
-    def _unevaluated(self, word: str) -> Rest:
+    def _unevaluated(self, word: str) -> model.Rest:
         """Return the same as `_rest`, except that here the reference distinguishes `true` from an absent keyword."""
         if not self._modern or word not in self._json:
             return True
         rest = self._rest(word)
-        return EmptyNode() if rest is True else rest
+        return model.EmptyNode() if rest is True else rest
 
-    def _schema(self, value: Json) -> Node:
+    def _schema(self, value: Json) -> model.Node:
         return self._loader.node(value, self._place)
 
-    def _schemas(self, word: str) -> dict[str, Node]:
+    def _schemas(self, word: str) -> dict[str, model.Node]:
         values = self._keywords.typed(word, dict) or {}
         return {name: self._schema(value) for name, value in values.items()}
 
-    def _properties(self) -> dict[str, Node]:
+    def _properties(self) -> dict[str, model.Node]:
         values = self._keywords.typed("properties", dict) or {}
         name = "" if self._modern else self._place.dialect.id_keyword  # the older loader reads it as the object's id
         return {key: self._schema(value) for key, value in values.items() if key != name or isinstance(value, dict)}
 
-    def _patterns(self) -> dict[str, Node]:
+    def _patterns(self) -> dict[str, model.Node]:
         nodes = self._schemas("patternProperties")
         for pattern in nodes:
             check_pattern(pattern, self._loader.limits)
         return nodes
 
-    def _object_in_draft_4(self, word: str, value: Json) -> Node:
+    def _object_in_draft_4(self, word: str, value: Json) -> model.Node:
         if isinstance(value, bool) and self._place.dialect is Dialect.DRAFT_4:
             raise SchemaParseError(f"{excerpt(word)!r} must be an object in draft 4, got {write_json(value)}")
         return self._schema(value)
@@ -377,16 +361,16 @@ def _check_kind(value: Json) -> None:
         raise SchemaParseError(f"Expected a schema (an object, true or false), got {excerpt(write_json(value))}")
 
 
-_TYPES: Final[Mapping[str, Callable[[_Reader], Node]]] = {
+_TYPES: Final[Mapping[str, Callable[[_Reader], model.Node]]] = {
     "string": _Reader._string,
     "number": _Reader._number,
     "integer": lambda reader: reader._number(integer=True),
     "object": _Reader._object,
     "array": _Reader._array,
-    "boolean": lambda _: BooleanNode(),
-    "null": lambda _: NullNode(),
+    "boolean": lambda _: model.BooleanNode(),
+    "null": lambda _: model.NullNode(),
 }
-_UNTYPED: Final[tuple[tuple[frozenset[str], Callable[[_Reader], Node]], ...]] = (
+_UNTYPED: Final[tuple[tuple[frozenset[str], Callable[[_Reader], model.Node]], ...]] = (
     (ARRAY_WORDS, _Reader._array),
     (OBJECT_WORDS, _Reader._object),
     (NUMBER_WORDS, _Reader._number),

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
+from strata.compat.json_schema import model
 from strata.compat.json_schema.arrays import compare_arrays
 from strata.compat.json_schema.combined import compare_combined
 from strata.compat.json_schema.comparison import Comparison
@@ -21,23 +22,6 @@ from strata.compat.json_schema.findings import (
     value_of,
 )
 from strata.compat.json_schema.json_text import as_double
-from strata.compat.json_schema.model import (
-    ArrayNode,
-    BoundedNode,
-    CombinedNode,
-    ConstNode,
-    Criterion,
-    EmptyNode,
-    EnumNode,
-    FalseNode,
-    JsonSchema,
-    Node,
-    NotNode,
-    Number,
-    NumberNode,
-    ObjectNode,
-    StringNode,
-)
 from strata.compat.json_schema.objects import compare_objects
 from strata.compat.json_schema.wording import TOO_COMPLEX, describe
 from strata.compat.levels import Policy
@@ -67,7 +51,11 @@ _BOUNDS: Final = {
 
 
 def check(
-    reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT, limits: Limits = DEFAULT_LIMITS
+    reader: model.JsonSchema,
+    writer: model.JsonSchema,
+    *,
+    policy: Policy = Policy.STRICT,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[Incompatibility]:
     """Return every reason why the reader schema does not accept everything that the writer schema allows.
 
@@ -91,7 +79,11 @@ def check(
 
 
 def differences(
-    reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT, limits: Limits = DEFAULT_LIMITS
+    reader: model.JsonSchema,
+    writer: model.JsonSchema,
+    *,
+    policy: Policy = Policy.STRICT,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[Difference]:
     """Return every difference, compatible ones included; the arguments are those of `check`.
 
@@ -115,33 +107,33 @@ def _finding(difference: Difference) -> Incompatibility:
     )
 
 
-def _judge(context: Comparison, reader: Node, writer: Node, into: Findings) -> None:
+def _judge(context: Comparison, reader: model.Node, writer: model.Node, into: Findings) -> None:
     if reader.connect_type == "bytes" and writer.connect_type == "bytes":
         return
-    if isinstance(reader, CombinedNode) != isinstance(writer, CombinedNode) and _one_sided(
+    if isinstance(reader, model.CombinedNode) != isinstance(writer, model.CombinedNode) and _one_sided(
         context, reader, writer, into
     ):
         return
-    if isinstance(writer, FalseNode) or isinstance(reader, EmptyNode):
+    if isinstance(writer, model.FalseNode) or isinstance(reader, model.EmptyNode):
         return
     kind = type(reader)
     if kind is not type(writer):
         context.note(into, "TYPE_CHANGED", reader=described(reader), writer=described(writer))
         return
     _annotations(context, reader, writer, into)
-    if isinstance(reader, BoundedNode) and isinstance(writer, BoundedNode):
+    if isinstance(reader, model.BoundedNode) and isinstance(writer, model.BoundedNode):
         _bounds(context, reader, writer, into)
     if kind in _RULES:
         _RULES[kind](context, reader, writer, into)
 
 
-def _one_sided(context: Comparison, reader: Node, writer: Node, into: Findings) -> bool:
+def _one_sided(context: Comparison, reader: model.Node, writer: model.Node, into: Findings) -> bool:
     """Compare a combined schema with a plain one; return whether that settles the pair."""
-    if isinstance(reader, CombinedNode):
-        several, kind = reader.criterion is not Criterion.ALL, "SUM_TYPE_EXTENDED"
+    if isinstance(reader, model.CombinedNode):
+        several, kind = reader.criterion is not model.Criterion.ALL, "SUM_TYPE_EXTENDED"
         pairs = [(branch, writer) for branch in reader.branches]
-    elif isinstance(writer, CombinedNode):
-        several, kind = writer.criterion is Criterion.ALL, "PRODUCT_TYPE_NARROWED"
+    elif isinstance(writer, model.CombinedNode):
+        several, kind = writer.criterion is model.Criterion.ALL, "PRODUCT_TYPE_NARROWED"
         pairs = [(reader, branch) for branch in writer.branches]
     else:
         return False
@@ -157,7 +149,7 @@ def _one_sided(context: Comparison, reader: Node, writer: Node, into: Findings) 
     return False
 
 
-def _annotations(context: Comparison, reader: Node, writer: Node, into: Findings) -> None:
+def _annotations(context: Comparison, reader: model.Node, writer: model.Node, into: Findings) -> None:
     for kind, new, old in (
         ("ID_CHANGED", reader.id, writer.id),
         ("TITLE_CHANGED", reader.title, writer.title),
@@ -168,13 +160,13 @@ def _annotations(context: Comparison, reader: Node, writer: Node, into: Findings
             context.note(into, kind)
 
 
-def _bounds(context: Comparison, reader: BoundedNode, writer: BoundedNode, into: Findings) -> None:
+def _bounds(context: Comparison, reader: model.BoundedNode, writer: model.BoundedNode, into: Findings) -> None:
     """Compare the limits that both schemas, or one of them, set."""
     if not reader.bounds and not writer.bounds:
         return
     for word, kind in _BOUNDS.items():
         new, old = reader.bounds.get(word), writer.bounds.get(word)
-        if isinstance(reader, NumberNode):
+        if isinstance(reader, model.NumberNode):
             new, old = _double(new), _double(old)
         if new == old:
             continue
@@ -187,25 +179,25 @@ def _bounds(context: Comparison, reader: BoundedNode, writer: BoundedNode, into:
         context.note(into, f"{kind}_{change}", word, reader=new, writer=old)
 
 
-def _double(value: Number | None) -> Number | None:
+def _double(value: model.Number | None) -> model.Number | None:
     """Return the exact value of the double nearest to a number, as the reference compares it."""
     return None if value is None else Decimal(as_double(value))
 
 
-def _strings(context: Comparison, reader: StringNode, writer: StringNode, into: Findings) -> None:
+def _strings(context: Comparison, reader: model.StringNode, writer: model.StringNode, into: Findings) -> None:
     if reader.pattern != writer.pattern:
         change = "ADDED" if writer.pattern is None else "REMOVED" if reader.pattern is None else "CHANGED"
         context.note(into, f"PATTERN_{change}", "pattern", reader=reader.pattern, writer=writer.pattern)
 
 
-def _numbers(context: Comparison, reader: NumberNode, writer: NumberNode, into: Findings) -> None:
+def _numbers(context: Comparison, reader: model.NumberNode, writer: model.NumberNode, into: Findings) -> None:
     _multiples(context, reader.multiple_of, writer.multiple_of, into)
     if reader.integer != writer.integer:
         kind = "TYPE_NARROWED" if reader.integer else "TYPE_EXTENDED"
         context.note(into, kind, reader=described(reader), writer=described(writer))
 
 
-def _multiples(context: Comparison, reader: Number | None, writer: Number | None, into: Findings) -> None:
+def _multiples(context: Comparison, reader: model.Number | None, writer: model.Number | None, into: Findings) -> None:
     if reader == writer:
         return
     if reader is None or writer is None:
@@ -223,31 +215,31 @@ def _multiples(context: Comparison, reader: Number | None, writer: Number | None
     context.note(into, f"MULTIPLE_OF_{change}", "multipleOf", reader=reader, writer=writer)
 
 
-def _enums(context: Comparison, reader: EnumNode, writer: EnumNode, into: Findings) -> None:
+def _enums(context: Comparison, reader: model.EnumNode, writer: model.EnumNode, into: Findings) -> None:
     if reader.values != writer.values:
         kind = f"ENUM_ARRAY_{change_of_set(reader.values, writer.values)}"
         context.note(into, kind, "enum", reader=reader.values, writer=writer.values)
 
 
-def _constants(context: Comparison, reader: ConstNode, writer: ConstNode, into: Findings) -> None:
+def _constants(context: Comparison, reader: model.ConstNode, writer: model.ConstNode, into: Findings) -> None:
     if reader.value != writer.value:
         context.note(into, "ENUM_ARRAY_CHANGED", "const", reader=reader, writer=writer)
 
 
-def _negations(context: Comparison, reader: NotNode, writer: NotNode, into: Findings) -> None:
+def _negations(context: Comparison, reader: model.NotNode, writer: model.NotNode, into: Findings) -> None:
     # Swap the sides: values that the new schema refuses must be among those that the old one refused.
     fits = context.compare(writer.inner, reader.inner).compatible
     kind = "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED"
     context.note(into, kind, "not", reader=described(reader.inner), writer=described(writer.inner))
 
 
-_RULES: Final[Mapping[type[Node], Callable[[Comparison, Any, Any, Findings], None]]] = {
-    ArrayNode: compare_arrays,
-    CombinedNode: compare_combined,
-    ConstNode: _constants,
-    EnumNode: _enums,
-    NotNode: _negations,
-    NumberNode: _numbers,
-    ObjectNode: compare_objects,
-    StringNode: _strings,
+_RULES: Final[Mapping[type[model.Node], Callable[[Comparison, Any, Any, Findings], None]]] = {
+    model.ArrayNode: compare_arrays,
+    model.CombinedNode: compare_combined,
+    model.ConstNode: _constants,
+    model.EnumNode: _enums,
+    model.NotNode: _negations,
+    model.NumberNode: _numbers,
+    model.ObjectNode: compare_objects,
+    model.StringNode: _strings,
 }

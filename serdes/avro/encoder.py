@@ -15,23 +15,10 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from strata.serdes.avro import schema as nodes
 from strata.serdes.avro.branches import chooser, takes_null
 from strata.serdes.avro.logical_types import Shape, default_value
 from strata.serdes.avro.raw_values import NAMES, lack, lowering
-from strata.serdes.avro.schema import (
-    MISSING,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Kind,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-    node_of,
-)
 from strata.serdes.avro.source_lines import Explain, Listing, Part, SourceWriter, compile_listing, place, shorten
 from strata.serdes.errors import EncodeError, SchemaError, index_part, join_path, key_part, unknown_symbol
 
@@ -40,11 +27,11 @@ __all__ = ["Encoder", "compile_encoder"]
 Encoder = Callable[[Any], bytes]
 
 _DEEPEST_BLOCK = 12
-_BITS = {Kind.INT: 32, Kind.LONG: 64}
-_PACK = {Kind.FLOAT: struct.Struct("<f").pack, Kind.DOUBLE: struct.Struct("<d").pack}
+_BITS = {nodes.Kind.INT: 32, nodes.Kind.LONG: 64}
+_PACK = {nodes.Kind.FLOAT: struct.Struct("<f").pack, nodes.Kind.DOUBLE: struct.Struct("<d").pack}
 
 
-def compile_encoder(schema: str | Node, *, drop_unknown: bool = False) -> Encoder:
+def compile_encoder(schema: str | nodes.Node, *, drop_unknown: bool = False) -> Encoder:
     """Return a function from a value to the payload of a frame; it raises `EncodeError`.
 
     A missing key of a record takes the field's default, or null if the field allows it. A key that is not a field is an
@@ -59,12 +46,12 @@ def compile_encoder(schema: str | Node, *, drop_unknown: bool = False) -> Encode
         TypeError: If the schema is neither a text nor a node.
     """
     try:
-        return _compiled(node_of(schema), {}, drop_unknown=drop_unknown)
+        return _compiled(nodes.node_of(schema), {}, drop_unknown=drop_unknown)
     except RecursionError:
         raise SchemaError("the types of the schema are nested too deeply") from None
 
 
-def _compiled(node: Node, branches: dict[int, Encoder], *, drop_unknown: bool) -> Encoder:
+def _compiled(node: nodes.Node, branches: dict[int, Encoder], *, drop_unknown: bool) -> Encoder:
     """Return the encoder of a type; `branches` caches encoders of union branches, which explain errors."""
     writer = _EncoderWriter(branches, drop_unknown=drop_unknown)
     writer.write(node)
@@ -115,13 +102,13 @@ class _EncoderWriter(SourceWriter):
         self._branches = branches
         self._drop_unknown = drop_unknown
         self._functions: dict[int, str] = {}
-        self._pending: list[Node] = []
+        self._pending: list[nodes.Node] = []
         self._shared: set[int] = set()
 
-    def write(self, node: Node) -> None:
+    def write(self, node: nodes.Node) -> None:
         self._find_shared(node, set())
         self.begin("def encode(value):")
-        if isinstance(node, Primitive) and node.kind is Kind.BYTES:
+        if isinstance(node, nodes.Primitive) and node.kind is nodes.Kind.BYTES:
             self._lower(lowering(node.logical), "value")
             self.line("return raw(value)")
             return
@@ -133,24 +120,26 @@ class _EncoderWriter(SourceWriter):
             self.begin(f"def {self._functions[id(pending)]}(value, out):")
             self._write_here(pending, "value")
 
-    def _find_shared(self, node: Node, seen: set[int]) -> None:
+    def _find_shared(self, node: nodes.Node, seen: set[int]) -> None:
         """Collect the records that are used more than once, which includes recursive ones."""
         match node:
-            case Record():
+            case nodes.Record():
                 if id(node) in seen:
                     self._shared.add(id(node))
                     return
                 seen.add(id(node))
                 for one in node.fields:
                     self._find_shared(one.type, seen)
-            case Array(items=inner) | Map(values=inner):
+            case nodes.Array(items=inner) | nodes.Map(values=inner):
                 self._find_shared(inner, seen)
-            case Union():
+            case nodes.Union():
                 for branch in node.branches:
                     self._find_shared(branch, seen)
 
-    def _write(self, node: Node, name: str) -> None:
-        is_deep = self.indent >= _DEEPEST_BLOCK and isinstance(node, Record | Array | Map | Union)
+    def _write(self, node: nodes.Node, name: str) -> None:
+        is_deep = self.indent >= _DEEPEST_BLOCK and isinstance(
+            node, nodes.Record | nodes.Array | nodes.Map | nodes.Union
+        )
         if not is_deep and id(node) not in self._shared:
             self._write_here(node, name)
             return
@@ -159,25 +148,25 @@ class _EncoderWriter(SourceWriter):
             self._pending.append(node)
         self.line(f"{self._functions[id(node)]}({name}, out)")
 
-    def _write_here(self, node: Node, name: str) -> None:
+    def _write_here(self, node: nodes.Node, name: str) -> None:
         match node:
-            case Primitive():
+            case nodes.Primitive():
                 self._lower(lowering(node.logical), name)
                 self._write_primitive(node.kind, name)
-            case Fixed():
+            case nodes.Fixed():
                 self._lower(lowering(node.logical, node.size), name)
                 self.line(f"if {name}.__class__ is not bytes: {name} = raw({name})")
                 self.line(f"if len({name}) != {node.size}: bad_size({name}, {node.size})")
                 self.line(f"out += {name}")
-            case Enum():
+            case nodes.Enum():
                 self._write_enum(node, name)
-            case Array():
+            case nodes.Array():
                 self._write_array(node, name)
-            case Map():
+            case nodes.Map():
                 self._write_map(node, name)
-            case Union():
+            case nodes.Union():
                 self._write_union(node, name)
-            case Record():
+            case nodes.Record():
                 self._write_record(node, name)
 
     def _lower(self, lower: Callable[[Any], Any] | None, name: str) -> None:
@@ -188,38 +177,38 @@ class _EncoderWriter(SourceWriter):
         self.line(f"n = {expression}")
         self.lines("if n < 128: out.append(n)", "else: number(out, n)")
 
-    def _write_primitive(self, kind: Kind, name: str) -> None:
+    def _write_primitive(self, kind: nodes.Kind, name: str) -> None:
         match kind:
-            case Kind.NULL:
+            case nodes.Kind.NULL:
                 self.line(f"if {name} is not None: not_null({name})")
-            case Kind.BOOLEAN:
+            case nodes.Kind.BOOLEAN:
                 self.line(f"if {name}.__class__ is not bool: {name} = boolean({name})")
                 self.line(f"out.append({name})")
-            case Kind.INT | Kind.LONG:
+            case nodes.Kind.INT | nodes.Kind.LONG:
                 bound = 2 ** (_BITS[kind] - 1)
                 self.line(f"if {name}.__class__ is not int: {name} = integer({name})")
                 self.line(f"if not {-bound} <= {name} < {bound}: out_of_range({name}, {_BITS[kind]})")
                 self._number(f"{name} << 1 if {name} >= 0 else ~({name} << 1)")
-            case Kind.FLOAT | Kind.DOUBLE:
+            case nodes.Kind.FLOAT | nodes.Kind.DOUBLE:
                 self.line(f"if {name}.__class__ is not float: {name} = real({name})")
                 self.line(f"out += {self.constant(_PACK[kind])}({name})")
-            case Kind.BYTES:
+            case nodes.Kind.BYTES:
                 self.line(f"if {name}.__class__ is not bytes: {name} = raw({name})")
                 self._number(f"len({name}) << 1")
                 self.line(f"out += {name}")
-            case Kind.STRING:
+            case nodes.Kind.STRING:
                 self.line(f"if {name}.__class__ is not str: {name} = text({name})")
                 self.line(f"e = {name}.encode()")
                 self._number("len(e) << 1")
                 self.line("out += e")
 
-    def _write_enum(self, node: Enum, name: str) -> None:
+    def _write_enum(self, node: nodes.Enum, name: str) -> None:
         indexes = self.constant({symbol: index for index, symbol in enumerate(node.symbols)})
         self.line(f"n = {indexes}.get({name})", lambda known: unknown_symbol(known[name], node.symbols))
         self.line(f"if n is None: n = symbol({name}, {indexes})")
         self._number("n << 1")
 
-    def _write_array(self, node: Array, name: str) -> None:
+    def _write_array(self, node: nodes.Array, name: str) -> None:
         item = self.variable()
         self.line(f"if {name}.__class__ is not list: {name} = sequence({name})")
         with self.block(f"if {name}:"):
@@ -228,17 +217,17 @@ class _EncoderWriter(SourceWriter):
                 self._write(node.items, item)
         self.line("out.append(0)")
 
-    def _write_map(self, node: Map, name: str) -> None:
+    def _write_map(self, node: nodes.Map, name: str) -> None:
         key, value = self.variable(), self.variable()
         self.line(f"if {name}.__class__ is not dict: {name} = mapping({name})")
         with self.block(f"if {name}:"):
             self._number(f"len({name}) << 1")
             with self.block(f"for {key}, {value} in {name}.items():"), self.inside(_key_of(key)):
-                self._write_primitive(Kind.STRING, key)
+                self._write_primitive(nodes.Kind.STRING, key)
                 self._write(node.values, value)
         self.line("out.append(0)")
 
-    def _write_union(self, node: Union, name: str) -> None:
+    def _write_union(self, node: nodes.Union, name: str) -> None:
         if self._write_nullable(node, name):
             return
         self.line(f"u, {name} = {self.constant(self._chooser(node))}({name})")
@@ -246,11 +235,11 @@ class _EncoderWriter(SourceWriter):
         positions = range(len(node.branches))
         self.cases("u", positions, lambda u: self._write(node.branches[u], name), otherwise="pass")
 
-    def _chooser(self, union: Union) -> Callable[[Any], tuple[int, Any]]:
+    def _chooser(self, union: nodes.Union) -> Callable[[Any], tuple[int, Any]]:
         """Return the function that chooses a branch; to explain an error it tries the nearest branch."""
         encoders, drop_unknown = self._branches, self._drop_unknown
 
-        def explain(branch: Node, value: Any) -> EncodeError | None:
+        def explain(branch: nodes.Node, value: Any) -> EncodeError | None:
             if id(branch) not in encoders:
                 encoders[id(branch)] = _compiled(branch, encoders, drop_unknown=drop_unknown)
             try:
@@ -261,7 +250,7 @@ class _EncoderWriter(SourceWriter):
 
         return chooser(union, explain)
 
-    def _write_nullable(self, node: Union, name: str, counter: str = "") -> bool:
+    def _write_nullable(self, node: nodes.Union, name: str, counter: str = "") -> bool:
         """Write null or the one other type, without a choice; a missing value decrements `counter`."""
         nulls = [takes_null(branch) for branch in node.branches]
         if len(nulls) != 2 or sum(nulls) != 1:
@@ -274,27 +263,27 @@ class _EncoderWriter(SourceWriter):
         if counter:
             self.line(f"elif {name} is MISSING: out.append({null}); {counter} -= 1")
         with self.block("else:"):
-            if isinstance(branch, Record | Enum | Fixed):
+            if isinstance(branch, nodes.Record | nodes.Enum | nodes.Fixed):
                 choose = self.constant(self._chooser(node))
                 self.line(f"if {name}.__class__ is tuple: u, {name} = {choose}({name})")
             self.line(f"out.append({2 * other})")
             self._write(branch, name)
         return True
 
-    def _write_record(self, node: Record, name: str) -> None:
+    def _write_record(self, node: nodes.Record, name: str) -> None:
         """Write each field; a different number of keys reveals keys that are not fields."""
         self.line(f"if {name}.__class__ is not dict: {name} = mapping({name})")
         counts, names, left_out = not self._drop_unknown, _names(node), ""
-        if counts and any(_default(one) is not MISSING for one in node.fields):
+        if counts and any(_default(one) is not nodes.MISSING for one in node.fields):
             left_out = self.variable()
             self.line(f"{left_out} = {len(node.fields)}")
         for one in node.fields:
             value, default = self.variable(), _default(one)
-            if default is MISSING:
+            if default is nodes.MISSING:
                 self.line(f"{value} = {name}[{one.name!r}]", _lack(name, one.name, names))
             elif counts:
                 self.line(f"{value} = {name}.get({one.name!r}, MISSING)")
-                if default is None and isinstance(one.type, Union) and self.indent < _DEEPEST_BLOCK:
+                if default is None and isinstance(one.type, nodes.Union) and self.indent < _DEEPEST_BLOCK:
                     with self.inside(f".{one.name}"):
                         if self._write_nullable(one.type, value, left_out):
                             continue
@@ -310,7 +299,7 @@ class _EncoderWriter(SourceWriter):
             )
 
 
-def _names(record: Record) -> dict[str, str]:
+def _names(record: nodes.Record) -> dict[str, str]:
     """Return the field that each field name or alias may mean."""
     aliases = {alias: one.name for one in record.fields for alias in one.aliases}
     return aliases | {one.name: one.name for one in record.fields}
@@ -320,14 +309,14 @@ def _lack(record: str, name: str, names: Mapping[str, str]) -> Explain:
     return lambda known: lack(known[record], name, names)
 
 
-def _default(one: Field) -> Any:
+def _default(one: nodes.Field) -> Any:
     """Return the value for a missing key: the default, else null if the type allows it."""
-    if one.default is not MISSING:
+    if one.default is not nodes.MISSING:
         try:
             return default_value(one.type, one.default, Shape())
         except (ValueError, OverflowError, RecursionError):
             pass
-    return None if takes_null(one.type) else MISSING
+    return None if takes_null(one.type) else nodes.MISSING
 
 
 def _item_of(items: str, item: str) -> Part:

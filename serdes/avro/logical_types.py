@@ -20,20 +20,7 @@ from struct import Struct
 from typing import Any
 from uuid import UUID
 
-from strata.serdes.avro.schema import (
-    MISSING,
-    Array,
-    Enum,
-    Fixed,
-    Kind,
-    Logical,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-    describe,
-)
+from strata.serdes.avro import schema as nodes
 from strata.serdes.branch import Branch
 from strata.serdes.errors import DecodeError, DecodeReason
 
@@ -65,16 +52,16 @@ class Shape:
     tagged_unions: bool = False
 
 
-def is_tagged(union: Union, shape: Shape) -> bool:
+def is_tagged(union: nodes.Union, shape: Shape) -> bool:
     """Return whether values of this union come as a `Branch`."""
-    types = [one for one in union.branches if not (isinstance(one, Primitive) and one.kind is Kind.NULL)]
+    types = [one for one in union.branches if not (isinstance(one, nodes.Primitive) and one.kind is nodes.Kind.NULL)]
     return shape.tagged_unions and len(types) > 1
 
 
-def promotion(writer: Kind, reader: Kind) -> Convert | None:
+def promotion(writer: nodes.Kind, reader: nodes.Kind) -> Convert | None:
     """Return the conversion of a promoted number; None if Python's value is the same."""
-    if writer in (Kind.INT, Kind.LONG) and reader in (Kind.FLOAT, Kind.DOUBLE):
-        return _single if reader is Kind.FLOAT else float
+    if writer in (nodes.Kind.INT, nodes.Kind.LONG) and reader in (nodes.Kind.FLOAT, nodes.Kind.DOUBLE):
+        return _single if reader is nodes.Kind.FLOAT else float
     return None
 
 
@@ -83,7 +70,7 @@ def _single(number: int) -> float:
     return value
 
 
-def converter(writer: Logical | None, reader: Logical | None, shape: Shape) -> Convert | None:
+def converter(writer: nodes.Logical | None, reader: nodes.Logical | None, shape: Shape) -> Convert | None:
     """Return the conversion from the underlying value to the reader's value; None if they are the same.
 
     Args:
@@ -109,14 +96,14 @@ def converter(writer: Logical | None, reader: Logical | None, shape: Shape) -> C
     return lambda number: convert(rescale(number))
 
 
-def _rescale(writer: Logical | None, reader: Logical) -> Convert | None:
+def _rescale(writer: nodes.Logical | None, reader: nodes.Logical) -> Convert | None:
     up, down = rescaling(writer, reader)
     if up > 1:
         return lambda number: number * up
     return (lambda number: number // down) if down > 1 else None
 
 
-def rescaling(writer: Logical | None, reader: Logical | None) -> tuple[int, int]:
+def rescaling(writer: nodes.Logical | None, reader: nodes.Logical | None) -> tuple[int, int]:
     """Return (factor, divisor) that turn a number in the writer's time unit into the reader's unit."""
     if writer is None or reader is None or "-" not in writer.name or "-" not in reader.name:
         return 1, 1
@@ -156,7 +143,7 @@ def _uuid(raw: str | bytes) -> UUID:
         raise DecodeError(DecodeReason.INVALID_UUID) from None
 
 
-def _decimal(reader: Logical, writer: Logical) -> Convert:
+def _decimal(reader: nodes.Logical, writer: nodes.Logical) -> Convert:
     bound = 10 ** min(reader.precision, _MOST_DIGITS)
     up = 10 ** max(reader.scale - writer.scale, 0)
     down = 10 ** max(writer.scale - reader.scale, 0)
@@ -175,7 +162,7 @@ def _decimal(reader: Logical, writer: Logical) -> Convert:
     return convert
 
 
-def default_value(node: Node, written: Any, shape: Shape) -> Any:
+def default_value(node: nodes.Node, written: Any, shape: Shape) -> Any:
     """Return the Python value of a default in JSON form.
 
     Args:
@@ -197,45 +184,45 @@ class _Defaults:
         self._shape = shape
         self._left = _MOST_DEFAULTS
 
-    def value(self, node: Node, written: Any) -> Any:
+    def value(self, node: nodes.Node, written: Any) -> Any:
         self._left -= 1
         if self._left < 0:
             raise ValueError("the default holds too many values")
         match node:
-            case Union():
+            case nodes.Union():
                 return self._union(node, written)
-            case Record() if isinstance(written, dict):
+            case nodes.Record() if isinstance(written, dict):
                 return {one.name: self._field(one.name, one.type, written, one.default) for one in node.fields}
-            case Array() if isinstance(written, list):
+            case nodes.Array() if isinstance(written, list):
                 return [self.value(node.items, item) for item in written]
-            case Map() if isinstance(written, dict):
+            case nodes.Map() if isinstance(written, dict):
                 return {key: self.value(node.values, item) for key, item in written.items()}
-            case Enum() if written in node.symbols:
+            case nodes.Enum() if written in node.symbols:
                 return written
-            case Fixed() if isinstance(written, str):
+            case nodes.Fixed() if isinstance(written, str):
                 raw = written.encode("latin-1")
                 if len(raw) == node.size:
                     return self._logical(node.logical, raw)
-            case Primitive():
+            case nodes.Primitive():
                 return self._logical(node.logical, _primitive(node.kind, written))
-        raise ValueError(f"expected {describe(node)}, got {written!r:.60}")
+        raise ValueError(f"expected {nodes.describe(node)}, got {written!r:.60}")
 
-    def _field(self, name: str, node: Node, written: dict[str, Any], default: Any) -> Any:
+    def _field(self, name: str, node: nodes.Node, written: dict[str, Any], default: Any) -> Any:
         value = written.get(name, default)
-        if value is MISSING:
+        if value is nodes.MISSING:
             raise ValueError(f"the default has no value for {name}")
         return self.value(node, value)
 
-    def _union(self, node: Union, written: Any) -> Any:
+    def _union(self, node: nodes.Union, written: Any) -> Any:
         for index, branch in enumerate(node.branches):
             try:
                 value = self.value(branch, written)
             except ValueError:
                 continue
             return Branch(index, value) if value is not None and is_tagged(node, self._shape) else value
-        raise ValueError(f"expected {describe(node)}, got {written!r:.60}")
+        raise ValueError(f"expected {nodes.describe(node)}, got {written!r:.60}")
 
-    def _logical(self, logical: Logical | None, raw: Any) -> Any:
+    def _logical(self, logical: nodes.Logical | None, raw: Any) -> Any:
         convert = converter(None, logical, self._shape)
         try:
             return raw if convert is None else convert(raw)
@@ -243,19 +230,19 @@ class _Defaults:
             raise ValueError(str(error)) from None
 
 
-def _primitive(kind: Kind, written: Any) -> Any:
+def _primitive(kind: nodes.Kind, written: Any) -> Any:
     number = isinstance(written, int | float) and not isinstance(written, bool)
     match kind:
-        case Kind.NULL if written is None:
+        case nodes.Kind.NULL if written is None:
             return None
-        case Kind.BOOLEAN if isinstance(written, bool):
+        case nodes.Kind.BOOLEAN if isinstance(written, bool):
             return written
-        case Kind.INT | Kind.LONG if number and written == int(written):
+        case nodes.Kind.INT | nodes.Kind.LONG if number and written == int(written):
             return int(written)
-        case Kind.FLOAT | Kind.DOUBLE if number:
+        case nodes.Kind.FLOAT | nodes.Kind.DOUBLE if number:
             return float(written)
-        case Kind.STRING if isinstance(written, str):
+        case nodes.Kind.STRING if isinstance(written, str):
             return written
-        case Kind.BYTES if isinstance(written, str):
+        case nodes.Kind.BYTES if isinstance(written, str):
             return written.encode("latin-1")
     raise ValueError(f"expected {kind}, got {written!r:.60}")

@@ -15,22 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strata.compat.avro.promotions import PROMOTED_TO
+from strata.serdes.avro import schema as nodes
 from strata.serdes.avro.logical_types import Convert, Shape, converter, default_value, is_tagged, promotion
-from strata.serdes.avro.schema import (
-    MISSING,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Kind,
-    Logical,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-    describe,
-)
 from strata.serdes.errors import SchemaError
 
 __all__ = [
@@ -58,9 +44,9 @@ MAX_WEIGHTLESS_VALUES = 1000
 class Scalar:
     """A primitive of the writer's kind and its conversion; `written` is the writer's logical type."""
 
-    kind: Kind
+    kind: nodes.Kind
     convert: Convert | None = None
-    written: Logical | None = None
+    written: nodes.Logical | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -69,7 +55,7 @@ class Bytes:
 
     size: int
     convert: Convert | None = None
-    written: Logical | None = None
+    written: nodes.Logical | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -77,7 +63,7 @@ class Rest:
     """All bytes that are left and their conversion: a top-level `bytes` is framed without a length."""
 
     convert: Convert | None = None
-    written: Logical | None = None
+    written: nodes.Logical | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -156,11 +142,14 @@ class Fields:
 
 Plan = Scalar | Bytes | Rest | Symbols | Items | Entries | Branches | Tag | Fail | Fields
 
-_READ_AS_TEXT = {(Kind.BYTES, Kind.STRING): Kind.STRING, (Kind.STRING, Kind.BYTES): Kind.BYTES}
+_READ_AS_TEXT = {
+    (nodes.Kind.BYTES, nodes.Kind.STRING): nodes.Kind.STRING,
+    (nodes.Kind.STRING, nodes.Kind.BYTES): nodes.Kind.BYTES,
+}
 """Bytes and strings are the same on the wire, so they are read as the reader's kind."""
 
 
-def plan(writer: Node, reader: Node | None, shape: Shape) -> Plan:
+def plan(writer: nodes.Node, reader: nodes.Node | None, shape: Shape) -> Plan:
     """Return the plan for the payload of a frame.
 
     The rules are those of "Schema Resolution" in the Avro specification; the module says where they are wider.
@@ -174,7 +163,7 @@ def plan(writer: Node, reader: Node | None, shape: Shape) -> Plan:
         SchemaError: If the schemas are too large to resolve, or a type takes no bytes and holds too many values.
     """
     whole = _Resolver(shape).resolve(writer, writer if reader is None else reader)
-    if isinstance(writer, Primitive) and writer.kind is Kind.BYTES:
+    if isinstance(writer, nodes.Primitive) and writer.kind is nodes.Kind.BYTES:
         return _raw(whole)
     return whole
 
@@ -183,7 +172,7 @@ def _raw(whole: Plan) -> Plan:
     match whole:
         case Tag():
             return Tag(whole.position, _raw(whole.value))
-        case Scalar(kind=Kind.STRING, convert=convert):
+        case Scalar(kind=nodes.Kind.STRING, convert=convert):
             return Rest(bytes.decode if convert is None else lambda raw: convert(raw.decode()), whole.written)
         case Scalar():
             return Rest(whole.convert, whole.written)
@@ -200,32 +189,32 @@ class _Resolver:
         self._weightless: dict[int, int] = {}
         self._left = MAX_PLAN_NODES
 
-    def resolve(self, writer: Node, reader: Node) -> Plan:
+    def resolve(self, writer: nodes.Node, reader: nodes.Node) -> Plan:
         self._left -= 1
         if self._left < 0:
             raise SchemaError("the schemas are too large to resolve against each other")
-        if isinstance(writer, Union):
+        if isinstance(writer, nodes.Union):
             return Branches(self._branches(writer, reader))
-        if isinstance(reader, Union):
+        if isinstance(reader, nodes.Union):
             index = self._choose(writer, reader)
             return _mismatch(writer, reader) if index is None else self._in_union(writer, reader, index)
         match writer, reader:
-            case Primitive(), Primitive():
+            case nodes.Primitive(), nodes.Primitive():
                 return self._primitive(writer, reader)
-            case Fixed(), Fixed() if writer.size == reader.size and _same_name(writer, reader):
+            case nodes.Fixed(), nodes.Fixed() if writer.size == reader.size and _same_name(writer, reader):
                 return Bytes(writer.size, converter(writer.logical, reader.logical, self._shape), writer.logical)
-            case Enum(), Enum() if _same_name(writer, reader):
+            case nodes.Enum(), nodes.Enum() if _same_name(writer, reader):
                 read = tuple(one if one in reader.symbols else reader.default for one in writer.symbols)
                 return Symbols(writer.symbols, read)
-            case Array(), Array():
+            case nodes.Array(), nodes.Array():
                 return Items(self.resolve(writer.items, reader.items), self._weight(writer.items))
-            case Map(), Map():
+            case nodes.Map(), nodes.Map():
                 return Entries(self.resolve(writer.values, reader.values))
-            case Record(), Record():
+            case nodes.Record(), nodes.Record():
                 return self._record(writer, reader)
         return _mismatch(writer, reader)
 
-    def _primitive(self, writer: Primitive, reader: Primitive) -> Plan:
+    def _primitive(self, writer: nodes.Primitive, reader: nodes.Primitive) -> Plan:
         if writer.kind is not reader.kind and reader.kind not in PROMOTED_TO.get(writer.kind, ()):
             return _mismatch(writer, reader)
         promote = promotion(writer.kind, reader.kind)
@@ -233,33 +222,35 @@ class _Resolver:
         kind = _READ_AS_TEXT.get((writer.kind, reader.kind), writer.kind)
         return Scalar(kind, promote or convert, writer.logical)
 
-    def _branches(self, writer: Union, reader: Node) -> tuple[Plan, ...]:
+    def _branches(self, writer: nodes.Union, reader: nodes.Node) -> tuple[Plan, ...]:
         if writer is reader:
             return tuple(self._in_union(branch, writer, index) for index, branch in enumerate(writer.branches))
         return tuple(self.resolve(branch, reader) for branch in writer.branches)
 
-    def _in_union(self, writer: Node, reader: Union, index: int) -> Plan:
+    def _in_union(self, writer: nodes.Node, reader: nodes.Union, index: int) -> Plan:
         value = self.resolve(writer, reader.branches[index])
-        is_null = isinstance(writer, Primitive) and writer.kind is Kind.NULL
+        is_null = isinstance(writer, nodes.Primitive) and writer.kind is nodes.Kind.NULL
         return value if is_null or not is_tagged(reader, self._shape) else Tag(index, value)
 
-    def _choose(self, writer: Node, reader: Union) -> int | None:
+    def _choose(self, writer: nodes.Node, reader: nodes.Union) -> int | None:
         """Return the reader's branch for a writer's type: the same type first, then a promotion."""
         same = [index for index, branch in enumerate(reader.branches) if _same_type(writer, branch)]
-        if isinstance(writer, Record | Enum | Fixed):
+        if isinstance(writer, nodes.Record | nodes.Enum | nodes.Fixed):
             return self._choose_named(writer, reader, same)
         if same:
             return same[0]
-        promoted = PROMOTED_TO.get(writer.kind, ()) if isinstance(writer, Primitive) else ()
+        promoted = PROMOTED_TO.get(writer.kind, ()) if isinstance(writer, nodes.Primitive) else ()
         for index, branch in enumerate(reader.branches):
-            if isinstance(branch, Primitive) and branch.kind in promoted:
+            if isinstance(branch, nodes.Primitive) and branch.kind in promoted:
                 return index
         return None
 
-    def _choose_named(self, writer: Record | Enum | Fixed, reader: Union, same: list[int]) -> int | None:
-        def named(index: int) -> Record | Enum | Fixed:
+    def _choose_named(
+        self, writer: nodes.Record | nodes.Enum | nodes.Fixed, reader: nodes.Union, same: list[int]
+    ) -> int | None:
+        def named(index: int) -> nodes.Record | nodes.Enum | nodes.Fixed:
             branch = reader.branches[index]
-            if not isinstance(branch, Record | Enum | Fixed):
+            if not isinstance(branch, nodes.Record | nodes.Enum | nodes.Fixed):
                 raise TypeError(index)
             return branch
 
@@ -267,13 +258,13 @@ class _Resolver:
         if exact:
             return exact[0]
         alike = [index for index in same if _same_name(writer, named(index))]
-        if not isinstance(writer, Record):
+        if not isinstance(writer, nodes.Record):
             return alike[0] if alike else None
         fitting = [index for index in same if not _fails(self.resolve(writer, named(index)), set())]
         ranked = [index for index in alike if index in fitting] + fitting + alike
         return ranked[0] if ranked else None
 
-    def _record(self, writer: Record, reader: Record) -> Plan:
+    def _record(self, writer: nodes.Record, reader: nodes.Record) -> Plan:
         key = (id(writer), id(reader))
         known = self._known.get(key)
         if known is None:
@@ -287,7 +278,7 @@ class _Resolver:
             known.recursive |= key in self._open
         return known
 
-    def _match(self, writer: Record, reader: Record) -> Fields | Fail:
+    def _match(self, writer: nodes.Record, reader: nodes.Record) -> Fields | Fail:
         """Match the fields by name before their types are resolved, so that a record may contain itself."""
         self._weight(writer)
         sources = _sources(writer, reader)
@@ -295,7 +286,7 @@ class _Resolver:
         for one in reader.fields:
             if one.name in sources:
                 continue
-            if one.default is MISSING:
+            if one.default is nodes.MISSING:
                 return Fail(
                     f"the reader's field {one.name} of {reader.name} is not in the writer schema and has no default"
                 )
@@ -305,8 +296,8 @@ class _Resolver:
                 return Fail(f"the default of the reader's field {one.name} of {reader.name} is not valid: {error}")
         return found
 
-    def _fill(self, found: Fields, writer: Record, reader: Record) -> None:
-        targets: dict[str, list[Field]] = {}
+    def _fill(self, found: Fields, writer: nodes.Record, reader: nodes.Record) -> None:
+        targets: dict[str, list[nodes.Field]] = {}
         sources = _sources(writer, reader)
         for one in reader.fields:
             if one.name in sources:
@@ -318,12 +309,12 @@ class _Resolver:
                 again = target is not targets[one.name][0]
                 found.steps.append(Step(one.name, self.resolve(one.type, target.type), target.name, again))
 
-    def _weight(self, node: Node) -> int:
+    def _weight(self, node: nodes.Node) -> int:
         """Return the number of values in a type that takes no bytes; 0 if it takes some, or contains itself."""
         match node:
-            case Primitive(kind=Kind.NULL) | Fixed(size=0):
+            case nodes.Primitive(kind=nodes.Kind.NULL) | nodes.Fixed(size=0):
                 return 1
-            case Record():
+            case nodes.Record():
                 if id(node) not in self._weightless:
                     self._weightless[id(node)] = 0
                     inner = [self._weight(one.type) for one in node.fields]
@@ -334,7 +325,7 @@ class _Resolver:
         return 0
 
 
-def _sources(writer: Record, reader: Record) -> dict[str, str]:
+def _sources(writer: nodes.Record, reader: nodes.Record) -> dict[str, str]:
     """Return the writer's field for each field of the reader: by name, else by alias.
 
     A field whose only matching alias is taken keeps its default; without a default it shares the writer's field.
@@ -345,25 +336,27 @@ def _sources(writer: Record, reader: Record) -> dict[str, str]:
         if one.name not in written:
             known = [alias for alias in one.aliases if alias in written]
             free = [alias for alias in known if alias not in sources.values()]
-            if free or (known and one.default is MISSING):
+            if free or (known and one.default is nodes.MISSING):
                 sources[one.name] = (free or known)[0]
     return sources
 
 
-def _same_type(writer: Node, reader: Node) -> bool:
-    if isinstance(writer, Primitive) and isinstance(reader, Primitive):
+def _same_type(writer: nodes.Node, reader: nodes.Node) -> bool:
+    if isinstance(writer, nodes.Primitive) and isinstance(reader, nodes.Primitive):
         return writer.kind is reader.kind
     return type(writer) is type(reader)
 
 
-def _same_name(writer: Record | Enum | Fixed, reader: Record | Enum | Fixed) -> bool:
+def _same_name(
+    writer: nodes.Record | nodes.Enum | nodes.Fixed, reader: nodes.Record | nodes.Enum | nodes.Fixed
+) -> bool:
     """Return whether names agree without namespaces; the reader's aliases count too."""
     names = {reader.simple_name, *(alias.rpartition(".")[2] for alias in reader.aliases)}
     return writer.simple_name in names
 
 
-def _mismatch(writer: Node, reader: Node) -> Fail:
-    return Fail(f"the reader schema has {describe(reader)} where the writer schema has {describe(writer)}")
+def _mismatch(writer: nodes.Node, reader: nodes.Node) -> Fail:
+    return Fail(f"the reader schema has {nodes.describe(reader)} where the writer schema has {nodes.describe(writer)}")
 
 
 def _fails(candidate: Plan, seen: set[int]) -> bool:

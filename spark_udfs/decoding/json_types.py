@@ -31,20 +31,7 @@ import orjson
 import pyarrow as pa
 from pyspark.sql.types import BooleanType, DoubleType, LongType, NullType, StringType
 
-from strata.compat.json_schema.model import (
-    ArrayNode,
-    BooleanNode,
-    CombinedNode,
-    ConstNode,
-    Criterion,
-    EnumNode,
-    Node,
-    NullNode,
-    NumberNode,
-    ObjectNode,
-    StringNode,
-    follow,
-)
+from strata.compat.json_schema import model
 from strata.serdes.errors import DecodeError, DecodeReason
 from strata.spark_udfs.decoding import arrow_columns
 from strata.spark_udfs.decoding.arrow_columns import Build, Shape
@@ -69,7 +56,7 @@ _INTEGER, _NUMBER = _Tree("integer"), _Tree("number")
 _NUMBERS: Final = ({"integer", "number"}, {"integer"}, {"number"})
 
 
-def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
+def shape_of(root: model.Node, columns: Sequence[str] | None = None) -> Shape:
     """Return the shape of a schema; its builder takes JSON values.
 
     Args:
@@ -98,36 +85,36 @@ class _TreeBuilder:
         self._columns = columns
         self.names: dict[str, None] = {}
 
-    def tree(self, node: Node, path: str) -> _Tree:
-        found = follow(node)
+    def tree(self, node: model.Node, path: str) -> _Tree:
+        found = model.follow(node)
         self._nesting.count(path)
         with self._nesting.inside(id(found), path):
             return self._of(found, path)
 
-    def _of(self, node: Node, path: str) -> _Tree:
+    def _of(self, node: model.Node, path: str) -> _Tree:
         match node:
-            case StringNode():
+            case model.StringNode():
                 return _STRING
-            case NumberNode():
+            case model.NumberNode():
                 return _INTEGER if node.integer else _NUMBER
-            case BooleanNode():
+            case model.BooleanNode():
                 return _BOOLEAN
-            case NullNode():
+            case model.NullNode():
                 return _NULL
-            case ObjectNode():
+            case model.ObjectNode():
                 return self._object(node, path)
-            case ArrayNode():
+            case model.ArrayNode():
                 return self._array(node, path)
-            case EnumNode():
+            case model.EnumNode():
                 return reduce(_either, (_of_value(json.loads(one)) for one in sorted(node.values)))
-            case ConstNode():
+            case model.ConstNode():
                 return _of_value(json.loads(node.value))
-            case CombinedNode() if node.branches:
-                both = _both if node.criterion is Criterion.ALL else _either
+            case model.CombinedNode() if node.branches:
+                both = _both if node.criterion is model.Criterion.ALL else _either
                 return reduce(both, [self.tree(one, path) for one in node.branches])
         return _ANY
 
-    def _object(self, node: ObjectNode, path: str) -> _Tree:
+    def _object(self, node: model.ObjectNode, path: str) -> _Tree:
         if node.properties:
             wanted: Collection[str] = node.properties
             if not path:
@@ -136,16 +123,16 @@ class _TreeBuilder:
             named = {name: one for name, one in node.properties.items() if name in wanted}
             trees = {name: self.tree(one, f"{path}.{name}".lstrip(".")) for name, one in named.items()}
             return _Tree("object", trees)
-        values = [*node.patterns.values(), *([node.additional] if isinstance(node.additional, Node) else [])]
+        values = [*node.patterns.values(), *([node.additional] if isinstance(node.additional, model.Node) else [])]
         if node.additional is True or not values:
             return _Tree("object")
         return _Tree("map", item=reduce(_either, [self.tree(one, f"{path}{{}}") for one in values]))
 
-    def _array(self, node: ArrayNode, path: str) -> _Tree:
+    def _array(self, node: model.ArrayNode, path: str) -> _Tree:
         items = [node.items] if node.tuple_items is None else [*node.tuple_items, node.additional]
         if items[-1] is False:
             items.pop()
-        trees = [self.tree(one, f"{path}[]") if isinstance(one, Node) else _ANY for one in items]
+        trees = [self.tree(one, f"{path}[]") if isinstance(one, model.Node) else _ANY for one in items]
         return _Tree("array", item=reduce(_either, trees) if trees else _ANY)
 
 
