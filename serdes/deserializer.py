@@ -46,7 +46,19 @@ class Source:
 
 
 class Deserializer(Serde[DeserializerSettings]):
-    """A callable that turns frames of any registered schema into values; safe to share among threads."""
+    """A callable that turns frames of any registered schema into values; safe to share among threads.
+
+    Args:
+        client: the registry.
+        from_dict: a function from the value and the context to your object; its errors pass through.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
+        SchemaError: If the reader schema of a subclass cannot be used.
+        RegistryError: If the registry does not know a reference of that schema.
+    """
 
     indexed = False
 

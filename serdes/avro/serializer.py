@@ -75,22 +75,13 @@ class AvroSerializer(TextSerializer):
 class AvroDeserializer(Deserializer):
     """A deserializer of Avro frames, whatever registered schema they were written with (schema evolution).
 
-    Call it as `Deserializer.__call__` says.
+    Call it as `Deserializer.__call__` says. `Deserializer` also describes the other arguments, and the errors.
 
     Args:
-        client: the registry.
         reader_schema: the schema of the values wanted; without it each value has the shape of its writer schema.
-        from_dict: a function from the value and the context to your object; its errors pass through.
-        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
         limits: bounds for hostile payloads.
         numeric_times: leave dates, times and timestamps numbers, see `compile_decoder`.
         tagged_unions: return union values as `Branch`, see `compile_decoder`.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If a setting is unknown or not allowed.
-        SchemaError: If the reader schema cannot be used.
-        RegistryError: If the registry does not know a reference of the reader schema.
     """
 
     format = AVRO

@@ -91,20 +91,11 @@ class JsonSerializer(TextSerializer):
 class JsonDeserializer(Deserializer):
     """A deserializer of JSON frames, which validates the values.
 
-    Call it as `Deserializer.__call__` says.
+    Call it as `Deserializer.__call__` says. `Deserializer` also describes the other arguments, and the errors.
 
     Args:
-        client: the registry.
         reader_schema: the JSON Schema that values must satisfy; without it the schema that they were written with.
-        from_dict: a function from the value and the context to your object, such as
-            `lambda value, _: Order.model_validate(value)`; its errors pass through.
-        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If a setting is unknown or not allowed.
-        SchemaError: If the reader schema cannot be used.
-        RegistryError: If the registry does not know a reference of the reader schema.
+        from_dict: as in `Deserializer`, such as `lambda value, _: Order.model_validate(value)`.
     """
 
     format = JSON
