@@ -13,24 +13,13 @@ from strata.serdes.arrow import output
 from strata.serdes.arrow.layout import Column, Storage
 from strata.serdes.arrow.memory import PADDING
 
-__all__ = ["ColumnTooLarge", "Columns", "sparse"]
+__all__ = ["ColumnTooLarge", "Columns"]
 
 MAX_OFFSET = 2**31 - 1
 """Arrow's list, string and binary types have 32-bit offsets."""
 
 _FIRST_BYTES = 16
 _WITH_OFFSETS = (Storage.BINARY, Storage.LIST)
-
-
-def sparse(count: int, values: Mapping[int, Mapping[str, Any]], kind: pa.StructType) -> pa.StructArray:
-    """Return an array of structs that is null except in some rows.
-
-    Args:
-        count: the number of rows.
-        values: the values that are not null, by row.
-        kind: the type of the array.
-    """
-    return pa.array([values.get(row) for row in range(count)], kind) if values else pa.nulls(count, kind)
 
 
 class ColumnTooLarge(OverflowError):

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from strata.serdes.arrow import operations as op
 from strata.serdes.arrow import vm_state as vm
-from strata.serdes.arrow.columns import Columns, sparse
+from strata.serdes.arrow.columns import Columns
 from strata.serdes.arrow.entry_points import run
-from strata.serdes.arrow.layout import ERROR_TYPE, Style, layout
+from strata.serdes.arrow.layout import ERROR_TYPE, Style, layout, sparse
 from strata.serdes.arrow.program_cache import Programs, Snapshot, WriterSchemas
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Limits, compile_decoder
 from strata.serdes.avro.encoder import compile_encoder

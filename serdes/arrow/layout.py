@@ -14,8 +14,10 @@ timestamps are integers. A uuid is the text as written; it is not validated.
 Rules of this file: schema nodes in, columns out; no bytes and no plan.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum as Choice
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +25,7 @@ from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, No
 from strata.serdes.errors import SchemaError
 
 __all__ = ["ANY_SPAN", "ERROR_TYPE", "Column", "RecursiveSchema", "Span", "Storage", "Style", "UnsupportedSchema"]
-__all__ += ["layout"]
+__all__ += ["layout", "sparse"]
 
 MAX_TYPES = 10_000
 """Records nested in records multiply; no table has this many columns."""
@@ -31,6 +33,17 @@ ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("po
 """The type of the column `error` next to decoded columns; encoding ignores that column."""
 
 _I32, _I64 = 2**31, 2**63
+
+
+def sparse(count: int, values: Mapping[int, Mapping[str, Any]], kind: pa.StructType) -> pa.StructArray:
+    """Return an array of structs that is null except in some rows.
+
+    Args:
+        count: the number of rows.
+        values: the values that are not null, by row.
+        kind: the type of the array.
+    """
+    return pa.array([values.get(row) for row in range(count)], kind) if values else pa.nulls(count, kind)
 
 
 class UnsupportedSchema(SchemaError):

@@ -154,9 +154,9 @@ class _Parsers:
         self._reader = reader
         self._client = client
         self._known: dict[bytes, Parse] = {}
-        self._headers: dict[bytes, Parse] = {}
         self._sizes: tuple[int, ...] = ()
-        self._writers: dict[Name, Writer | Undecodable] = {}
+        self.in_header = lru_cache(_MAX_KNOWN)(self._in_header)
+        self._writer = lru_cache(_MAX_KNOWN)(self._find_writer)
 
     def in_frame(self, frame: bytes) -> tuple[Parse, int]:
         """Return the parser of a frame's payload, and the offset of the payload."""
@@ -165,35 +165,27 @@ class _Parsers:
             if parse is not None:
                 return parse, size
         parse, size = self._learn(frame)
-        _make_room(self._known)
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
         self._known[frame[:size]] = parse
         self._sizes = tuple(dict.fromkeys((*self._sizes, size)))
         return parse, size
 
-    def in_header(self, header: bytes) -> Parse:
+    def _in_header(self, header: bytes) -> Parse:
         """Return the parser of payloads whose schema a record header names."""
-        parse = self._headers.get(header)
-        if parse is None:
-            parse, size = self._learn(header)
-            if size != len(header) and not isinstance(self._writers.get(open_frame(header).schema), Undecodable):
-                raise FrameError("trailing bytes in the header of the schema")
-            _make_room(self._headers)
-            self._headers[header] = parse
+        parse, size = self._learn(header)
+        if size != len(header) and not isinstance(self._writer(open_frame(header).schema), Undecodable):
+            raise FrameError("trailing bytes in the header of the schema")
         return parse
 
     def _learn(self, head: bytes) -> tuple[Parse, int]:
         """Return the parser of the payloads after a head, and its length; `head` may have more bytes."""
-        named = open_frame(head).schema
-        writer = self._writers.get(named)
-        if writer is None:
-            writer = self._writer(named)
-            _make_room(self._writers)
-            self._writers[named] = writer
+        writer = self._writer(open_frame(head).schema)
         # Only formats with indexes have them between the schema's name and the payload.
         opened = open_frame(head, indexed=self._reader.indexed and not isinstance(writer, Undecodable))
         return _parse_of(writer, opened.indexes), len(head) - len(opened.payload)
 
-    def _writer(self, named: Name) -> Writer | Undecodable:
+    def _find_writer(self, named: Name) -> Writer | Undecodable:
         """Return the parsers for a schema, or why its payloads cannot be parsed."""
         try:
             schema = find_schema(self._client, named)
@@ -206,11 +198,6 @@ class _Parsers:
                 return self._reader.writer(self._client, schema)
         except SchemaError as error:
             return Undecodable("unusable writer schema", str(error))
-
-
-def _make_room(kept: dict[Any, Any]) -> None:
-    if len(kept) >= _MAX_KNOWN:
-        kept.clear()
 
 
 def _parse_of(writer: Writer | Undecodable, indexes: tuple[int, ...]) -> Parse:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from strata.serdes.arrow.columns import sparse
+from strata.serdes.arrow.layout import sparse
 from strata.spark_udfs.arguments import Mode
 from strata.spark_udfs.decoding.plan import DecodePlan
 from strata.spark_udfs.decoding.schema_names import Name, label

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.serdes import arrow
-from strata.serdes.arrow.columns import sparse
+from strata.serdes.arrow.layout import sparse
 from strata.serdes.errors import EncodeError
 from strata.serdes.model import AVRO, JSON
 from strata.spark_udfs.arguments import Mode
