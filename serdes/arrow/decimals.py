@@ -8,7 +8,7 @@ import numpy as np
 from strata.serdes.arrow import operations as op
 from strata.serdes.arrow import vm_state as vm
 from strata.serdes.arrow.memory import compiled, get, inlined, load_8, load_64, store_8, store_64, swapped
-from strata.serdes.arrow.numbers import extent, fail, shifted
+from strata.serdes.arrow.numbers import fail, shifted, sized
 from strata.serdes.arrow.output import VALUES, WIDTH
 
 __all__ = ["decimal"]
@@ -24,7 +24,7 @@ def decimal(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     Size is -1 if a length comes first, and -2 for all bytes left. A number of up to eight bytes that keeps its scale is
     read by one load, if eight bytes may be read.
     """
-    size, i = _extent(get(pc, 2), i, end, state)
+    size, i = sized(get(pc, 2), i, end, state)
     if i < 0:
         return i
     precision = get(pc, 3)
@@ -37,17 +37,6 @@ def decimal(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     store_64(address, number)
     store_64(address + 8, number >> 63)
     return i + size
-
-
-@inlined
-def _extent(size: int, i: int, end: int, state: int) -> tuple[int, int]:
-    if size == -1:
-        return extent(state, i, end)
-    if size == -2:
-        return max(end - i, 0), i
-    if size > end - i:
-        return 0, fail(state, i, op.TRUNCATED)
-    return size, i
 
 
 @compiled

@@ -21,9 +21,9 @@ from strata.serdes.arrow import operations as op
 from strata.serdes.arrow import vm_state as vm
 from strata.serdes.arrow.decimals import decimal
 from strata.serdes.arrow.memory import compiled, get, inlined, load_8, load_i32, put, store_8
-from strata.serdes.arrow.numbers import fail, int_at, long_at, signed
+from strata.serdes.arrow.numbers import fail, signed, varint_at
 from strata.serdes.arrow.output import COLUMN, VALID, append_null, begin_list, end_list, mark, repeats, room_for_item
-from strata.serdes.arrow.vm_values import boolean, copied, int32, int64, int_as_long, passed, rare, span, string, symbol
+from strata.serdes.arrow.vm_values import boolean, copied, passed, rare, span, string, symbol, whole
 
 __all__ = ["run"]
 
@@ -112,11 +112,11 @@ def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901
         if code == op.STRING:
             i = string(c, n, i, end, state)
         elif code == op.INT64:
-            i = int64(c, n, i, end, state)
+            i = whole(64, 8, c, n, i, end, state)
         elif code == op.INT32:
-            i = int32(c, n, i, end, state)
+            i = whole(32, 4, c, n, i, end, state)
         elif code == op.INT_LONG:
-            i = int_as_long(c, n, i, end, state)
+            i = whole(32, 8, c, n, i, end, state)
         elif code == op.COPY_8:
             i = copied(8, c, n, i, end, state)
         elif code == op.COPY_4:
@@ -132,9 +132,9 @@ def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901
         elif code == op.SKIP_BYTES:
             i = passed(i, end, state)
         elif code == op.SKIP_LONG:
-            _, i = long_at(state, i, end)
+            _, i = varint_at(state, i, end, 64)
         elif code == op.SKIP_INT:
-            _, i = int_at(state, i, end)
+            _, i = varint_at(state, i, end, 32)
         elif code == op.SKIP_SIZE:
             i += get(pc, 2)
         elif code == op.NULL:
@@ -165,7 +165,7 @@ def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901
 @inlined
 def branch(pc: int, i: int, end: int, state: int) -> tuple[int, int]:
     """Read the index of a union; return the address of the instruction before those of its branch."""
-    index, i = int_at(state, i, end)
+    index, i = varint_at(state, i, end, 32)
     if i < 0:
         return pc, i
     if index & 1 or index >= get(pc, 2):
@@ -176,7 +176,7 @@ def branch(pc: int, i: int, end: int, state: int) -> tuple[int, int]:
 @inlined
 def option(pc: int, c: int, n: int, i: int, end: int, state: int) -> tuple[int, int]:
     """Read the index of a union of null and one type; for null, skip the instructions of the value."""
-    index, i = int_at(state, i, end)
+    index, i = varint_at(state, i, end, 32)
     if i < 0:
         return pc, i
     if index & -3:
@@ -237,12 +237,12 @@ def block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
 @compiled
 def any_block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
     """Read the count of a block; items without bytes have a weight, which counts against a limit."""
-    count, i = long_at(state, i, end)
+    count, i = varint_at(state, i, end, 64)
     if i < 0 or count == 0:
         return 0, i
     count = signed(count)
     if count < 0:
-        size, after = long_at(state, i, end)
+        size, after = varint_at(state, i, end, 64)
         if after < 0:
             return 0, fail(state, i, -after)
         if size & 1:

@@ -121,28 +121,21 @@ get: Callable[[int, int], int] = _get
 put: Callable[[int, int, int], None] = _put
 
 
-@_intrinsic
-def _trailing_zeros(typing_context: Any, number: Any) -> Any:
-    """Count the lowest bits that are 0; 64 for the number 0."""
+def _unary(make: Callable[[Any, Any], Any]) -> Any:
+    @_intrinsic
+    def call(typing_context: Any, number: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return make(builder, arguments[0])
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+        return types.int64(types.int64), generate
 
-    return types.int64(types.int64), generate
-
-
-@_intrinsic
-def _swapped(typing_context: Any, number: Any) -> Any:
-    """Reverse the eight bytes."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bswap(arguments[0])
-
-    return types.int64(types.int64), generate
+    return call
 
 
-trailing_zeros: Callable[[int], int] = _trailing_zeros
-swapped: Callable[[int], int] = _swapped
+trailing_zeros: Callable[[int], int] = _unary(lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 0)))
+"""Count the lowest bits that are 0; 64 for the number 0."""
+swapped: Callable[[int], int] = _unary(lambda builder, word: builder.bswap(word))
+"""Reverse the eight bytes."""
 
 HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
 

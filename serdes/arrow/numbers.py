@@ -16,11 +16,11 @@ from strata.serdes.arrow.memory import HIGH_BITS, compiled, get, inlined, load_8
 __all__ = [
     "extent",
     "fail",
-    "int_at",
     "is_text",
-    "long_at",
     "shifted",
     "signed",
+    "sized",
+    "varint_at",
 ]
 
 _POSITIVE = 0x7FFFFFFFFFFFFFFF
@@ -34,29 +34,16 @@ def fail(state: int, i: int, status: int) -> int:
 
 
 @inlined
-def long_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """Read a varint of at most 64 bits, still in zigzag form."""
+def varint_at(state: int, i: int, end: int, bits: int) -> tuple[int, int]:
+    """Read a varint of at most 32 or 64 bits, still in zigzag form."""
     if i < end:
         first = load_8(i)
         if first < 128:
             return first, i + 1
         size, number = quick(i, get(state, vm.READABLE))
-        if size <= end - i:
+        if size <= end - i and (bits == 64 or size <= 4):
             return number, i + size
-    return slow_varint(state, i, end, 64)
-
-
-@inlined
-def int_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """Read a varint of at most 32 bits, still in zigzag form."""
-    if i < end:
-        first = load_8(i)
-        if first < 128:
-            return first, i + 1
-        size, number = quick(i, get(state, vm.READABLE))
-        if size <= 4 and size <= end - i:
-            return number, i + size
-    return slow_varint(state, i, end, 32)
+    return slow_varint(state, i, end, bits)
 
 
 _NEVER = 1 << 62
@@ -116,7 +103,7 @@ def signed(number: int) -> int:
 @inlined
 def extent(state: int, i: int, end: int) -> tuple[int, int]:
     """Read a length; return it with the address of its bytes, all of which are there."""
-    number, i = long_at(state, i, end)
+    number, i = varint_at(state, i, end, 64)
     if i < 0:
         return 0, i
     if number & 1:
@@ -125,6 +112,18 @@ def extent(state: int, i: int, end: int) -> tuple[int, int]:
     if number > end - i:
         return 0, fail(state, i, op.TRUNCATED)
     return number, i
+
+
+@inlined
+def sized(size: int, i: int, end: int, state: int) -> tuple[int, int]:
+    """Return the size of bytes and where they begin: after a length (-1), all that are left (-2), or a fixed size."""
+    if size == -1:
+        return extent(state, i, end)
+    if size == -2:
+        return max(end - i, 0), i
+    if size > end - i:
+        return 0, fail(state, i, op.TRUNCATED)
+    return size, i
 
 
 @compiled

@@ -23,10 +23,10 @@ from strata.serdes.arrow.memory import (
     store_f64,
     store_i32,
 )
-from strata.serdes.arrow.numbers import extent, fail, int_at, is_text, long_at, signed
+from strata.serdes.arrow.numbers import extent, fail, is_text, signed, sized, varint_at
 from strata.serdes.arrow.output import COLUMN, STOP, VALUES, WIDTH, append_bytes, append_null
 
-__all__ = ["boolean", "copied", "int32", "int64", "int_as_long", "passed", "rare", "span", "string", "symbol"]
+__all__ = ["boolean", "copied", "passed", "rare", "span", "string", "symbol", "whole"]
 
 
 @inlined
@@ -44,28 +44,12 @@ def string(c: int, n: int, i: int, end: int, state: int) -> int:
 
 
 @inlined
-def int64(c: int, n: int, i: int, end: int, state: int) -> int:
-    """Read a long."""
-    number, i = long_at(state, i, end)
-    if i > 0:
+def whole(bits: int, width: int, c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read an int (32 bits) or long (64) into a column of 4 or 8 bytes."""
+    number, i = varint_at(state, i, end, bits)
+    if i > 0 and width == 8:
         store_64(get(c, VALUES) + 8 * n, signed(number))
-    return i
-
-
-@inlined
-def int_as_long(c: int, n: int, i: int, end: int, state: int) -> int:
-    """Read an int into 64 bits."""
-    number, i = int_at(state, i, end)
-    if i > 0:
-        store_64(get(c, VALUES) + 8 * n, signed(number))
-    return i
-
-
-@inlined
-def int32(c: int, n: int, i: int, end: int, state: int) -> int:
-    """Read an int."""
-    number, i = int_at(state, i, end)
-    if i > 0:
+    elif i > 0:
         store_i32(get(c, VALUES) + 4 * n, signed(number))
     return i
 
@@ -97,7 +81,7 @@ def boolean(c: int, n: int, i: int, end: int, state: int) -> int:
 @inlined
 def span(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     """Read a date or time: check its bounds, then divide and multiply it into the column's unit."""
-    number, i = int_at(state, i, end) if get(pc, 2) == 32 else long_at(state, i, end)
+    number, i = varint_at(state, i, end, get(pc, 2))
     if i < 0:
         return i
     number = signed(number)
@@ -116,7 +100,7 @@ def span(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
 @inlined
 def symbol(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     """Read an enum index; append the reader's symbol."""
-    index, i = int_at(state, i, end)
+    index, i = varint_at(state, i, end, 32)
     if i < 0:
         return i
     if index & 1 or index >= get(pc, 2):
@@ -147,7 +131,7 @@ def pooled(state: int, c: int, n: int, at: int, size: int) -> int:
 def rare(code: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     """Run an operation that few schemas need."""
     if code == op.SKIP_INDEX:
-        index, i = int_at(state, i, end)
+        index, i = varint_at(state, i, end, 32)
         return fail(state, i, op.INVALID_INDEX) if i > 0 and (index & 1 or index >= get(pc, 2)) else i
     if code == op.BINARY:
         return binary(pc, c, n, i, end, state)
@@ -173,15 +157,9 @@ def rare(code: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> in
 @compiled
 def binary(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     """Read bytes: after a length (-1), all that are left (-2), or a fixed number; check UTF-8 for a text."""
-    size = get(pc, 2)
-    if size == -1:
-        size, i = extent(state, i, end)
-        if i < 0:
-            return i
-    elif size == -2:
-        size = max(end - i, 0)
-    elif size > end - i:
-        return fail(state, i, op.TRUNCATED)
+    size, i = sized(get(pc, 2), i, end, state)
+    if i < 0:
+        return i
     written = append_bytes(state, c, n, i, size, get(state, vm.READABLE))
     if written == 0:
         return -op.FULL
@@ -200,7 +178,7 @@ def real(code: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> in
         number = load_f32(i)
         i += 4
     else:
-        bits, i = int_at(state, i, end) if get(pc, 2) == 32 else long_at(state, i, end)
+        bits, i = varint_at(state, i, end, get(pc, 2))
         if i < 0:
             return i
         number = float(signed(bits))
