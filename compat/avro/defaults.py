@@ -11,19 +11,7 @@ A union default may belong to any branch, not only to the first.
 from collections.abc import Callable, Container, Mapping
 from typing import Final
 
-from strata.compat.avro.model import (
-    ArrayType,
-    Field,
-    Json,
-    MapType,
-    Missing,
-    Names,
-    Node,
-    PrimitiveType,
-    RecordType,
-    Reference,
-    UnionType,
-)
+from strata.compat.avro import model
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.schema import SchemaParseError
 
@@ -33,15 +21,15 @@ _INT: Final = range(-(2**31), 2**31)
 _LONG: Final = range(-(2**63), 2**63)
 
 
-def _is_text(value: Json) -> bool:
+def _is_text(value: model.Json) -> bool:
     return isinstance(value, str)
 
 
-def _is_number(value: Json) -> bool:
+def _is_number(value: model.Json) -> bool:
     return type(value) in (int, float)
 
 
-_SCALARS: Final[Mapping[str, Callable[[Json], bool]]] = {
+_SCALARS: Final[Mapping[str, Callable[[model.Json], bool]]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
     "int": lambda value: type(value) is int and value in _INT,
@@ -55,7 +43,7 @@ _SCALARS: Final[Mapping[str, Callable[[Json], bool]]] = {
 }
 
 
-def accepts(node: Node, value: Json, names: Names, limits: Limits = DEFAULT_LIMITS) -> bool:
+def accepts(node: model.Node, value: model.Json, names: model.Names, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Return whether a value is a legal default for a type, when all names are known.
 
     Args:
@@ -83,7 +71,7 @@ class DefaultCheck:
 
     def __init__(
         self,
-        names: Names,
+        names: model.Names,
         limits: Limits,
         *,
         undefined: Container[int] = (),
@@ -96,7 +84,7 @@ class DefaultCheck:
         self._known: dict[tuple[int, int], bool | None] = {}
         self.undefined_seen = False
 
-    def accepts(self, node: Node, value: Json) -> bool:
+    def accepts(self, node: model.Node, value: model.Json) -> bool:
         """Return whether the value fits the type.
 
         Raises:
@@ -104,22 +92,22 @@ class DefaultCheck:
             OutOfTime: The time of the limits ran out.
         """
         self._limits.look_at_clock()
-        if isinstance(node, Reference):
+        if isinstance(node, model.Reference):
             if id(node) in self._undefined:
                 self.undefined_seen = True
                 return isinstance(value, dict)
             node = self._names[node.full]
-        if isinstance(node, UnionType):
+        if isinstance(node, model.UnionType):
             return any(self.accepts(branch, value) for branch in node.branches)
-        if isinstance(node, ArrayType):
+        if isinstance(node, model.ArrayType):
             return isinstance(value, list) and all(self.accepts(node.items, item) for item in value)
-        if isinstance(node, MapType):
+        if isinstance(node, model.MapType):
             return isinstance(value, dict) and all(self.accepts(node.values, item) for item in value.values())
-        if isinstance(node, RecordType):
+        if isinstance(node, model.RecordType):
             return isinstance(value, dict) and self._record_accepts(node, value)
-        return _SCALARS[node.kind if isinstance(node, PrimitiveType) else type(node).kind](value)
+        return _SCALARS[node.kind if isinstance(node, model.PrimitiveType) else type(node).kind](value)
 
-    def _record_accepts(self, record: RecordType, value: dict[str, Json]) -> bool:
+    def _record_accepts(self, record: model.RecordType, value: dict[str, model.Json]) -> bool:
         """Check each pair of record and value once, so that defaults inside defaults terminate."""
         if record.name.full in self._unfinished:
             raise SchemaParseError(f"A default inside {record.name.full} cannot use the fields of {record.name.full}")
@@ -129,6 +117,6 @@ class DefaultCheck:
             self._known[key] = all(self._field_accepts(field, value) for field in record.fields)
         return self._known[key] is True
 
-    def _field_accepts(self, field: Field, value: dict[str, Json]) -> bool:
+    def _field_accepts(self, field: model.Field, value: dict[str, model.Json]) -> bool:
         given = value.get(field.name, field.default)
-        return not isinstance(given, Missing) and self.accepts(field.type, given)
+        return not isinstance(given, model.Missing) and self.accepts(field.type, given)

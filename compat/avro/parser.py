@@ -17,30 +17,12 @@ already.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from strata.compat.avro import model
 from strata.compat.avro.defaults import DefaultCheck
 from strata.compat.avro.equivalence import same_structure
 from strata.compat.avro.java_numbers import parse_java_double
 from strata.compat.avro.json_text import excerpt, read_json, write_json
 from strata.compat.avro.known_fields import KnownFields
-from strata.compat.avro.model import (
-    MISSING,
-    PRIMITIVES,
-    ArrayType,
-    AvroSchema,
-    EnumType,
-    Field,
-    FixedType,
-    Json,
-    MapType,
-    Name,
-    NamedType,
-    Node,
-    PrimitiveType,
-    Properties,
-    RecordType,
-    Reference,
-    UnionType,
-)
 from strata.compat.avro.names import make_name, name_fault, qualify
 from strata.compat.avro.printer import print_field, print_schema
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
@@ -54,21 +36,23 @@ _SCHEMA_WORDS: Final = frozenset(
 _ENUM_WORDS: Final = _SCHEMA_WORDS | {"default"}
 _FIELD_WORDS: Final = frozenset({"type", "name", "doc", "default", "order", "aliases"})
 _ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
-_NO_PROPERTIES: Final[Properties] = {}
+_NO_PROPERTIES: Final[model.Properties] = {}
 _LARGEST_SIZE: Final = 2**31 - 9  # the longest array of the JVM
-_BARE: Final = {kind: PrimitiveType(kind, _NO_PROPERTIES) for kind in PRIMITIVES}
-_PAIRS: Final = {(a, b): UnionType((_BARE[a], _BARE[b])) for a in PRIMITIVES for b in PRIMITIVES if a != b}
+_BARE: Final = {kind: model.PrimitiveType(kind, _NO_PROPERTIES) for kind in model.PRIMITIVES}
+_PAIRS: Final = {
+    (a, b): model.UnionType((_BARE[a], _BARE[b])) for a in model.PRIMITIVES for b in model.PRIMITIVES if a != b
+}
 """The unions of two bare primitive types: most unions make one such type optional."""
 _KNOWN_FIELDS: Final = {True: KnownFields(), False: KnownFields()}
 """The fields read in strict mode, and those read in lenient mode."""
 
-_Object = dict[str, Json]
-_NamedT = TypeVar("_NamedT", EnumType, FixedType, RecordType)
+_Object = dict[str, model.Json]
+_NamedT = TypeVar("_NamedT", model.EnumType, model.FixedType, model.RecordType)
 
 
 def parse(
     text: str, *, strict: bool, references: Sequence[ResolvedReference] = (), limits: Limits = DEFAULT_LIMITS
-) -> AvroSchema:
+) -> model.AvroSchema:
     """Parse a schema.
 
     Args:
@@ -81,19 +65,21 @@ def parse(
         SchemaParseError: The text or a reference is not a valid schema or exceeds a bound.
         OutOfTime: The time of `limits` ran out.
     """
-    names: dict[str, NamedType] = {}
+    names: dict[str, model.NamedType] = {}
     try:
         check_references(references, limits)
         roots = [_read(reference.text, names, limits, strict=False) for reference in references]
-        external = frozenset(root.name.full for root in roots if isinstance(root, EnumType | FixedType | RecordType))
+        external = frozenset(
+            root.name.full for root in roots if isinstance(root, model.EnumType | model.FixedType | model.RecordType)
+        )
         root = _read(text, names, limits, strict=strict)
         canonical = print_schema(root, names, limits, external=external)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
-    return AvroSchema(SchemaFormat.AVRO, canonical, root, names, external)
+    return model.AvroSchema(SchemaFormat.AVRO, canonical, root, names, external)
 
 
-def _read(text: str, names: dict[str, NamedType], limits: Limits, *, strict: bool) -> Node:
+def _read(text: str, names: dict[str, model.NamedType], limits: Limits, *, strict: bool) -> model.Node:
     """Read one text and add the types that it defines to `names`.
 
     If the text is the definition of a type that is already known, return the known definition, whose doc and aliases
@@ -102,11 +88,11 @@ def _read(text: str, names: dict[str, NamedType], limits: Limits, *, strict: boo
     parser = _Parser(names, limits, strict=strict)
     root = parser.node(read_json(text, limits), "")
     parser.finish()
-    return names[root.name.full] if isinstance(root, EnumType | FixedType | RecordType) else root
+    return names[root.name.full] if isinstance(root, model.EnumType | model.FixedType | model.RecordType) else root
 
 
 class _Parser:
-    def __init__(self, names: dict[str, NamedType], limits: Limits, *, strict: bool):
+    def __init__(self, names: dict[str, model.NamedType], limits: Limits, *, strict: bool):
         self.names = names
         self._limits = limits
         self._strict = strict
@@ -115,8 +101,10 @@ class _Parser:
         self._known_fields = _KNOWN_FIELDS[strict]
         self._path: list[str] = []  # the fields around the current position, for error messages
         self._open: tuple[str, ...] = ()  # the records around it
-        self._forward: dict[int, tuple[Reference, str]] = {}  # by object id, each with the path of its field
-        self._unsure: list[tuple[str, Node, Json, frozenset[str]]] = []  # defaults to check again at the end
+        self._forward: dict[int, tuple[model.Reference, str]] = {}  # by object id, each with the path of its field
+        self._unsure: list[
+            tuple[str, model.Node, model.Json, frozenset[str]]
+        ] = []  # defaults to check again at the end
 
     def finish(self) -> None:
         """Check forward references and the defaults that depend on them, now that every name is known."""
@@ -128,7 +116,7 @@ class _Parser:
             if not DefaultCheck(self.names, self._limits, unfinished=unfinished).accepts(node, value):
                 raise self._invalid_default(field, node, value)
 
-    def node(self, json: Json, namespace: str) -> Node:
+    def node(self, json: model.Json, namespace: str) -> model.Node:
         """Read a type: a name, an object or a union."""
         if isinstance(json, str):
             return self._reference(json, namespace)
@@ -137,15 +125,15 @@ class _Parser:
             kind = json.get("type")
             if not isinstance(kind, str):
                 raise self._fault(f'A type written as an object needs a "type" that is a string: {_shown(json)}')
-            if kind in PRIMITIVES:
-                return PrimitiveType(kind, _properties(json, _SCHEMA_WORDS))
+            if kind in model.PRIMITIVES:
+                return model.PrimitiveType(kind, _properties(json, _SCHEMA_WORDS))
             build = _BUILDERS.get(kind)
             return build(self, json, namespace) if build else self._reference(kind, namespace)
         if isinstance(json, list):
             return self._union(json, namespace)
         raise self._fault(f"Expected a type (a name, an object or an array of types), got {_shown(json)}")
 
-    def _reference(self, text: str, namespace: str) -> Node:
+    def _reference(self, text: str, namespace: str) -> model.Node:
         bare = _BARE.get(text)
         if bare is not None:
             return bare
@@ -153,12 +141,12 @@ class _Parser:
         full = qualify(text, namespace)
         for known in (full, text):
             if known in self.names:
-                return Reference(known)
-        reference = Reference(full)
+                return model.Reference(known)
+        reference = model.Reference(full)
         self._forward[id(reference)] = reference, self._field_path()
         return reference
 
-    def _union(self, json: list[Json], namespace: str) -> Node:
+    def _union(self, json: list[model.Json], namespace: str) -> model.Node:
         if len(json) == 2 and isinstance(json[0], str) and isinstance(json[1], str) and (json[0], json[1]) in _PAIRS:
             return _PAIRS[json[0], json[1]]
         if len(json) > self._limits.branches:
@@ -166,7 +154,7 @@ class _Parser:
         branches = tuple(self.node(branch, namespace) for branch in json)
         seen: set[str] = set()
         for branch in branches:
-            if isinstance(branch, UnionType):
+            if isinstance(branch, model.UnionType):
                 raise self._fault(
                     f"A union cannot be a branch of a union; list its branches in the outer one: {_shown(json)}"
                 )
@@ -174,19 +162,19 @@ class _Parser:
             if name in seen:
                 raise self._fault(f"The union has two branches of type {name}; keep one")
             seen.add(name)
-        return UnionType(branches)
+        return model.UnionType(branches)
 
-    def _array(self, json: _Object, namespace: str) -> Node:
+    def _array(self, json: _Object, namespace: str) -> model.Node:
         if "items" not in json:
             raise self._fault(f'An array needs "items", the type of its elements: {_shown(json)}')
-        return ArrayType(self.node(json["items"], namespace), _properties(json, _SCHEMA_WORDS))
+        return model.ArrayType(self.node(json["items"], namespace), _properties(json, _SCHEMA_WORDS))
 
-    def _map(self, json: _Object, namespace: str) -> Node:
+    def _map(self, json: _Object, namespace: str) -> model.Node:
         if "values" not in json:
             raise self._fault(f'A map needs "values", the type of its values: {_shown(json)}')
-        return MapType(self.node(json["values"], namespace), _properties(json, _SCHEMA_WORDS))
+        return model.MapType(self.node(json["values"], namespace), _properties(json, _SCHEMA_WORDS))
 
-    def _enum(self, json: _Object, namespace: str) -> Node:
+    def _enum(self, json: _Object, namespace: str) -> model.Node:
         name = self._type_name(json, namespace)
         symbols = json.get("symbols")
         if not isinstance(symbols, list):
@@ -204,17 +192,17 @@ class _Parser:
             raise self._fault(f"The default of enum {name.full} must be one of its symbols, got {excerpt(default)!r}")
         properties = _properties(json, _ENUM_WORDS)
         aliases = self._type_aliases(json, name)
-        return self._define(EnumType(name, _text(json, "doc"), aliases, tuple(symbols), default, properties))
+        return self._define(model.EnumType(name, _text(json, "doc"), aliases, tuple(symbols), default, properties))
 
-    def _fixed(self, json: _Object, namespace: str) -> Node:
+    def _fixed(self, json: _Object, namespace: str) -> model.Node:
         name = self._type_name(json, namespace)
         size = json.get("size")
         if type(size) is not int or not 0 <= size <= _LARGEST_SIZE:
             raise self._fault(f'Fixed {name.full} needs "size", an integer from 0 to {_LARGEST_SIZE}: {_shown(json)}')
         properties = _properties(json, _SCHEMA_WORDS)
-        return self._define(FixedType(name, _text(json, "doc"), self._type_aliases(json, name), size, properties))
+        return self._define(model.FixedType(name, _text(json, "doc"), self._type_aliases(json, name), size, properties))
 
-    def _record(self, json: _Object, namespace: str) -> Node:
+    def _record(self, json: _Object, namespace: str) -> model.Node:
         name = self._type_name(json, namespace)
         texts = json.get("fields")
         if not isinstance(texts, list):
@@ -233,9 +221,11 @@ class _Parser:
         properties = _properties(json, _SCHEMA_WORDS)
         aliases = self._type_aliases(json, name)
         is_error = json["type"] == "error"
-        return self._define(RecordType(name, _text(json, "doc"), aliases, tuple(fields.values()), is_error, properties))
+        return self._define(
+            model.RecordType(name, _text(json, "doc"), aliases, tuple(fields.values()), is_error, properties)
+        )
 
-    def _field(self, json: Json, record: Name) -> Field:
+    def _field(self, json: model.Json, record: model.Name) -> model.Field:
         """Return a field that was read before, or read it."""
         self._limits.look_at_clock()
         key = KnownFields.key(json)
@@ -248,7 +238,7 @@ class _Parser:
                 self._known_fields.put(key, field)
         return field
 
-    def _new_field(self, json: Json, record: Name) -> Field:
+    def _new_field(self, json: model.Json, record: model.Name) -> model.Field:
         name = _text(json, "name") if isinstance(json, dict) else None
         if name is None:
             raise self._fault(f'A field needs a "name" that is a string: {_shown(json)}')
@@ -262,15 +252,15 @@ class _Parser:
             if not order:
                 raise self._fault(f"Expected the order ascending, descending or ignore, got {_shown(json['order'])}")
         self._check_name(name, "Field name")
-        default = self._default(node, json) if "default" in json else MISSING
+        default = self._default(node, json) if "default" in json else model.MISSING
         properties = _properties(json, _FIELD_WORDS)
-        field = Field(name, node, _text(json, "doc"), default, order, self._alias_texts(json), properties)
+        field = model.Field(name, node, _text(json, "doc"), default, order, self._alias_texts(json), properties)
         self._path.pop()
         return field
 
-    def _default(self, node: Node, json: _Object) -> Json:
+    def _default(self, node: model.Node, json: _Object) -> model.Json:
         value = json["default"]
-        if isinstance(node, PrimitiveType) and node.kind in ("float", "double") and isinstance(value, str):
+        if isinstance(node, model.PrimitiveType) and node.kind in ("float", "double") and isinstance(value, str):
             number = parse_java_double(value)
             if number is None:
                 raise self._invalid_default(self._field_path(), node, value)
@@ -283,21 +273,21 @@ class _Parser:
                 self._unsure.append((self._field_path(), node, value, frozenset(self._open)))
         return value
 
-    def _type_name(self, json: _Object, namespace: str) -> Name:
+    def _type_name(self, json: _Object, namespace: str) -> model.Name:
         text = _text(json, "name")
         if text is None:
             raise self._fault(f'A type of kind {json["type"]} needs a "name" that is a string: {_shown(json)}')
         space = _text(json, "namespace")
         name = make_name(text, namespace if space is None else space)
         self._check_name(name.simple, "Name")
-        if name.full in PRIMITIVES:
+        if name.full in model.PRIMITIVES:
             raise self._fault(f"A type cannot be called {name.full}, the name of a primitive type; choose another name")
         if name.namespace:
             for part in name.namespace.split("."):
                 self._check_name(part, "Namespace part")
         return name
 
-    def _type_aliases(self, json: _Object, name: Name) -> tuple[Name, ...]:
+    def _type_aliases(self, json: _Object, name: model.Name) -> tuple[model.Name, ...]:
         texts = self._alias_texts(json)
         if not texts:
             return ()
@@ -339,17 +329,17 @@ class _Parser:
     def _field_path(self) -> str:
         return ".".join(self._path)
 
-    def _invalid_default(self, field: str, node: Node, value: Json) -> SchemaParseError:
+    def _invalid_default(self, field: str, node: model.Node, value: model.Json) -> SchemaParseError:
         try:
             expected = print_schema(node, self.names, self._limits)
         except OutOfTime:
             raise
         except (KeyError, SchemaParseError):  # the type uses a name that is not defined yet, or is nested too deeply
-            expected = f'"{node.full}"' if isinstance(node, Reference) else f'"{node.kind}"'
+            expected = f'"{node.full}"' if isinstance(node, model.Reference) else f'"{node.kind}"'
         return _fault(f"The default must be of the type {excerpt(expected)}, got {_shown(value)}", field)
 
 
-_BUILDERS: Final[Mapping[str, Callable[[_Parser, _Object, str], Node]]] = {
+_BUILDERS: Final[Mapping[str, Callable[[_Parser, _Object, str], model.Node]]] = {
     "record": _Parser._record,
     "error": _Parser._record,
     "enum": _Parser._enum,
@@ -359,7 +349,7 @@ _BUILDERS: Final[Mapping[str, Callable[[_Parser, _Object, str], Node]]] = {
 }
 
 
-def _properties(json: _Object, words: frozenset[str]) -> Properties:
+def _properties(json: _Object, words: frozenset[str]) -> model.Properties:
     """Return the custom attributes: those that Avro does not define. Most often there are none."""
     if json.keys() <= words:
         return _NO_PROPERTIES
@@ -376,18 +366,18 @@ def _fault(message: str, field: str) -> SchemaParseError:
     return SchemaParseError(f"{message} (in field {excerpt(field)})" if field else message)
 
 
-def _shown(json: Json) -> str:
+def _shown(json: model.Json) -> str:
     return excerpt(write_json(json))
 
 
-def _starts_with_null(node: Node) -> bool:
-    return isinstance(node, UnionType) and node.branches[:1] == (_BARE["null"],)
+def _starts_with_null(node: model.Node) -> bool:
+    return isinstance(node, model.UnionType) and node.branches[:1] == (_BARE["null"],)
 
 
-def _branch_name(node: Node) -> str:
-    if isinstance(node, Reference):
+def _branch_name(node: model.Node) -> str:
+    if isinstance(node, model.Reference):
         return node.full
-    if isinstance(node, EnumType | FixedType | RecordType):
+    if isinstance(node, model.EnumType | model.FixedType | model.RecordType):
         return node.name.full
     return node.kind
 

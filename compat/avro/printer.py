@@ -10,25 +10,8 @@
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Final
 
+from strata.compat.avro import model
 from strata.compat.avro.json_text import check_bounds, quote, write_json
-from strata.compat.avro.model import (
-    PRIMITIVES,
-    ArrayType,
-    EnumType,
-    Field,
-    FixedType,
-    MapType,
-    Missing,
-    Name,
-    NamedType,
-    Names,
-    Node,
-    PrimitiveType,
-    Properties,
-    RecordType,
-    Reference,
-    UnionType,
-)
 from strata.compat.avro.names import printed
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
@@ -36,7 +19,7 @@ from strata.compat.schema import SchemaParseError
 __all__ = ["print_field", "print_schema"]
 
 
-def print_schema(root: Node, names: Names, limits: Limits, *, external: Set[str] = frozenset()) -> str:
+def print_schema(root: model.Node, names: model.Names, limits: Limits, *, external: Set[str] = frozenset()) -> str:
     """Print a schema.
 
     Args:
@@ -56,7 +39,7 @@ def print_schema(root: Node, names: Names, limits: Limits, *, external: Set[str]
     return text
 
 
-def print_field(field: Field, limits: Limits) -> str:
+def print_field(field: model.Field, limits: Limits) -> str:
     """Print a field whose type has no names."""
     printer = _Printer({}, limits, frozenset())
     printer.put_field(field, "", 0)
@@ -64,20 +47,20 @@ def print_field(field: Field, limits: Limits) -> str:
 
 
 class _Printer:
-    def __init__(self, names: Names, limits: Limits, external: Set[str]):
+    def __init__(self, names: model.Names, limits: Limits, external: Set[str]):
         self.parts: list[str] = []
         self._names = names
         self._defined: set[str] = set(external)
         self._deepest = limits.depth
 
-    def put(self, node: Node, namespace: str, depth: int) -> None:
+    def put(self, node: model.Node, namespace: str, depth: int) -> None:
         """Append a type at a depth of JSON brackets; forward references can make the depth large."""
         _PUT[type(node)](self, node, namespace, depth)
 
-    def _put_reference(self, node: Reference, namespace: str, depth: int) -> None:
+    def _put_reference(self, node: model.Reference, namespace: str, depth: int) -> None:
         self._put_named(self._names[node.full], namespace, depth)
 
-    def _put_named(self, node: NamedType, namespace: str, depth: int) -> None:
+    def _put_named(self, node: model.NamedType, namespace: str, depth: int) -> None:
         """Append the definition of a type at its first use, its name afterwards."""
         full = node.name.full
         if full in self._defined:
@@ -86,20 +69,20 @@ class _Printer:
         if depth >= self._deepest:
             raise SchemaParseError(f"The schema is nested deeper than {self._deepest} levels")
         self._defined.add(full)
-        if isinstance(node, RecordType):
+        if isinstance(node, model.RecordType):
             self._put_record(node, namespace, depth)
-        elif isinstance(node, EnumType):
+        elif isinstance(node, model.EnumType):
             self._put_enum(node, namespace)
         else:
             self._put_fixed(node, namespace)
 
-    def _put_primitive(self, node: PrimitiveType, _namespace: str, _depth: int) -> None:
+    def _put_primitive(self, node: model.PrimitiveType, _namespace: str, _depth: int) -> None:
         if node.properties:
             self.parts.append(f'{{"type":"{node.kind}"{_properties(node.properties)}}}')
         else:
             self.parts.append(_BARE[node.kind])
 
-    def _put_union(self, node: UnionType, namespace: str, depth: int) -> None:
+    def _put_union(self, node: model.UnionType, namespace: str, depth: int) -> None:
         separator = "["
         for branch in node.branches:
             self.parts.append(separator)
@@ -107,17 +90,17 @@ class _Printer:
             separator = ","
         self.parts.append("]" if node.branches else "[]")
 
-    def _put_array(self, node: ArrayType, namespace: str, depth: int) -> None:
+    def _put_array(self, node: model.ArrayType, namespace: str, depth: int) -> None:
         self.parts.append('{"type":"array","items":')
         self.put(node.items, namespace, depth + 1)
         self.parts.append(f"{_properties(node.properties)}}}")
 
-    def _put_map(self, node: MapType, namespace: str, depth: int) -> None:
+    def _put_map(self, node: model.MapType, namespace: str, depth: int) -> None:
         self.parts.append('{"type":"map","values":')
         self.put(node.values, namespace, depth + 1)
         self.parts.append(f"{_properties(node.properties)}}}")
 
-    def _put_enum(self, node: EnumType, namespace: str) -> None:
+    def _put_enum(self, node: model.EnumType, namespace: str) -> None:
         symbols = ",".join(map(quote, node.symbols))
         default = f',"default":{quote(node.default)}' if node.default is not None else ""
         self.parts.append(
@@ -125,13 +108,13 @@ class _Printer:
             f"{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}"
         )
 
-    def _put_fixed(self, node: FixedType, namespace: str) -> None:
+    def _put_fixed(self, node: model.FixedType, namespace: str) -> None:
         self.parts.append(
             f'{{"type":"fixed"{_name(node.name, namespace)}{_doc(node.doc)},"size":{node.size}'
             f"{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}"
         )
 
-    def _put_record(self, node: RecordType, namespace: str, depth: int) -> None:
+    def _put_record(self, node: model.RecordType, namespace: str, depth: int) -> None:
         kind = "error" if node.is_error else "record"
         self.parts.append(f'{{"type":"{kind}"{_name(node.name, namespace)}{_doc(node.doc)},"fields":[')
         separator = ""
@@ -144,7 +127,7 @@ class _Printer:
             separator = ","
         self.parts.append(f"]{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}")
 
-    def put_field(self, field: Field, namespace: str, depth: int) -> None:
+    def put_field(self, field: model.Field, namespace: str, depth: int) -> None:
         """Append a field whose type is at a depth of JSON brackets."""
         self.parts.append(f'{{"name":{quote(field.name)},"type":')
         self.put(field.type, namespace, depth)
@@ -152,21 +135,21 @@ class _Printer:
 
 
 _PUT: Final[Mapping[type, Callable[..., None]]] = {
-    PrimitiveType: _Printer._put_primitive,
-    Reference: _Printer._put_reference,
-    UnionType: _Printer._put_union,
-    ArrayType: _Printer._put_array,
-    MapType: _Printer._put_map,
-    EnumType: _Printer._put_named,
-    FixedType: _Printer._put_named,
-    RecordType: _Printer._put_named,
+    model.PrimitiveType: _Printer._put_primitive,
+    model.Reference: _Printer._put_reference,
+    model.UnionType: _Printer._put_union,
+    model.ArrayType: _Printer._put_array,
+    model.MapType: _Printer._put_map,
+    model.EnumType: _Printer._put_named,
+    model.FixedType: _Printer._put_named,
+    model.RecordType: _Printer._put_named,
 }
-_BARE: Final = {kind: f'"{kind}"' for kind in PRIMITIVES}
+_BARE: Final = {kind: f'"{kind}"' for kind in model.PRIMITIVES}
 
 
-def _after_type(field: Field) -> str:
+def _after_type(field: model.Field) -> str:
     text = "" if field.doc is None else _doc(field.doc)
-    if not isinstance(field.default, Missing):
+    if not isinstance(field.default, model.Missing):
         text += f',"default":{write_json(field.default)}'
     if field.order != "ascending":
         text += f',"order":"{field.order}"'
@@ -175,7 +158,7 @@ def _after_type(field: Field) -> str:
     return f"{text}{_properties(field.properties)}}}"
 
 
-def _name(name: Name, namespace: str) -> str:
+def _name(name: model.Name, namespace: str) -> str:
     text = f',"name":{quote(name.simple)}'
     return text if name.namespace == namespace else f'{text},"namespace":{quote(name.namespace)}'
 
@@ -184,7 +167,7 @@ def _doc(doc: str | None) -> str:
     return "" if doc is None else f',"doc":{quote(doc)}'
 
 
-def _aliases(name: Name, aliases: Iterable[Name]) -> str:
+def _aliases(name: model.Name, aliases: Iterable[model.Name]) -> str:
     return _alias_list(printed(alias, name.namespace) for alias in aliases)
 
 
@@ -193,5 +176,5 @@ def _alias_list(aliases: Iterable[str]) -> str:
     return f',"aliases":[{texts}]' if texts else ""
 
 
-def _properties(properties: Properties) -> str:
+def _properties(properties: model.Properties) -> str:
     return "".join(f",{quote(key)}:{write_json(value)}" for key, value in properties.items()) if properties else ""
