@@ -54,8 +54,9 @@ def read_service(connection: Connection) -> Copy:
         raise TransferError(
             f"{connection.name} changed while it was read; put it into mode READONLY and run the command again"
         )
-    contexts = sorted({*_contexts(connection), *map(context_of, subjects)} - {DEFAULT_CONTEXT})
-    records = [encode(ContextKey(name)) for name in contexts]
+    in_use = {*map(context_of, subjects)} - {DEFAULT_CONTEXT}
+    contexts = sorted({*_contexts(connection), *in_use} - {DEFAULT_CONTEXT})
+    records = [encode(ContextKey(name), name) for name in sorted(in_use)]
     records += [_schema(item, connection) for item in sorted(served, key=_age)]
     records += _highest_ids(connection, served)
     scopes: list[Scope] = [GLOBAL_SCOPE, None, *(f":{name}:" for name in contexts), *subjects]

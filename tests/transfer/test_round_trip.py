@@ -106,3 +106,13 @@ def _schema_record(subject, version, schema_id):
 
 def _tombstone(subject, version):
     return [encode(SchemaKey(subject, version))]
+
+
+def test_an_export_of_a_service_restores_valid_records_only(strata, source, serve, tmp_path):
+    """No record of a registry that was exported over REST is set aside after the restore."""
+    file, target = tmp_path / "file", f"sqlite:///{tmp_path / 'target.db'}"
+
+    assert 0 == strata("export", serve(source).url, file)[0]
+    assert 0 == strata("import", file, target)[0]
+
+    assert (0, "") == strata("log", target, "--set-aside")[:2]
