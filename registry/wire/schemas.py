@@ -6,7 +6,6 @@ The functions build plain dictionaries: the answer models serve the OpenAPI docu
 against its model.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -197,8 +196,8 @@ def schema_version(
         reference_format: `qualified` adds the context to the subject of each reference.
     """
     content: dict[str, Any] = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
-    content |= _content(entry.schema, text) | _tags(tags) | (_log_facts(entry) if stored else {})
-    return content | _references(entry, reference_format)
+    content |= _content(entry.schema, text, tags, _home(entry, reference_format))
+    return content | (_log_facts(entry) if stored else {})
 
 
 def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
@@ -233,46 +232,39 @@ def schema_string(
         reference_format: `qualified` adds the context to the subject of each reference.
     """
     content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if named else {}
-    content |= _content(shown.schema, text) | _tags(tags) | _references(shown, reference_format)
+    content |= _content(shown.schema, text, tags, _home(shown, reference_format))
     if max_id is not None:
         content["maxId"] = max_id
     return content | _log_facts(shown)
 
 
-def _content(schema: StoredSchema, text: str | None = None) -> dict[str, Any]:
+def _home(entry: SchemaVersion, reference_format: str) -> str | None:
+    """Return the context of a version's references if the format asks for it, else None."""
+    return context_of(entry.subject) if reference_format.lower() == _QUALIFIED else None
+
+
+def _content(
+    schema: StoredSchema, text: str | None, tags: Tags | None = None, home: str | None = None
+) -> dict[str, Any]:
     value = schema.value
     content: dict[str, Any] = {"guid": schema.guid, "schemaType": schema.schema_type}
     if value.references:
-        content["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value.references]
-    content |= _present({"metadata": value.metadata})
-    content["schema"] = schema.text if text is None else text
-    return content | _present({"ruleSet": value.rule_set})
-
-
-def _references(entry: SchemaVersion, reference_format: str) -> dict[str, Any]:
-    """Return the references with qualified subjects if the format is `qualified`, else nothing."""
-    references = entry.schema.value.references
-    if not references or reference_format.lower() != _QUALIFIED:
-        return {}
-    home = context_of(entry.subject)
-    return {
-        "references": [
-            {"name": r.name, "subject": qualified(r.subject, home), "version": r.version} for r in references
+        content["references"] = [
+            {"name": r.name, "subject": qualified(r.subject, home) if home else r.subject, "version": r.version}
+            for r in value.references
         ]
-    }
-
-
-def _tags(tags: Tags | None) -> dict[str, Any]:
-    found = [
-        {"schemaEntity": {"entityPath": entity.path, "entityType": entity.type.value}, "tags": list(names)}
-        for entity, names in (tags or {}).items()
-    ]
-    return {"schemaTags": found} if found else {}
+    if value.metadata:
+        content["metadata"] = value.metadata
+    content["schema"] = schema.text if text is None else text
+    if value.rule_set:
+        content["ruleSet"] = value.rule_set
+    if tags:
+        content["schemaTags"] = [
+            {"schemaEntity": {"entityPath": entity.path, "entityType": entity.type.value}, "tags": list(names)}
+            for entity, names in tags.items()
+        ]
+    return content
 
 
 def _log_facts(entry: SchemaVersion) -> dict[str, Any]:
     return {"ts": entry.timestamp, "deleted": entry.deleted}
-
-
-def _present(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in content.items() if value}
