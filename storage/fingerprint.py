@@ -16,6 +16,7 @@ __all__ = ["fingerprint", "guid_of"]
 _PRESENT = b"\x01"
 _RULE_KINDS = ("migrationRules", "domainRules", "encodingRules")
 _RULE_TEXTS = ("name", "doc", "kind", "mode", "type")
+_EMPTY = hashlib.md5(usedforsecurity=False)  # a copy takes half the time of a new one
 _CHUNK = 2047  # bytes; hashlib releases the interpreter lock for more, and waiting to get it back takes far longer
 
 
@@ -39,9 +40,12 @@ def fingerprint(
         struct.error: A version does not fit into 32 bits.
     """
     content = text.encode()
-    digest = hashlib.md5(content[:_CHUNK], usedforsecurity=False)
-    for start in range(_CHUNK, len(content), _CHUNK):
-        digest.update(content[start : start + _CHUNK])
+    digest = _EMPTY.copy()
+    if len(content) <= _CHUNK:
+        digest.update(content)
+    else:
+        for start in range(0, len(content), _CHUNK):
+            digest.update(content[start : start + _CHUNK])
     if not (references or metadata or rule_set):
         return digest.digest()
     for name, subject, version in references:
