@@ -21,6 +21,8 @@ from strata.storage.log import Entry
 from strata.storage.record_json import RecordError, decode_key, decode_value, encode, plain_schema
 from strata.storage.records import (
     DEFAULT_CONTEXT,
+    AclKey,
+    AclValue,
     AssociationKey,
     AssociationValue,
     ClearSubjectKey,
@@ -86,7 +88,7 @@ class Fold(Generic[_S]):
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
         self._associations, self._keys = base.associations, base.encryption_keys
-        self._odd_keys = base.odd_keys
+        self._odd_keys, self._acls = base.odd_keys, base.acls
         # Copies of the parts of the base that entries touch.
         self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
         self._out_of_order: set[Subject] = set()
@@ -137,6 +139,7 @@ class Fold(Generic[_S]):
             ),
             associations=self._associations,
             encryption_keys=self._keys,
+            acls=self._acls,
             odd_keys=self._odd_keys,
             removals=next(REMOVALS) if self._has_removals else base.removals,
             set_aside=tuple(self._set_aside),
@@ -155,16 +158,16 @@ class Fold(Generic[_S]):
                 self._clear(subject)
             case ConfigKey(subject), ConfigValue() | None:
                 self._configure(subject, value)
-            case ModeKey(subject), str():
-                self._modes[subject] = value
-            case ModeKey(subject), None:
-                self._modes.pop(subject, None)
+            case ModeKey(subject), str() | None:
+                self._set_mode(subject, value)
             case ContextKey(context), _:
                 self._ids(context).recorded = value is not None
             case AssociationKey(), AssociationValue() | None:
                 self._associations = self._associations.after(key, value, timestamp)
             case KekKey() | DekKey(), KekValue() | DekValue() | None:
                 self._keys = self._keys.after(key, value)
+            case AclKey(), AclValue() | None:
+                self._acls = _acls_after(self._acls, key, value)
             case HighWaterKey(context), int():
                 self._ids(context).mark(value)
             case _:  # NOOP, and tombstones of records whose change is already applied
@@ -176,6 +179,11 @@ class Fold(Generic[_S]):
         self._has_removals |= before.get("alias") != (value or _NO_CONFIG).get("alias")
         if value is not None:
             self._configs[subject] = value
+
+    def _set_mode(self, subject: Subject | None, value: str | None) -> None:
+        self._modes.pop(subject, None)
+        if value is not None:
+            self._modes[subject] = value
 
     def _note_spelling(self, key: Key, spelling: bytes, *, gone: bool) -> None:
         if isinstance(key, NoopKey):  # later releases may write any number of NOOP keys of other kinds
@@ -368,6 +376,12 @@ class _Ids:
         return ContextState(
             self.schemas.finish(), self._ids.finish(), self._high_water, self.recorded, self._shared.finish()
         )
+
+
+def _acls_after(acls: "Map[AclKey, AclValue]", key: AclKey, value: AclValue | None) -> "Map[AclKey, AclValue]":
+    if value is not None:
+        return acls.set(key, value)
+    return acls.delete(key) if key in acls else acls
 
 
 def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:

@@ -20,6 +20,8 @@ from strata.storage.log import Record
 from strata.storage.records import (
     CONFIG_FIELDS,
     MAX_VERSION,
+    AclKey,
+    AclValue,
     AssociationKey,
     AssociationValue,
     ClearSubjectKey,
@@ -125,6 +127,16 @@ _PROPERTIES: Mapping[type, Sequence[_Property]] = {
         _Property("text", "schema", str),
         _DELETED,
     ),
+    AclKey: (
+        _same("principal"),
+        _same("host"),
+        _Property("resource_type", "resourceType", str),
+        _same("resource"),
+        _Property("pattern_type", "patternType", str),
+        _same("operation"),
+        _same("permission"),
+    ),
+    AclValue: (_CREATED,),
     Reference: (_same("name"), _same("subject"), _same("version", int)),
 }
 
@@ -173,6 +185,7 @@ _HEADS: Mapping[type, Mapping[str, Any]] = {
     AssociationKey: {"keytype": "ASSOC", "tenant": _TENANT},
     KekKey: {"keytype": "NOOP", "kind": "KEK"},
     DekKey: {"keytype": "NOOP", "kind": "DEK"},
+    AclKey: {"keytype": "NOOP", "kind": "ACL"},
 }
 
 
@@ -210,7 +223,7 @@ def _value_json(key: Key, properties: Mapping[str, Any], value: Value) -> Mappin
         case _, AssociationValue():
             content = {"tenant": _TENANT, **properties, **properties_of(value)}
             return {name: content[name] for name in _ASSOCIATION_ORDER}
-        case _, KekValue() | DekValue():
+        case _, KekValue() | DekValue() | AclValue():
             return {**properties, **properties_of(value)}
         case ContextKey(), _:
             return {"tenant": _TENANT, "context": value}
@@ -315,8 +328,8 @@ def decode_value(key: Key, data: bytes | None) -> Value:
             if not all(isinstance(value, str) for value in kek.kms_props.values()):
                 raise RecordError("expected only texts in 'kmsProps'")
             return kek
-        case DekKey():
-            return from_properties(DekValue, content)
+        case DekKey() | AclKey():
+            return from_properties(DekValue if isinstance(key, DekKey) else AclValue, content)
         case _:
             value: str | int = _typed(content, *_SINGLE[type(key)])
             if isinstance(value, int) and isinstance(key, HighWaterKey):
@@ -362,9 +375,10 @@ def _noop(content: Mapping[str, Any]) -> type[Key]:
     if content.get("context") is not None:
         return HighWaterKey
     kind = content.get("kind")
-    return KekKey if kind == "KEK" else DekKey if kind == "DEK" else NoopKey
+    return _KINDS.get(kind, NoopKey) if isinstance(kind, str) else NoopKey
 
 
+_KINDS: Mapping[str, type[Key]] = {head["kind"]: kind for kind, head in _HEADS.items() if "kind" in head}
 _KEYS: Mapping[str, type[Key]] = {head["keytype"]: kind for kind, head in _HEADS.items()}
 
 

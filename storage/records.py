@@ -9,6 +9,8 @@ __all__ = [
     "CONFIG_FIELDS",
     "DEFAULT_CONTEXT",
     "MAX_VERSION",
+    "AclKey",
+    "AclValue",
     "AssociationKey",
     "AssociationValue",
     "ClearSubjectKey",
@@ -136,6 +138,22 @@ class DekKey:
     version: int
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class AclKey:
+    """A rule of access, whose words the registry checks and reads (registry/access/rules.py).
+
+    On the wire it is a NOOP of the kind ACL, which other registries ignore (docs/decisions/0010).
+    """
+
+    principal: str
+    host: str
+    resource_type: str
+    resource: str
+    pattern_type: str
+    operation: str
+    permission: str
+
+
 Key = (
     SchemaKey
     | ConfigKey
@@ -148,6 +166,7 @@ Key = (
     | AssociationKey
     | KekKey
     | DekKey
+    | AclKey
 )
 
 
@@ -244,9 +263,16 @@ class DekValue:
     created: int
 
 
-# The value of a SCHEMA, CONFIG, MODE, CONTEXT (a name), DELETE_SUBJECT (a version), high-water (an id), ASSOC, KEK or
-# DEK record; None for a tombstone.
-Value = SchemaValue | ConfigValue | AssociationValue | KekValue | DekValue | str | int | None
+@dataclass(frozen=True, slots=True)
+class AclValue:
+    """What is stored with a rule of access; `created` is in milliseconds since the epoch."""
+
+    created: int
+
+
+# The value of a SCHEMA, CONFIG, MODE, CONTEXT (a name), DELETE_SUBJECT (a version), high-water (an id), ASSOC, KEK, DEK
+# or ACL record; None for a tombstone.
+Value = SchemaValue | ConfigValue | AssociationValue | KekValue | DekValue | AclValue | str | int | None
 
 
 def context_of(subject: str) -> str:

@@ -15,7 +15,17 @@ from strata.storage.encryption_keys import EncryptionKeys
 from strata.storage.fingerprint import guid_of
 from strata.storage.listing import Listing
 from strata.storage.log import START
-from strata.storage.records import DEFAULT_CONTEXT, ConfigValue, Key, SchemaId, SchemaValue, Subject, Version
+from strata.storage.records import (
+    DEFAULT_CONTEXT,
+    AclKey,
+    AclValue,
+    ConfigValue,
+    Key,
+    SchemaId,
+    SchemaValue,
+    Subject,
+    Version,
+)
 
 __all__ = [
     "REMOVALS",
@@ -121,6 +131,7 @@ class StateData:
     referrers: "Map[SubjectVersion, frozenset[SubjectVersion]]" = field(default_factory=Map)
     associations: Associations = field(default_factory=Associations)
     encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
+    acls: "Map[AclKey, AclValue]" = field(default_factory=Map)
     odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)
     records: int = field(default=0, compare=False)
     listing: Listing = field(default_factory=Listing, compare=False)

@@ -9,7 +9,7 @@ Rules of this file: pure.
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from strata.storage.log import Record
@@ -82,6 +82,7 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
         found["mode of", _scope(scope), 0] = {"mode": mode}
     found.update(_associations(state))
     found.update(_keys(state))
+    found.update({("rule of access", repr(astuple(key)), 0): {} for key in state.acls})
     for record in records:
         if is_unknown(record.key):
             found["record", record.key.decode("utf-8", "backslashreplace"), 0] = {"value": record.value}

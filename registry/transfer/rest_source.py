@@ -67,7 +67,7 @@ def read_service(connection: Connection) -> Copy:
     copy = copy_of_records(connection.name, records)
     guids = {(item["subject"], item["version"]): item["guid"] for item in served if item.get("guid")}
     notes = tuple(f"left out a version: {entry.reason}" for entry in copy.state.set_aside)
-    unlisted = {"record", "association"} if associations is None else {"record"}
+    unlisted = {"record", "rule of access"} | ({"association"} if associations is None else set())
     return replace(copy, served_guids=guids, over_rest=True, unlisted=frozenset(unlisted), notes=notes)
 
 

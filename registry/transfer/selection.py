@@ -47,6 +47,8 @@ def part_of(copy: Copy, subjects: Sequence[str], contexts: Sequence[str]) -> Cop
     marks = missing_marks(copy.state, copy_of_records(copy.source, records).state, kept)
     more = sorted(wanted - chosen)
     notes = (f"also includes the subjects that the chosen ones refer to: {', '.join(more)}",) if more else ()
+    if copy.state.acls:
+        notes = (*notes, f"left out {len(copy.state.acls)} rules of access, which belong to the whole registry")
     part = copy_of_records(copy.source, [*records, *marks])
     return replace(part, end=copy.end, over_rest=copy.over_rest, unlisted=copy.unlisted, notes=notes)
 

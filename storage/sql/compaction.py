@@ -18,6 +18,7 @@ from strata.storage.fold import Fold
 from strata.storage.log import START, Conflict, Entry
 from strata.storage.record_json import RecordError, decode_key
 from strata.storage.records import (
+    AclKey,
     ConfigKey,
     DekKey,
     HighWaterKey,
@@ -160,7 +161,7 @@ def _superseded(read: Read, kept: _Kept, aside: set[int]) -> Iterator[int]:
 def _is_settled(key: bytes) -> bool:
     """Return whether a tombstone that is the newest record of this key only undoes earlier records of the key."""
     try:
-        return isinstance(decode_key(key), SchemaKey | ConfigKey | ModeKey | NoopKey | KekKey | DekKey)
+        return isinstance(decode_key(key), SchemaKey | ConfigKey | ModeKey | NoopKey | KekKey | DekKey | AclKey)
     except RecordError:
         return False
 

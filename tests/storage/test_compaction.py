@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from strata.storage.log import START, Conflict, Entry, LogCompacted
+from strata.storage.log import START, Conflict, Entry, LogCompacted, Record
 from strata.storage.record_json import encode
 from strata.storage.records import (
+    AclKey,
+    AclValue,
     ClearSubjectKey,
     ConfigKey,
     ConfigValue,
@@ -54,6 +56,7 @@ def dropped(*records):
 NOOP = encode(NoopKey())
 KEK = encode(KekKey("k"), KekValue("aws-kms", "arn", {}, None, shared=False, deleted=False, created=1))
 DEK = encode(DekKey("k", "s", "A", 1), DekValue("QQ==", deleted=False, created=1))
+ACL = encode(AclKey("User:u", "*", "SUBJECT", "s", "LITERAL", "READ", "ALLOW"), AclValue(created=1))
 FULL = encode(ConfigKey("s"), ConfigValue(MappingProxyType({"compatibilityLevel": "FULL"})))
 
 # records, offsets to drop
@@ -67,6 +70,7 @@ PLANS = [
     pytest.param([NOOP, NOOP, FULL], [0, 1], id="NOOPs"),
     pytest.param([NOOP, NOOP], [0], id="the last record stays"),
     pytest.param([KEK, DEK, encode(DekKey("k", "s", "A", 1)), KEK, NOOP], [0, 1, 2], id="encryption keys"),
+    pytest.param([ACL, ACL, DEK, Record(ACL.key, None), NOOP], [0, 1, 3], id="a rule of access taken back"),
     pytest.param(
         [schema("s", 1, 7), encode(HighWaterKey("."), 7), gone("s", 1), NOOP], [0, 2], id="the highest id's mark stays"
     ),
@@ -103,6 +107,7 @@ RECORDS = st.one_of(
     st.just(NOOP),
     st.just(encode(ContextKey(".d"))),
     st.sampled_from([KEK, DEK, encode(KekKey("k")), encode(DekKey("k", "s", "A", 1))]),
+    st.sampled_from([ACL, Record(ACL.key, None)]),
 )
 HISTORIES = st.lists(RECORDS, min_size=5, max_size=40)
 

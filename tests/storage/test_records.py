@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from strata.storage.log import Record
 from strata.storage.record_json import RecordError, decode_key, decode_value, encode
 from strata.storage.records import (
+    AclKey,
+    AclValue,
     AssociationKey,
     AssociationValue,
     ClearSubjectKey,
@@ -144,6 +146,19 @@ RECORDS = [
         (
             '{"name":"payments","kmsType":"aws-kms","kmsKeyId":"arn:aws:kms:1","kmsProps":{"KeyState":"Enabled"},'
             '"doc":"é","shared":false,"deleted":false,"createTs":17}'
+        ),
+    ),
+    (
+        "a rule of access",
+        AclKey("User:ä", "*", "SUBJECT", "orders-", "PREFIXED", "READ", "ALLOW"),
+        AclValue(created=17),
+        (
+            '{"keytype":"NOOP","kind":"ACL","principal":"User:ä","host":"*","resourceType":"SUBJECT",'
+            '"resource":"orders-","patternType":"PREFIXED","operation":"READ","permission":"ALLOW","magic":0}'
+        ),
+        (
+            '{"principal":"User:ä","host":"*","resourceType":"SUBJECT","resource":"orders-",'
+            '"patternType":"PREFIXED","operation":"READ","permission":"ALLOW","createTs":17}'
         ),
     ),
     (

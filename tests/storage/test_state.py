@@ -7,6 +7,8 @@ import pytest
 from strata.storage.log import Entry, Record
 from strata.storage.record_json import encode
 from strata.storage.records import (
+    AclKey,
+    AclValue,
     AssociationKey,
     AssociationValue,
     ClearSubjectKey,
@@ -257,6 +259,15 @@ def test_tombstones_take_encryption_keys_away():
     assert (
         fold().encryption_keys == fold(*records, *(Record(r.key, None) for r in [*records, *records])).encryption_keys
     )
+
+
+def test_rules_of_access_come_and_go():
+    """A rule is in the State until its tombstone; a tombstone of an unknown rule changes nothing."""
+    keys = [AclKey("User:u", "*", "SUBJECT", name, "LITERAL", "READ", "ALLOW") for name in ("a", "b")]
+    records = [encode(key, AclValue(1)) for key in keys]
+
+    assert set(keys) == set(fold(*records).acls)
+    assert keys[1:] == list(fold(*records, encode(keys[0]), encode(keys[0])).acls)
 
 
 def test_key_that_is_written_anew_loses_no_other_spelling():
