@@ -4,6 +4,8 @@ An alias is followed once. A plain alias names a subject of the default context 
 context. `/config/x` and `/mode/x` always mean the name itself.
 """
 
+from collections.abc import Callable
+
 from strata.registry.lookup import has_prefix
 from strata.storage.records import DEFAULT_CONTEXT, Subject, qualified
 from strata.storage.state import State
@@ -12,19 +14,31 @@ __all__ = ["PathSubject", "aliased", "aliased_for_deks", "aliases_of"]
 
 
 class PathSubject(str):
-    """A subject named by a request; `home` is the context of its prefix form, to which a plain alias belongs."""
+    """A subject named by a request.
+
+    Attributes:
+        home: the context of its prefix form, to which a plain alias belongs.
+        check: raises an error if the request may not do with the target of an alias what it wants to do.
+    """
 
     home: str
+    check: Callable[[str], None] | None
 
-    def __new__(cls, name: str, home: str = DEFAULT_CONTEXT) -> "PathSubject":
+    def __new__(
+        cls, name: str, home: str = DEFAULT_CONTEXT, check: Callable[[str], None] | None = None
+    ) -> "PathSubject":
         """Return a subject with its home context."""
         subject = super().__new__(cls, name)
-        subject.home = home
+        subject.home, subject.check = home, check
         return subject
 
 
 def aliased(state: State, subject: str) -> Subject:
-    """Return the subject that a name refers to: the target of its alias, or the subject itself."""
+    """Return the subject that a name refers to: the target of its alias, or the subject itself.
+
+    Raises:
+        RegistryError: 40301 if the request names an alias and has no right on its target.
+    """
     return _target(state, subject, "alias")
 
 
@@ -39,7 +53,10 @@ def _target(state: State, subject: str, *fields: str) -> Subject:
     for field in fields if config else ():
         alias = config.get(field) if config else None
         if isinstance(alias, str) and alias:
-            return Subject(qualified(alias, home))
+            target = Subject(qualified(alias, home))
+            if isinstance(subject, PathSubject) and subject.check is not None:
+                subject.check(target)
+            return target
     return Subject(str(subject))
 
 

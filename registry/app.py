@@ -4,12 +4,15 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
 
 from strata import __version__
 from strata.registry.access.authenticator import Authenticator
+from strata.registry.access.control import AccessControl
+from strata.registry.access.rules import Rule
 from strata.registry.health import Health
 from strata.registry.routes.all import ROUTERS, ROUTES
 from strata.registry.routes.serving import Routes
@@ -40,6 +43,7 @@ def create_app(
     seat: Seat | None = None,
     link: Link | None = None,
     calling: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+    control: AccessControl | None = None,
 ) -> Front:
     """Return the ASGI app of one node over an open log; shutting the app down closes the log.
 
@@ -53,6 +57,7 @@ def create_app(
         seat: the place of this process among the workers of the node; by default it is the only one.
         link: the connection to the worker that writes, if this is not the one.
         calling: returns the TLS context for calls to other nodes.
+        control: access control; by default that of the settings, which may be none.
 
     Raises:
         LogError: if the log cannot be read.
@@ -62,6 +67,8 @@ def create_app(
     writer.replay(quietly=state is not None)
     seat = seat or Seat()
     authenticator = Authenticator(settings.identity)
+    if control is None and authenticator.is_on:
+        control = AccessControl(authenticator, partial(_file_rules, authenticator), settings.superuser_names)
     health = Health(writer, seat, auth_file=authenticator.file)
 
     @asynccontextmanager
@@ -100,7 +107,21 @@ def create_app(
     cache: AnswerCache[Key] = AnswerCache(
         lambda: object() if writer.lags else writer.state.removals, _HOT_BYTES // processes
     )
-    return Front(forward, kept.answer, cache, ROUTES, guard, max_body=settings.max_body, access_log=settings.access_log)
+    return Front(
+        forward,
+        kept.answer,
+        cache,
+        ROUTES,
+        guard,
+        control=control,
+        writer=writer,
+        max_body=settings.max_body,
+        access_log=settings.access_log,
+    )
+
+
+def _file_rules(authenticator: Authenticator) -> tuple[Rule, ...]:
+    return authenticator.file.content.rules if authenticator.file else ()
 
 
 class _Application(FastAPI):

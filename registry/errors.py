@@ -113,6 +113,8 @@ def http_error(status: int, phrase: str) -> RegistryError:
 
 # --- 403
 
+access_denied = _Case(40301, "User is denied operation {} on {}")
+
 foreign_host = _Case(
     403,
     "HTTP 403 Forbidden: the Host header names {!r}, but this registry listens on loopback. "

@@ -1,6 +1,6 @@
 """Pure reads over State that answer the queries of the routes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -15,6 +15,8 @@ from strata.storage.state import IdEntry, SchemaVersion, State
 
 __all__ = [
     "LATEST",
+    "Visible",
+    "everything",
     "has_prefix",
     "ids_of_guid",
     "namesakes",
@@ -35,6 +37,9 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+Visible = Callable[[Subject], bool]
+"""Whether a request may see a subject."""
+
 _ALL_CONTEXTS = ":*:"
 # By whether soft-deleted versions are included, and whether only the newest version of a subject counts.
 _VERSIONS_LISTED = {
@@ -45,6 +50,11 @@ _VERSIONS_LISTED = {
 }
 _FORMATS = ("AVRO", "JSON", "PROTOBUF")  # formats that a log may hold, even if this service does not parse them
 LATEST = -1
+
+
+def everything(_subject: Subject) -> bool:
+    """Return that a request may see a subject: that of a request which may see all of them."""
+    return True
 
 
 def parse_version(text: str) -> int:
@@ -77,8 +87,17 @@ def version_of(state: State, subject: Subject, version: int, *, include_deleted:
     return found
 
 
-def version_anywhere(state: State, subject: Subject, version: int, *, include_deleted: bool) -> SchemaVersion:
+def version_anywhere(
+    state: State, subject: Subject, version: int, *, include_deleted: bool, visible: Visible = everything
+) -> SchemaVersion:
     """Return a version of a subject or, if a plain subject lacks it, of the same name in another context.
+
+    Args:
+        state: the State to search.
+        subject: the subject.
+        version: the version; `LATEST` means the latest live one.
+        include_deleted: whether to find soft-deleted versions.
+        visible: which subjects of other contexts to search.
 
     Raises:
         RegistryError: 40401 if the subject itself does not exist; 40402 if the version does not exist.
@@ -86,17 +105,17 @@ def version_anywhere(state: State, subject: Subject, version: int, *, include_de
     try:
         return version_of(state, subject, version, include_deleted=include_deleted)
     except errors.RegistryError:
-        for namesake in namesakes(state, subject):
+        for namesake in namesakes(state, subject, visible):
             with suppress(errors.RegistryError):
                 return version_of(state, namesake, version, include_deleted=include_deleted)
         raise
 
 
-def namesakes(state: State, subject: str) -> Iterator[Subject]:
-    """Yield the subjects in other contexts that have the name of a plain subject."""
+def namesakes(state: State, subject: str, visible: Visible = everything) -> Iterator[Subject]:
+    """Yield the subjects in other contexts that have the name of a plain subject, and are visible."""
     if subject and context_of(subject) == DEFAULT_CONTEXT:
         for context in state.context_names():
-            if (name := Subject(f":{context}:{subject}")) in state.subjects:
+            if (name := Subject(f":{context}:{subject}")) in state.subjects and visible(name):
                 yield name
 
 
@@ -175,7 +194,14 @@ def version_to_compare(state: State, subject: Subject, version: int) -> list[Sch
 
 
 def subjects(
-    state: State, prefix: str, *, include_deleted: bool, deleted_only: bool, offset: int = 0, limit: int = -1
+    state: State,
+    prefix: str,
+    *,
+    include_deleted: bool,
+    deleted_only: bool,
+    offset: int = 0,
+    limit: int = -1,
+    visible: Visible = everything,
 ) -> list[Subject]:
     """Return the names of the subjects under a prefix, sorted.
 
@@ -186,13 +212,16 @@ def subjects(
         deleted_only: whether to return only soft-deleted subjects.
         offset: how many names to skip.
         limit: the most names to return; below 1 means no limit.
+        visible: which subjects to return.
     """
     listed = Listed.SUBJECTS if include_deleted else Listed.LIVE_SUBJECTS
-    found = _under(state, prefix, Listed.DELETED_SUBJECTS if deleted_only else listed, offset)
+    found = _under(state, prefix, Listed.DELETED_SUBJECTS if deleted_only else listed, offset, visible)
     return [name for name, _ in islice(found, limit if limit > 0 else None)]
 
 
-def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, SchemaVersion] | None:
+def schema_by_id(
+    state: State, schema_id: int, subject: str, visible: Visible = everything
+) -> tuple[IdEntry, SchemaVersion] | None:
     """Return the schema of an id, and the version to show with it: the subject's own if it uses the id.
 
     The id is looked up in the subject's context. A qualified subject must use the id. A plain subject need not:
@@ -202,9 +231,10 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, S
         state: the State to search.
         schema_id: the id.
         subject: a subject, a context (`:.ctx:`), or an empty string for the default context.
+        visible: which subjects of other contexts to search.
     """
     name = subject_name(subject)
-    for owner in (name, *namesakes(state, name)):
+    for owner in (name, *namesakes(state, name, visible)):
         entry = state.schema(context_of(owner), schema_id)
         if entry and (use := use_of(state, owner, entry)):
             return entry, use
@@ -227,7 +257,14 @@ def use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | No
 
 
 def schemas(
-    state: State, prefix: str, *, include_deleted: bool, latest_only: bool, offset: int, limit: int
+    state: State,
+    prefix: str,
+    *,
+    include_deleted: bool,
+    latest_only: bool,
+    offset: int,
+    limit: int,
+    visible: Visible = everything,
 ) -> list[SchemaVersion]:
     """Return a page of the versions of the subjects under a prefix, sorted by subject and version.
 
@@ -238,9 +275,10 @@ def schemas(
         latest_only: whether to return only the newest version of each subject.
         offset: how many versions to skip.
         limit: the most versions to return.
+        visible: whose versions to return.
     """
     found: list[SchemaVersion] = []
-    for name, skip in _under(state, prefix, _VERSIONS_LISTED[include_deleted, latest_only], offset):
+    for name, skip in _under(state, prefix, _VERSIONS_LISTED[include_deleted, latest_only], offset, visible):
         found += schemas_of(state, [name], include_deleted=include_deleted, latest_only=latest_only)[skip:]
         if len(found) >= limit:
             break
@@ -293,11 +331,15 @@ def has_prefix(name: str, prefix: str) -> bool:
     return context_of(name) == context_of(plain) and name.startswith(plain)
 
 
-def _under(state: State, prefix: str, listed: Listed, skip: int) -> Iterator[tuple[Subject, int]]:
-    """Yield the subjects under a prefix that add to a list; see `Listing.entries`."""
+def _under(state: State, prefix: str, listed: Listed, skip: int, visible: Visible) -> Iterator[tuple[Subject, int]]:
+    """Yield the visible subjects under a prefix that add to a list; see `Listing.entries`."""
+    wanted = None if visible is everything else visible
     if not prefix.startswith(_ALL_CONTEXTS):
-        return state.listing.entries(listed, _bounds(state, subject_name(prefix)), max(skip, 0))
-    keep = None if prefix == _ALL_CONTEXTS else partial(has_prefix, prefix=prefix)
+        return state.listing.entries(listed, _bounds(state, subject_name(prefix)), max(skip, 0), wanted)
+    keep = wanted
+    if prefix != _ALL_CONTEXTS:
+        under = partial(has_prefix, prefix=prefix)
+        keep = under if wanted is None else lambda name: under(name) and visible(name)
     return state.listing.entries(listed, [("", None)], max(skip, 0), keep)
 
 

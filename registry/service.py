@@ -10,8 +10,11 @@ from fastapi import Depends, Request
 
 from strata.compat.limits import Limits, NotAtOnce
 from strata.compat.tags import Tags
+from strata.registry.access.request_access import UNLIMITED, Access
 from strata.registry.clock import Clock, TimedDecide
+from strata.registry.decide.decision import Decide, Decision
 from strata.registry.health import Health
+from strata.registry.lookup import Visible, everything
 from strata.registry.parsing import inline_tags, printed
 from strata.registry.settings import Reads, Settings
 from strata.registry.writer import Writer
@@ -40,6 +43,7 @@ class Service:
             than State and request.
         lasts: whether the answer stays the same until something is deleted.
         body_bytes: the size of the request's body; None if it is not known.
+        access: what the principal of the request may do.
     """
 
     writer: Writer
@@ -49,10 +53,21 @@ class Service:
     answers_from: State | None = None
     lasts: bool = False
     body_bytes: int | None = None
+    access: Access = UNLIMITED
 
-    def for_request(self) -> "Service":
+    def for_request(self, access: Access) -> "Service":
         """Return the same node for another request."""
-        return Service(self.writer, self.settings, self.cluster_id, self.health)
+        return Service(self.writer, self.settings, self.cluster_id, self.health, access=access)
+
+    @property
+    def readable(self) -> Visible:
+        """Which subjects the request may read."""
+        return everything if self.access.is_unlimited else self.access.reads
+
+    @property
+    def describable(self) -> Visible:
+        """Which subjects the request may know of."""
+        return everything if self.access.is_unlimited else self.access.describes
 
     @property
     def limits(self) -> Limits:
@@ -114,21 +129,35 @@ class Service:
                 return work(self.limits.briefly())
         return await self.writer.in_thread(lambda: work(self.limits.started()))
 
+    async def change(self, decide: Decide[_T]) -> _T:
+        """Write what a decision writes, if the request has the rights for it on the State that it is decided on.
+
+        Raises:
+            RegistryError: any error of `Writer.write`; 40301 if a right is missing or was revoked.
+        """
+        return await self.writer.write(lambda state: self._permitted(state, lambda: decide(state)))
+
     async def write(self, decide: TimedDecide[_T]) -> _T:
-        """Write; one clock counts the time of all decisions.
+        """Write as `change` does; one clock counts the time of all decisions.
 
         A small request is decided in its turn, if that takes no more than a moment. Else a dry run outside the writer's
         turn comes first.
 
         Raises:
-            RegistryError: any error of `Writer.write`; `TooExpensive` if the request's time is used up.
+            RegistryError: any error of `change`; `TooExpensive` if the request's time is used up.
         """
-        clock = Clock(decide, self.limits)
+        clock = Clock(lambda state, limits: self._permitted(state, lambda: decide(state, limits)), self.limits)
         if self._is_small:
             with suppress(NotAtOnce):
                 return await self.writer.write(clock.decide_briefly)
         await self.writer.in_time(clock.try_out, self.state)
         return await self.writer.write(clock.decide)
+
+    def _permitted(self, state: State, decide: Callable[[], Decision[_T]]) -> Decision[_T]:
+        self.access.renew(state)
+        decision = decide()
+        self.access.check_records(decision.records)
+        return decision
 
     @property
     def _is_small(self) -> bool:
@@ -140,11 +169,12 @@ class Service:
         Further calls return the same State, so that an answer comes from one State alone.
 
         Raises:
-            RegistryError: 50301 if the log cannot be read.
+            RegistryError: 50301 if the log cannot be read; 40301 if the newest rules refuse the request.
         """
         if self.answers_from is None:
             local = self.settings.reads is Reads.LOCAL
             self.answers_from = self.writer.state if local else await self.writer.catch_up()
+            self.access.renew(self.answers_from)
         return self.answers_from
 
     async def fresh_on_miss(self) -> State:
@@ -156,7 +186,9 @@ class Service:
         if self.settings.reads is not Reads.LOCAL:
             return await self.fresh()
         self.forget()
-        return await self.writer.catch_up()
+        state = await self.writer.catch_up()
+        self.access.renew(state)
+        return state
 
     def keep(self) -> None:
         """Let the answer be kept until something is deleted."""

@@ -328,8 +328,10 @@ def decode_value(key: Key, data: bytes | None) -> Value:
             if not all(isinstance(value, str) for value in kek.kms_props.values()):
                 raise RecordError("expected only texts in 'kmsProps'")
             return kek
-        case DekKey() | AclKey():
-            return from_properties(DekValue if isinstance(key, DekKey) else AclValue, content)
+        case DekKey():
+            return from_properties(DekValue, content)
+        case AclKey():
+            return from_properties(AclValue, content)
         case _:
             value: str | int = _typed(content, *_SINGLE[type(key)])
             if isinstance(value, int) and isinstance(key, HighWaterKey):

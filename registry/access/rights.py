@@ -60,6 +60,8 @@ class View:
 
     Attributes:
         number: a number that no other view in this process has; caches use it as a part of their keys.
+        superuser: whether the principal may do everything.
+        is_empty: whether the principal may do nothing, because no rule is about it.
 
     Args:
         rules: the rules that match the principal and the address.
@@ -69,7 +71,8 @@ class View:
     def __init__(self, rules: Iterable[Rule], *, superuser: bool = False) -> None:
         self.number = next(_NUMBERS)
         self._rules = tuple(rules)
-        self._superuser = superuser
+        self.superuser = superuser
+        self.is_empty = not self._rules and not superuser
         self._matchers: dict[tuple[Operation, ResourceType], tuple[_Matcher, _Matcher]] = {}
 
     def decide(self, operation: Operation, kind: ResourceType, name: str = "") -> Verdict:
@@ -80,7 +83,7 @@ class View:
             kind: the type of the resource.
             name: the name of the KEK, or the qualified name of the subject.
         """
-        if self._superuser:
+        if self.superuser:
             return PASSED
         denied, allowed = self._matchers.get((operation, kind)) or self._compiled(operation, kind)
         if kind is ResourceType.SUBJECT:
@@ -98,7 +101,7 @@ class View:
             kind: the type of the resources.
             prefix: the prefix, for subjects with the context; empty for all. A denial of anything makes this False.
         """
-        if self._superuser:
+        if self.superuser:
             return True
         denied, allowed = self._matchers.get((operation, kind)) or self._compiled(operation, kind)
         return denied.is_empty and allowed.matches_all(prefix)
@@ -165,9 +168,11 @@ class Rights:
             self._by_principal.setdefault(rule.principal, []).append(rule)
             self._knows_hosts |= rule.host != ANYWHERE
         self._views: dict[tuple[Principal, str | None], View] = {}
+        self._by_rules: dict[frozenset[Rule], View] = {}
+        self._unlimited = View((), superuser=True)
 
     def view(self, principal: Principal, host: str | None) -> View:
-        """Return the rights of a principal at an address.
+        """Return the rights of a principal at an address; principals with the same rules share one view.
 
         Args:
             principal: the principal.
@@ -178,6 +183,7 @@ class Rights:
         if found is None:
             if len(self._views) >= _MOST_VIEWS:
                 self._views.clear()
+                self._by_rules.clear()
             found = self._views[key] = self._viewed(principal, host)
         return found
 
@@ -187,11 +193,14 @@ class Rights:
 
     def _viewed(self, principal: Principal, host: str | None) -> View:
         if not self._superusers.isdisjoint(principal.names):
-            return View((), superuser=True)
+            return self._unlimited
         named = [rule for name in principal.names for rule in self._by_principal.get(name, ())]
         every = () if EVERY_USER in principal.names else self._by_principal.get(EVERY_USER, ())
         named += [rule for rule in every if principal.user is not None or rule.permission is Permission.DENY]
-        return View(rule for rule in named if _is_at(rule, host))
+        matching = frozenset(rule for rule in named if _is_at(rule, host))
+        if matching not in self._by_rules:
+            self._by_rules[matching] = View(matching)
+        return self._by_rules[matching]
 
 
 def _is_at(rule: Rule, host: str | None) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "Settled",
     "change_associations",
     "change_batch",
+    "default_subject",
     "delete_associations",
 ]
 
@@ -161,7 +162,8 @@ def _look_at_clock(limits: Limits) -> None:
         raise TooExpensive(f"The associations cannot be changed: {error}") from None
 
 
-def _default_subject(resource: Resource, wanted: Wanted) -> str:
+def default_subject(resource: Resource, wanted: Wanted) -> str:
+    """Return the subject of an association whose request names none."""
     return f":.{resource.namespace}:{resource.name}-{wanted.association_type}"
 
 
@@ -170,7 +172,7 @@ def _make(state: State, resource: Resource, wanted: Wanted, rules: Rules, now: i
     held = _held(state, resource, wanted.association_type)
     if held is None or (wanted.op == "CREATE" and wanted.schema):
         wanted = _with_defaults(wanted)
-    inherited = held.key.subject if held else _default_subject(resource, wanted)
+    inherited = held.key.subject if held else default_subject(resource, wanted)
     subject = writable_subject(inherited if wanted.subject is None else wanted.subject)
     mode = check_writable(state, subject)
     if held is None:
@@ -268,7 +270,7 @@ def _changed(held: Association, subject: Subject, wanted: Wanted) -> Association
 
 def _check_new(state: State, resource: Resource, subject: Subject, wanted: Wanted, *, imported: bool) -> None:
     """Reject a new association that its lifecycle, its subject or the operation does not allow."""
-    default = _default_subject(resource, wanted)
+    default = default_subject(resource, wanted)
     if wanted.op == "UPSERT" and wanted.schema:
         raise errors.invalid_association("schema", "an upsert cannot create an association together with a schema")
     if wanted.op == "UPSERT" and wanted.lifecycle == "STRONG" and not imported:

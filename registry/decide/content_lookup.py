@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from strata.registry import errors
 from strata.registry.decide.contracts import agrees, merged_contract
 from strata.registry.effective_settings import config_in_force
-from strata.registry.lookup import namesakes, use_of, versions_of
+from strata.registry.lookup import Visible, everything, namesakes, use_of, versions_of
 from strata.registry.parsing import Candidate, SchemaRequest, differs, equivalent, parse_request
 from strata.storage.records import Subject, context_of
 from strata.storage.state import SchemaVersion, State
@@ -27,7 +27,13 @@ class Found:
 
 
 def version_with(
-    state: State, subject: Subject, request: SchemaRequest, *, normalize: bool, include_deleted: bool
+    state: State,
+    subject: Subject,
+    request: SchemaRequest,
+    *,
+    normalize: bool,
+    include_deleted: bool,
+    visible: Visible = everything,
 ) -> Found:
     """Return the version of a subject that holds a schema.
 
@@ -39,6 +45,7 @@ def version_with(
         request: the schema.
         normalize: whether to compare normalized texts, even if the subject's configuration does not ask for it.
         include_deleted: whether to find soft-deleted versions.
+        visible: which subjects of other contexts to search.
 
     Raises:
         RegistryError: 40401 if the subject does not exist; 40403 if no version holds the schema; 42201 if it is
@@ -48,7 +55,7 @@ def version_with(
     request = request.started()
     if found := _version_with(state, subject, request, normalize, include_deleted):
         return found
-    for namesake in namesakes(state, subject):
+    for namesake in namesakes(state, subject, visible):
         try:
             found = _version_with(state, namesake, request, normalize, include_deleted)
         except errors.TooExpensive:

@@ -13,14 +13,18 @@ from fastapi import Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
+from strata.compat.limits import Limits
 from strata.registry import errors
 from strata.registry.access.needs import in_body, listed, on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.access.rules import ResourceType as Kind
 from strata.registry.aliases import aliased
-from strata.registry.decide.association_requests import TOPIC, check_lifecycle
-from strata.registry.decide.associations import change_associations, change_batch, delete_associations
+from strata.registry.decide.association_requests import TOPIC, Resource, check_lifecycle
+from strata.registry.decide.associations import Settled, change_associations, change_batch, delete_associations
+from strata.registry.decide.decision import Decision
 from strata.registry.decide.register import Rules
+from strata.registry.errors import RegistryError
+from strata.registry.routes.association_rights import check_associations, check_change
 from strata.registry.routes.parameters import Limit, Offset, SubjectPath
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
@@ -43,6 +47,7 @@ from strata.registry.wire.associations import (
 from strata.registry.wire.json_bodies import Flag, answer, read_body
 from strata.storage.associations import Association
 from strata.storage.records import DEFAULT_CONTEXT
+from strata.storage.state import State
 
 __all__ = ["AssociationType", "Lifecycle", "router"]
 
@@ -62,6 +67,7 @@ DryRun = Annotated[Flag, Query(alias="dryRun", description="check the request wi
 
 
 async def _listed(
+    service: ServiceDep,
     resource_type: ResourceType = TOPIC,
     association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
     lifecycle: Lifecycle = None,
@@ -70,9 +76,14 @@ async def _listed(
 ) -> Callable[[list[Association]], Response]:
     """Return a function that answers with those of some associations that the query selects."""
     check_lifecycle(lifecycle)
-    return lambda found: answer(
-        [associated(one) for one in select(found, resource_type, association_type, lifecycle, offset, limit)]
-    )
+
+    def shown(found: list[Association]) -> Response:
+        seen = [one for one in found if service.access.describes(one.key.subject)]
+        return answer(
+            [associated(one) for one in select(seen, resource_type, association_type, lifecycle, offset, limit)]
+        )
+
+    return shown
 
 
 Listed = Annotated[Callable[[list[Association]], Response], Depends(_listed)]
@@ -183,11 +194,17 @@ async def delete(
 ) -> Response:
     """Delete the associations of a resource."""
     now = _now()
-    await service.writer.write(
-        lambda state: delete_associations(
+
+    def decide(state: State) -> Decision[None]:
+        found = state.associations.of_resource_id(resource_id)
+        if not any(service.access.describes(one.key.subject) for one in found):
+            return Decision(None)  # as for a resource without associations
+        check_associations(service.access, found, Operation.DELETE, Resource("", "", resource_id))
+        return delete_associations(
             state, resource_id, resource_type or TOPIC, association_type, now, cascade=cascade, dry_run=dry_run
         )
-    )
+
+    await service.change(decide)
     return Response(status_code=204)
 
 
@@ -212,7 +229,18 @@ async def batch_get(
     for asked in body.requests or ():
         check_lifecycle(asked.lifecycle)
     state = await service.fresh()
-    results = [{"result": found_answer(asked, state, include_schemas=include_schemas)} for asked in body.requests or ()]
+    results = [
+        {
+            "result": found_answer(
+                asked,
+                state,
+                include_schemas=include_schemas,
+                visible=service.describable,
+                readable=service.readable,
+            )
+        }
+        for asked in body.requests or ()
+    ]
     return answer({"results": results}, 207)
 
 
@@ -234,17 +262,25 @@ async def batch_mutate(
     place = context_name(context)
     requests = [asked.request(None, place, service.limits, dry_run=dry_run) for asked in body.requests or ()]
     rules, now = Rules(service.settings.compatibility_level), _now()
-    outcomes = await service.write(
-        lambda state, limits: change_batch(state, [one.under(limits) for one in requests], rules, now)
-    )
+
+    def decide(state: State, limits: Limits) -> Decision[list[Settled | RegistryError]]:
+        for one in requests:
+            check_change(service.access, state, one)
+        return change_batch(state, [one.under(limits) for one in requests], rules, now)
+
+    outcomes = await service.write(decide)
     return answer(batch_answer(outcomes), 207)
 
 
 async def _changed(service: Service, body: ResourceBody, op: str, context: str, *, dry_run: bool) -> Response:
     request = body.request(op, context_name(context), service.limits, dry_run=dry_run)
     rules, now = Rules(service.settings.compatibility_level), _now()
-    settled = await service.write(lambda state, limits: change_associations(state, request.under(limits), rules, now))
-    return answer(resource_answer(settled))
+
+    def decide(state: State, limits: Limits) -> Decision[Settled]:
+        check_change(service.access, state, request)
+        return change_associations(state, request.under(limits), rules, now)
+
+    return answer(resource_answer(await service.write(decide)))
 
 
 def _now() -> int:

@@ -7,6 +7,7 @@ from fastapi.responses import Response
 from strata.compat.result import Finding
 from strata.registry.access.needs import on_subject
 from strata.registry.access.rules import Operation
+from strata.registry.access.visibility import check_references
 from strata.registry.aliases import aliased
 from strata.registry.decide.checks import Verdict, check_fields, check_history
 from strata.registry.decide.contracts import merged_contract
@@ -89,6 +90,7 @@ async def _checked(
     normalize: bool,
     verbose: bool,
 ) -> Response:
+    check_references(service.access, state, subject, body.request(service.limits).references)
     verdict = await service.computed(
         lambda limits: _verdict(service, state, subject, previous, body.request(limits), normalize, verbose)
     )

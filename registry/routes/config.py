@@ -77,18 +77,18 @@ async def set_subject_config(request: Request, service: ServiceDep, subject: Sub
 async def delete_registry_config(service: ServiceDep) -> Response:
     """Reset the registry-wide configuration to the service's default; return the one that was in force."""
     default = service.settings.compatibility_level
-    return answer(await service.writer.write(lambda state: delete_config(state, None, default)))
+    return answer(await service.change(lambda state: delete_config(state, None, default)))
 
 
 @router.writes("DELETE", "/{subject}", ConfigAnswer, (40401, 42205), need=on_subject(Operation.ALTER_CONFIGS))
 async def delete_subject_config(service: ServiceDep, subject: SubjectPath) -> Response:
     """Delete a subject's own configuration."""
     name, default = scope(subject), service.settings.compatibility_level
-    deleted = await service.writer.write(lambda state: delete_config(state, name, default))
+    deleted = await service.change(lambda state: delete_config(state, name, default))
     return answer({"compatibilityLevel": default.value, **deleted})
 
 
 async def _set(request: Request, service: Service, subject: str) -> Response:
     body = await read_body(request, ConfigChange)
     name, change = writable_scope(subject), body.change()
-    return answer(await service.writer.write(lambda state: set_config(state, name, change)))
+    return answer(await service.change(lambda state: set_config(state, name, change)))

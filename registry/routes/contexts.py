@@ -1,19 +1,22 @@
 """`/contexts`: namespaces of subjects and ids."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry.access.needs import listed, on_registry
-from strata.registry.access.rules import Operation
+from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.decide.contexts import delete_context
-from strata.registry.lookup import page
+from strata.registry.lookup import Visible, page, subjects
 from strata.registry.routes.parameters import ContextPath, Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.transport.context_prefix import context_name
 from strata.registry.wire.json_bodies import answer
+from strata.storage.records import DEFAULT_CONTEXT
+from strata.storage.state import State
 
 __all__ = ["router"]
 
@@ -30,8 +33,17 @@ async def contexts(
     limit: Limit = -1,
 ) -> Response:
     """List the contexts; the default one is `.`."""
-    names = [name for name in (await service.fresh()).context_names() if name.startswith(context_prefix)]
+    state, visible = await service.fresh(), service.describable
+    names = [name for name in state.context_names() if name.startswith(context_prefix)]
+    if not service.access.may(Operation.DESCRIBE, ResourceType.REGISTRY):
+        names = await service.writer.in_thread(lambda: [name for name in names if _shows(state, name, visible)])
     return answer(page(names, offset, limit))
+
+
+def _shows(state: State, context: str, visible: Visible) -> bool:
+    """Return whether a context has a subject that a request may know of; the default context always exists."""
+    within = partial(subjects, state, f":{context}:", include_deleted=True, deleted_only=False, visible=visible)
+    return context == DEFAULT_CONTEXT or bool(within(limit=1))
 
 
 @router.writes("DELETE", "/{context}", None, (400, 42205, 42211), status=204, need=on_registry(Operation.DELETE))
@@ -41,5 +53,5 @@ async def delete(
 ) -> Response:
     """Delete a context that has no subjects left, soft-deleted ones included."""
     name = context_name(context)
-    await service.writer.write(lambda state: delete_context(state, name))
+    await service.change(lambda state: delete_context(state, name))
     return Response(status_code=204)

@@ -9,8 +9,8 @@ from pydantic import BeforeValidator
 
 from strata.registry import errors
 from strata.registry.access.needs import on_dek, on_kek
-from strata.registry.access.rules import Operation
-from strata.registry.aliases import aliased_for_deks
+from strata.registry.access.rules import Operation, ResourceType
+from strata.registry.aliases import PathSubject, aliased_for_deks
 from strata.registry.decide.deks import (
     AES256_GCM,
     ALGORITHMS,
@@ -69,7 +69,8 @@ async def subjects(
     """List the subjects that have data encryption keys under a key encryption key."""
     state = await service.fresh()
     kek_of(state, name, include_deleted=deleted)
-    found = sorted(set(state.encryption_keys.subjects(name, include_deleted=deleted)))
+    held = state.encryption_keys.subjects(name, include_deleted=deleted)
+    found = sorted(filter(service.describable, set(held)))
     return answer(page(found, offset, limit))
 
 
@@ -85,7 +86,10 @@ async def subjects(
 async def create_by_body(request: Request, service: ServiceDep, name: KekPath, rewrap: Rewrap = False) -> Response:
     """Store a data encryption key for the subject that the body names."""
     body = await read_body(request, DekBody)
-    return await _create(service, body, name, subject_name(body.subject or ""), rewrap=rewrap)
+    subject = subject_name(body.subject or "")
+    service.access.check(Operation.WRITE, ResourceType.SUBJECT, subject)
+    named = PathSubject(subject, check=service.access.for_target(Operation.WRITE, subject))
+    return await _create(service, body, name, named, rewrap=rewrap)
 
 
 @router.reads("GET", "/{subject}", DekAnswer, (40470, 42271), need=on_dek(Operation.READ))
@@ -202,7 +206,7 @@ async def _one(service: Service, kek: str, subject: str, algorithm: str, version
 
 async def _create(service: Service, body: DekBody, kek: str, subject: str, *, rewrap: bool) -> Response:
     now, most = time.time_ns() // 1_000_000, service.settings.max_keys
-    made = await service.writer.write(
+    made = await service.change(
         lambda state: create_dek(state, body.dek(kek, aliased_for_deks(state, subject)), now, most, rewrap=rewrap)
     )
     return answer(dek_answer(made))
@@ -211,14 +215,12 @@ async def _create(service: Service, body: DekBody, kek: str, subject: str, *, re
 async def _delete(
     service: Service, kek: str, subject: str, algorithm: str, version: int | None, *, permanent: bool
 ) -> Response:
-    await service.writer.write(
+    await service.change(
         lambda state: delete_deks(state, kek, aliased_for_deks(state, subject), algorithm, version, permanent=permanent)
     )
     return Response(status_code=204)
 
 
 async def _undelete(service: Service, kek: str, subject: str, algorithm: str, version: int | None) -> Response:
-    await service.writer.write(
-        lambda state: undelete_deks(state, kek, aliased_for_deks(state, subject), algorithm, version)
-    )
+    await service.change(lambda state: undelete_deks(state, kek, aliased_for_deks(state, subject), algorithm, version))
     return Response(status_code=204)

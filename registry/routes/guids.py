@@ -2,15 +2,16 @@
 
 from fastapi.responses import Response
 
-from strata.registry import errors
 from strata.registry.access.needs import by_id, listed
 from strata.registry.access.rules import Operation
+from strata.registry.access.visibility import readable_use, unknown_schema
 from strata.registry.lookup import ids_of_guid, schema_by_id
 from strata.registry.routes.parameters import Form, GuidPath
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
+from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.schemas import ContextIdAnswer, SchemaStringAnswer, schema_string
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 
@@ -24,18 +25,23 @@ async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Respon
     if not (ids := ids_of_guid(state, guid)):
         state = await service.fresh_on_miss()
         ids = ids_of_guid(state, guid)
-    if not ids:
-        raise errors.schema_not_found(guid)
-    context, schema_id = ids[0]
-    found = schema_by_id(state, schema_id, f":{context}:")
-    if found is None:
-        raise errors.schema_not_found(guid)
-    text = await service.text_of(state, found[1], form)
-    return answer(schema_string(found[1], named=False, max_id=None, text=text))
+    shown = next((use for place in ids if (use := _use(service, state, place)) is not None), None)
+    if shown is None:
+        raise unknown_schema(service.access, guid)
+    text = await service.text_of(state, shown, form)
+    return answer(schema_string(shown, named=False, max_id=None, text=text))
 
 
 @router.reads("GET", "/ids", list[ContextIdAnswer], need=listed(Operation.READ))
 async def ids(service: ServiceDep, guid: GuidPath) -> Response:
     """List the contexts that hold a schema, with its id in each."""
-    found = ids_of_guid(await service.fresh(), guid)
+    state = await service.fresh()
+    found = [place for place in ids_of_guid(state, guid) if _use(service, state, place) is not None]
     return answer([{"context": context, "id": schema_id} for context, schema_id in found])
+
+
+def _use(service: Service, state: State, place: tuple[str, int]) -> SchemaVersion | None:
+    """Return a version that uses an id of a context and that the request may read; None if there is none."""
+    context, schema_id = place
+    found = schema_by_id(state, schema_id, f":{context}:")
+    return readable_use(service.access, state, *found) if found else None

@@ -36,16 +36,20 @@ async def names(
     limit: Limit = -1,
 ) -> Response:
     """List the names of the key encryption keys."""
-    keys = (await service.fresh()).encryption_keys
+    keys, describable = (await service.fresh()).encryption_keys, service.describable
     prefixes = tuple(prefix for prefix in subject_prefix if prefix)
     if prefixes:
         found = [
             name
             for name in keys.deks
-            if any(subject.startswith(prefixes) for subject in keys.subjects(name, include_deleted=deleted))
+            if any(
+                subject.startswith(prefixes) and describable(subject)
+                for subject in keys.subjects(name, include_deleted=deleted)
+            )
         ]
     else:
         found = [name for name, value in keys.keks.items() if deleted or not value.deleted]
+    found = [name for name in found if service.access.may(Operation.DESCRIBE, ResourceType.KEK, name)]
     return answer(page(sorted(found), offset, limit))
 
 
@@ -61,8 +65,9 @@ async def names(
 async def create(request: Request, service: ServiceDep) -> Response:
     """Create a key encryption key, or restore a soft-deleted one."""
     body = await read_body(request, KekBody)
+    service.access.check(Operation.WRITE, ResourceType.KEK, body.name or "")
     asked, now, most = body.kek(), time.time_ns() // 1_000_000, service.settings.max_keys
-    return answer(kek_answer(await service.writer.write(lambda state: create_kek(state, asked, now, most))))
+    return answer(kek_answer(await service.change(lambda state: create_kek(state, asked, now, most))))
 
 
 @router.reads("GET", "/{name}", KekAnswer, (40470, 42271), need=on_kek(Operation.READ))
@@ -83,7 +88,7 @@ async def update(request: Request, service: ServiceDep, name: KekPath) -> Respon
     """Change the properties or the description of a key encryption key."""
     body = await read_body(request, KekChange)
     change = body.change()
-    return answer(kek_answer(await service.writer.write(lambda state: update_kek(state, name, change))))
+    return answer(kek_answer(await service.change(lambda state: update_kek(state, name, change))))
 
 
 @router.writes(
@@ -91,14 +96,14 @@ async def update(request: Request, service: ServiceDep, name: KekPath) -> Respon
 )
 async def delete(service: ServiceDep, name: KekPath, permanent: Permanent = False) -> Response:
     """Delete a key encryption key that has no data encryption keys."""
-    await service.writer.write(lambda state: delete_kek(state, name, permanent=permanent))
+    await service.change(lambda state: delete_kek(state, name, permanent=permanent))
     return Response(status_code=204)
 
 
 @router.writes("POST", "/{name}/undelete", None, (40470, 42205, 42271), status=204, need=on_kek(Operation.DELETE))
 async def undelete(service: ServiceDep, name: KekPath) -> Response:
     """Undo the soft deletion of a key encryption key."""
-    await service.writer.write(lambda state: undelete_kek(state, name))
+    await service.change(lambda state: undelete_kek(state, name))
     return Response(status_code=204)
 
 

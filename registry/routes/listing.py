@@ -9,7 +9,7 @@ from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.aliases import aliases_of
 from strata.registry.decide.association_requests import check_lifecycle
-from strata.registry.lookup import page, schemas, schemas_of, subjects
+from strata.registry.lookup import Visible, page, schemas, schemas_of, subjects
 from strata.registry.routes.associations import AssociationType
 from strata.registry.routes.parameters import Deleted, Limit, Offset
 from strata.registry.routes.router import Router
@@ -71,11 +71,20 @@ async def all_schemas(
     chosen = _Chosen(subject_prefix, aliases, rule_type, resource_type, tuple(association_type), tuple(lifecycles))
     if chosen == _Chosen(subject_prefix):
         found = schemas(
-            state, subject_prefix, include_deleted=deleted, latest_only=latest_only, offset=offset, limit=most
+            state,
+            subject_prefix,
+            include_deleted=deleted,
+            latest_only=latest_only,
+            offset=offset,
+            limit=most,
+            visible=service.readable,
         )
         return answer([schema_version(entry) for entry in found])
     # The order of the names does not lead to these, so all subjects are searched, without holding up other requests.
-    rows = await service.writer.in_thread(lambda: _rows(state, chosen, deleted=deleted, latest_only=latest_only))
+    visible = service.readable
+    rows = await service.writer.in_thread(
+        lambda: _rows(state, chosen, visible, deleted=deleted, latest_only=latest_only)
+    )
     return answer([schema_version(entry) | more for entry, more in page(rows, offset, most)])
 
 
@@ -91,12 +100,14 @@ class _Chosen(NamedTuple):
 
 
 def _rows(
-    state: State, chosen: _Chosen, *, deleted: bool, latest_only: bool
+    state: State, chosen: _Chosen, visible: Visible, *, deleted: bool, latest_only: bool
 ) -> list[tuple[SchemaVersion, dict[str, Any]]]:
     """Return all versions that a request asks for, with what else to show of their subjects."""
     prefix, with_aliases, rule_type, resource_type, association_types, lifecycles = chosen
-    aliases = aliases_of(state, prefix) if with_aliases else {}
-    names = {*subjects(state, prefix, include_deleted=deleted, deleted_only=False), *aliases}
+    found_aliases = aliases_of(state, prefix) if with_aliases else {}
+    seen = {target: [*filter(visible, names)] for target, names in found_aliases.items() if visible(target)}
+    aliases = {target: names for target, names in seen.items() if names}
+    names = {*subjects(state, prefix, include_deleted=deleted, deleted_only=False, visible=visible), *aliases}
     more: dict[Subject, dict[str, Any]] = {
         name: {"aliases": aliases[name]} if name in aliases else {} for name in sorted(names)
     }

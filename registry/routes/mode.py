@@ -85,13 +85,13 @@ async def delete_subject_mode(service: ServiceDep, subject: SubjectPath, recursi
 async def _set(request: Request, service: Service, subject: str, *, force: bool) -> Response:
     body = await read_body(request, ModeChange)
     name = writable_scope(subject)
-    await service.writer.write(lambda state: set_mode(state, name, body.mode, force=force))
+    await service.change(lambda state: set_mode(state, name, body.mode, force=force))
     return answer(_mode(body.mode))
 
 
 async def _delete(service: Service, subject: str, *, recursive: bool) -> Response:
     name = scope(subject)
-    return answer(_mode(await service.writer.write(lambda state: delete_mode(state, name, recursive=recursive))))
+    return answer(_mode(await service.change(lambda state: delete_mode(state, name, recursive=recursive))))
 
 
 def _mode(mode: str | None) -> dict[str, str]:

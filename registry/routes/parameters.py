@@ -11,6 +11,7 @@ from strata.registry import errors
 from strata.registry.aliases import PathSubject
 from strata.registry.lookup import parse_version
 from strata.registry.subject_names import subject_name, writable_subject
+from strata.registry.transport.access_layer import access_of
 from strata.registry.transport.context_prefix import PATH_CONTEXT
 from strata.registry.wire.contracts import Body
 from strata.registry.wire.json_bodies import Flag, read_body
@@ -65,7 +66,7 @@ def _int_or(default: int) -> BeforeValidator:
 
 def _named(request: Request, subject: str) -> PathSubject:
     given = request.query_params if request.scope["query_string"] else {}
-    return PathSubject(subject, given.get(PATH_CONTEXT, DEFAULT_CONTEXT))
+    return PathSubject(subject, given.get(PATH_CONTEXT, DEFAULT_CONTEXT), access_of(request.scope).check_target)
 
 
 async def _subject_of_path(

@@ -1,14 +1,13 @@
 """`/schemas/ids`: schemas by id. The schema of an id never changes, so memory answers unless the id is new."""
 
-from functools import partial
 from typing import Annotated
 
 from fastapi import Query
 from fastapi.responses import Response
 
-from strata.registry import errors
 from strata.registry.access.needs import by_id
 from strata.registry.access.rules import Operation
+from strata.registry.access.visibility import readable_use, unknown_schema
 from strata.registry.aliases import PathSubject, aliased
 from strata.registry.lookup import page, schema_by_id, uses_of
 from strata.registry.routes.parameters import (
@@ -111,26 +110,38 @@ async def versions(
 
 
 async def _uses(service: Service, schema_id: int, subject: PathSubject, deleted: bool) -> list[SchemaVersion]:
-    state = await service.fresh()
-    found = schema_by_id(state, schema_id, _named(state, subject))
-    if found is None:
-        raise errors.schema_not_found(schema_id)
-    uses = partial(uses_of, state, found[0], include_deleted=deleted)
-    return uses() if len(found[0].used_by) <= _AT_ONCE else await service.writer.in_thread(uses)
+    state, describable = await service.fresh(), service.describable
+    name = _named(state, subject)
+    found = schema_by_id(state, schema_id, name, describable)
+
+    def uses() -> list[SchemaVersion]:
+        every = uses_of(state, found[0], include_deleted=True) if found else []
+        seen = [entry for entry in every if describable(entry.subject)]
+        if not seen:
+            raise unknown_schema(service.access, schema_id, context_of(name))
+        return [entry for entry in seen if deleted or not entry.deleted]
+
+    return uses() if found is None or len(found[0].used_by) <= _AT_ONCE else await service.writer.in_thread(uses)
 
 
 async def _found(service: Service, schema_id: int, subject: PathSubject) -> tuple[State, SchemaVersion]:
-    """Return the version to show for an id, and the State that holds it."""
+    """Return the version to show for an id, which the request may read, and the State that holds it."""
     state = service.known
     name = _named(state, subject)
-    found = schema_by_id(state, schema_id, name)
-    if found and _is_settled(found[1], name):
-        return state, found[1]
+    found = _shown(service, state, schema_id, name)
+    if found and _is_settled(found, name):
+        return state, found
     state = await (service.fresh() if found else service.fresh_on_miss())
-    found = schema_by_id(state, schema_id, _named(state, subject))
+    name = _named(state, subject)
+    found = _shown(service, state, schema_id, name)
     if found is None:
-        raise errors.schema_not_found(schema_id)
-    return state, found[1]
+        raise unknown_schema(service.access, schema_id, context_of(name))
+    return state, found
+
+
+def _shown(service: Service, state: State, schema_id: int, name: Subject) -> SchemaVersion | None:
+    found = schema_by_id(state, schema_id, name, service.readable)
+    return readable_use(service.access, state, *found) if found else None
 
 
 def _keep(service: Service, state: State, shown: SchemaVersion, subject: PathSubject) -> None:

@@ -6,13 +6,16 @@ from typing import Annotated
 from fastapi import Query
 from fastapi.responses import Response
 
+from strata.compat.limits import Limits
 from strata.registry import lookup
 from strata.registry.access.needs import listed, on_subject, one_of, referred_to
-from strata.registry.access.rules import Operation
+from strata.registry.access.rules import Operation, ResourceType
+from strata.registry.access.visibility import check_references, check_version, is_readable
 from strata.registry.aliases import aliased
 from strata.registry.decide.content_lookup import version_with
+from strata.registry.decide.decision import Decision
 from strata.registry.decide.delete import delete_subject, delete_version
-from strata.registry.decide.register import Rules, register
+from strata.registry.decide.register import Registered, Rules, register
 from strata.registry.decide.tag import change_tags
 from strata.registry.lookup import LATEST
 from strata.registry.routes.parameters import (
@@ -68,8 +71,12 @@ async def subjects(
 ) -> Response:
     """List the subjects."""
     state = await service.fresh()
-    listed = partial(lookup.subjects, state, subject_prefix, include_deleted=deleted, deleted_only=deleted_only)
-    if 0 < limit <= _AT_ONCE or len(state.subjects) <= _AT_ONCE:
+    visible = service.describable
+    listed = partial(
+        lookup.subjects, state, subject_prefix, include_deleted=deleted, deleted_only=deleted_only, visible=visible
+    )
+    at_once = 0 < limit <= _AT_ONCE and service.access.is_unlimited
+    if at_once or len(state.subjects) <= _AT_ONCE:
         return answer(listed(offset=offset, limit=limit))
     return await service.writer.in_thread(lambda: answer(listed(offset=offset, limit=limit)))
 
@@ -91,13 +98,15 @@ async def look_up(
     form: Form = "",
 ) -> Response:
     """Find the version of a subject that holds a schema; a plain subject is also searched for in other contexts."""
-    state = await service.fresh()
-    name = aliased(state, subject)
+    state, asked = await service.fresh(), body.request(service.limits)
+    name, visible = aliased(state, subject), service.readable
+    check_references(service.access, state, name, asked.references)
     found = await service.computed(
-        lambda limits: version_with(state, name, body.request(limits), normalize=normalize, include_deleted=deleted)
+        lambda limits: version_with(
+            state, name, body.request(limits), normalize=normalize, include_deleted=deleted, visible=visible
+        )
     )
-    own_text = body.request(service.limits).own_text
-    text = await service.text_of(state, found.entry, form or ("serialized" if own_text else ""))
+    text = await service.text_of(state, found.entry, form or ("serialized" if asked.own_text else ""))
     return answer(schema_version(found.entry, stored=not found.identical, text=text))
 
 
@@ -122,7 +131,7 @@ async def with_metadata(
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Soft-delete a subject or, with `permanent`, hard-delete a soft-deleted one."""
     return answer(
-        await service.writer.write(lambda state: delete_subject(state, aliased(state, subject), permanent=permanent))
+        await service.change(lambda state: delete_subject(state, aliased(state, subject), permanent=permanent))
     )
 
 
@@ -172,12 +181,18 @@ async def register_schema(
     form: Form = "",
 ) -> Response:
     """Register a schema under a subject; return the existing version if it is already registered."""
+    asked = body.request(service.limits)
+    if force or asked.schema_id is not None:
+        service.access.check(Operation.ALTER_CONFIGS, ResourceType.SUBJECT, subject)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
-    placed = await service.write(
-        lambda state, limits: register(state, _target(state, subject), body.request(limits), rules)
-    )
-    own_text = body.request(service.limits).own_text
-    text = await service.text_of(service.state, placed.entry, form) if form else own_text
+
+    def decide(state: State, limits: Limits) -> Decision[Registered]:
+        target = _target(state, subject)
+        check_references(service.access, state, target, asked.references)
+        return register(state, target, body.request(limits), rules)
+
+    placed = await service.write(decide)
+    text = await service.text_of(service.state, placed.entry, form) if form else asked.own_text
     return answer(registered(placed, text))
 
 
@@ -263,8 +278,9 @@ async def referenced_by(
 ) -> Response:
     """List the ids of the schemas that refer to a version."""
     state = await service.fresh()
-    entry = lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=True)
-    referrers = state.referred_by(entry.subject, entry.version)
+    readable = service.readable
+    entry = lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=True, visible=readable)
+    referrers = [found for found in state.referred_by(entry.subject, entry.version) if readable(found.subject)]
     ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
     return answer(lookup.page(ids, offset, limit))
 
@@ -281,9 +297,7 @@ async def delete_one(
 ) -> Response:
     """Soft-delete a version or, with `permanent`, hard-delete a soft-deleted one."""
     return answer(
-        await service.writer.write(
-            lambda state: delete_version(state, aliased(state, subject), version, permanent=permanent)
-        )
+        await service.change(lambda state: delete_version(state, aliased(state, subject), version, permanent=permanent))
     )
 
 
@@ -293,12 +307,21 @@ def _target(state: State, subject: str) -> Subject:
 
 
 async def _version(service: Service, subject: str, version: int, deleted: bool) -> tuple[State, SchemaVersion]:
-    """Return a version from memory if its number is known there, else from a fresh State; and that State."""
+    """Return a version from memory if its number is known there, else from a fresh State; and that State.
+
+    Raises:
+        RegistryError: 40301 if the request may read neither the subject nor a version that refers to this one.
+    """
     state = service.known
-    found = None if version == LATEST else state.version(aliased(state, subject), version)
+    name = aliased(state, subject)
+    found = None if version == LATEST else state.version(name, version)
+    if found is not None and not is_readable(service.access, state, name, version):
+        found = None
     if found is None or (found.deleted and not deleted):
         state = await service.fresh()
-        found = lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=deleted)
-    if version != LATEST and found.subject == aliased(state, subject):
+        name = aliased(state, subject)
+        check_version(service.access, state, name, version, named=subject)
+        found = lookup.version_anywhere(state, name, version, include_deleted=deleted, visible=service.readable)
+    if version != LATEST and found.subject == name:
         service.keep()
     return state, found

@@ -31,9 +31,10 @@ import urllib3
 from strata.registry import errors
 from strata.registry.errors import RegistryError
 from strata.registry.service import SERVICE
+from strata.registry.transport.access_layer import access_of
 from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.bodies import read_whole, replayed
-from strata.registry.transport.link import Link
+from strata.registry.transport.link import ASKED_BY, Link
 from strata.registry.transport.node_calls import Call, pool_manager
 from strata.registry.transport.reply import CollectedAnswer
 from strata.registry.transport.request_checks import facts_of
@@ -142,6 +143,7 @@ class Forward:
             end = await link.open(deadline)
             headers = [header for header in scope["headers"] if header[0] != _TIME_LEFT]
             headers.append((_TIME_LEFT, b"%.3f" % ((deadline - time.monotonic()) * _SHARE)))
+            scope[ASKED_BY] = access_of(scope).asked_by
             answer = await end.ask(scope, headers, body, deadline)
         except RegistryError:
             if facts_of(scope).writes:

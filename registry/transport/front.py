@@ -7,21 +7,29 @@ costs the server little more than its bytes, so this layer does only what such a
 
 from http import HTTPStatus
 
+from strata.registry.access.control import AccessControl
+from strata.registry.access.request_access import UNLIMITED
 from strata.registry.service import SERVICE, Service
+from strata.registry.transport.access_layer import ACCESS, AccessLayer
 from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.error_boundary import ErrorBoundary
+from strata.registry.transport.link import ASKED_BY
 from strata.registry.transport.reply import CollectedAnswer, Layer, Reply, without_body
 from strata.registry.transport.request_checks import RequestChecks, find_route
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.transport.request_ids import RequestIds
 from strata.registry.transport.route_facts import RouteTable
+from strata.registry.writer import Writer
 
 __all__ = ["Front", "Key"]
 
-Key = tuple[bytes, bytes, bytes, bool]
-"""Raw path, query string, media type, and whether the client accepts gzip, of a GET request."""
+Key = tuple[bytes, bytes, bytes, bool, int]
+"""Raw path, query string, media type, whether the client accepts gzip, and the number of its rights, of a GET request.
+
+So an answer is only sent to a client with the same rights as the one that it was made for.
+"""
 
 
 class Front:
@@ -33,6 +41,8 @@ class Front:
         cache: the answers to hot reads.
         routes: the routes of the inner app.
         guard: the check of hosts and origins.
+        control: access control; None if it is off.
+        writer: the writer, whose State holds rules of access.
         max_body: the largest request body in bytes.
         access_log: whether to log every request; the cache is then unused.
     """
@@ -45,11 +55,14 @@ class Front:
         routes: RouteTable,
         guard: BrowserGuard,
         *,
+        control: AccessControl | None,
+        writer: Writer,
         max_body: int,
         access_log: bool,
     ) -> None:
         self._app, self._cache, self._guard = app, cache, guard
-        self._routes = routes
+        self._routes, self._control, self._writer = routes, control, writer
+        within = AccessLayer(within).answer
         self._inner = ErrorBoundary(within, access_log=False)
         self._uses_cache = not access_log
         self._layers = ErrorBoundary(RequestChecks(within, routes, guard, max_body).answer, access_log=access_log)
@@ -67,7 +80,11 @@ class Front:
         given_id = headers.get(REQUEST_ID)
         request_id = self._ids.choose(given_id) if given_id else self._ids.next()
         reply = Reply(send, headers, request_id)
-        key = scope["raw_path"], scope["query_string"], reply.media_type, reply.takes_gzip
+        if self._control is None:
+            access = UNLIMITED
+        else:
+            access = scope[ACCESS] = await self._control.admit(scope, self._writer.state)
+        key = scope["raw_path"], scope["query_string"], reply.media_type, reply.takes_gzip, access.number
         is_hot = scope["method"] == "GET" and reply.is_acceptable and self._uses_cache
         if is_hot and self._guard.knows(headers.get(b"host", b"")) and (found := self._cache.get(key)):
             await reply.send_answer(found)
@@ -81,6 +98,8 @@ class Front:
     async def answer_passed_on(self, scope: Scope, receive: Receive) -> Answer:
         """Return the answer to a request that another worker has received and checked."""
         find_route(scope, self._routes)
+        if self._control is not None:
+            scope[ACCESS] = self._control.passed_on(scope[ASKED_BY], self._writer.state)
         kept, request_id = CollectedAnswer(), dict(scope["headers"])[REQUEST_ID]
         await self._inner.answer(scope, receive, Reply(kept.send, {}, request_id))
         status, headers, body = kept.whole

@@ -22,12 +22,14 @@ from typing import Any
 from strata.registry import errors
 from strata.registry.transport.asgi import Answer, Headers, Message, Receive, Scope
 
-__all__ = ["AnsweringEnd", "AskingEnd", "Link"]
+__all__ = ["ASKED_BY", "AnsweringEnd", "AskingEnd", "Link"]
 
 _LENGTH = struct.Struct("!I")
 _GREETING = 0
 _RETRY_S = 0.05
 _SCOPE = ("method", "path", "raw_path", "query_string", "root_path", "scheme", "http_version", "server", "client")
+ASKED_BY = "strata.asked_by"
+"""The name, in the scope of a request that was passed on, of the principal and address that another worker found."""
 _ABSENT = "the process that writes is being replaced"
 
 
@@ -138,7 +140,7 @@ class AskingEnd(_End):
         number = next(self._numbers)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
-        self.send(number, (*(scope[name] for name in _SCOPE), headers, body))
+        self.send(number, (*(scope[name] for name in _SCOPE), headers, body, scope.get(ASKED_BY)))
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 return await answer
@@ -194,9 +196,9 @@ class AnsweringEnd(_End):
             if number in self._under_way:
                 self._under_way[number].left.set()
             return
-        *values, headers, body = content
+        *values, headers, body, asked_by = content
         request = self._under_way[number] = _Request(body)
-        scope = {"type": "http", "headers": headers, **dict(zip(_SCOPE, values, strict=True))}
+        scope = {"type": "http", "headers": headers, ASKED_BY: asked_by, **dict(zip(_SCOPE, values, strict=True))}
         task = asyncio.create_task(self._respond(number, scope, request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -9,7 +9,7 @@ from strata.compat.limits import Limits
 from strata.registry.decide.association_requests import TOPIC, AssociationRequest, Resource, Wanted
 from strata.registry.decide.associations import Settled
 from strata.registry.errors import RegistryError
-from strata.registry.lookup import page
+from strata.registry.lookup import Visible, page
 from strata.registry.wire.contracts import Answer, Body, Truth, Word
 from strata.registry.wire.failures import ErrorAnswer
 from strata.registry.wire.schemas import SchemaAnswer, SchemaBody, registered, schema_version
@@ -235,22 +235,27 @@ def named(state: State, name: str, namespace: str) -> list[Association]:
     return state.associations.of_name(None if name == ANY else name, None if namespace == ANY else namespace)
 
 
-def found_answer(body: GetBody, state: State, *, include_schemas: bool) -> dict[str, Any]:
+def found_answer(
+    body: GetBody, state: State, *, include_schemas: bool, visible: Visible, readable: Visible
+) -> dict[str, Any]:
     """Return the JSON of the associations that a query selects.
 
     Args:
         body: the query.
         state: the State to search.
         include_schemas: whether to add the latest schema of each subject.
+        visible: which subjects to show.
+        readable: of which subjects to show the schema.
     """
     if body.resource_id:
         held = state.associations.of_resource_id(body.resource_id)
     else:
         held = named(state, body.name or "", body.namespace or ANY)
+    held = [one for one in held if visible(one.key.subject)]
     chosen = select(held, body.resource_type or "", body.association_types or [], body.lifecycle)
     infos = []
     for found in chosen:
-        latest = state.latest(found.key.subject) if include_schemas else None
+        latest = state.latest(found.key.subject) if include_schemas and readable(found.key.subject) else None
         infos.append(associated(found, AssociationInfoAnswer) | ({"schema": schema_version(latest)} if latest else {}))
     first = chosen[0] if chosen else None
     resource = Resource(

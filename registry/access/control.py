@@ -1,0 +1,137 @@
+"""Access control of one process: who sends a request, and the rules that say what they may do.
+
+Rules come from the auth file and from the log; they add up, denials included. Those of the log are part of the State,
+so all nodes agree on them as they agree on schemas.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from typing import Any, Protocol
+
+from strata.registry import errors
+from strata.registry.access.principal import ANONYMOUS, Principal
+from strata.registry.access.request_access import Access, AskedBy
+from strata.registry.access.rights import Rights, View
+from strata.registry.access.rules import FIELDS, Operation, Permission, Rule, RuleError, parse_rule
+from strata.registry.errors import RegistryError
+from strata.storage.records import AclKey
+from strata.storage.state import State
+
+__all__ = ["AccessControl", "Authenticator", "key_of_rule", "rule_of_key", "rules_of_key"]
+
+_NOBODY = View(())
+_log = logging.getLogger("strata.access")
+
+
+class Authenticator(Protocol):
+    """What says who sends a request."""
+
+    async def authenticate(self, scope: MutableMapping[str, Any], /) -> Principal:
+        """Return the principal of a request; `ANONYMOUS` if it carries no credentials.
+
+        Raises:
+            RegistryError: 401 for invalid credentials, 429 after too many of them.
+        """
+
+    def address(self, scope: MutableMapping[str, Any], /) -> str:
+        """Return the address of the client; empty if it is unknown."""
+
+    def unauthorized(self) -> RegistryError:
+        """Return the error for an anonymous client, which names the schemes that it may use."""
+
+
+class AccessControl:
+    """Access control of one process.
+
+    Args:
+        authenticator: says who sends a request.
+        rules: returns the rules of the auth file now in force; the same object until they change.
+        superusers: the names (`User:NAME`, `Group:NAME`) of principals that may do everything.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        rules: Callable[[], Sequence[Rule]] = tuple,
+        superusers: Iterable[str] = (),
+    ) -> None:
+        self._authenticator, self._rules = authenticator, rules
+        self._superusers = frozenset(superusers)
+        self._made: tuple[object, object, Rights] | None = None
+
+    def rights(self, state: State) -> Rights:
+        """Return the rights of all principals, by the auth file and by the rules of a State."""
+        made, rules = self._made, self._rules()
+        if made is None or made[0] is not state.acls or made[1] is not rules:
+            logged = [rule for key in state.acls for rule in rules_of_key(key)]
+            made = self._made = (state.acls, rules, Rights([*rules, *logged], self._superusers))
+        return made[2]
+
+    async def admit(self, scope: MutableMapping[str, Any], state: State) -> Access:
+        """Return the rights of a request; never raises.
+
+        Args:
+            scope: the ASGI scope of the request.
+            state: the State that this node has in memory.
+        """
+        try:
+            principal = await self._authenticator.authenticate(scope)
+        except RegistryError as error:
+            return Access(ANONYMOUS, _NOBODY, address=self._authenticator.address(scope) or None, error=error)
+        except Exception:  # noqa: BLE001 - answered as 500 by the layer, and logged here
+            _log.exception("a request could not be authenticated")
+            return Access(ANONYMOUS, _NOBODY, error=errors.internal())
+        return self.of(principal, self._authenticator.address(scope) or None, state)
+
+    def passed_on(self, asked_by: AskedBy, state: State) -> Access:
+        """Return the rights of a request whose principal another process of ours has found out."""
+        user, groups, mechanism, address = asked_by
+        return self.of(Principal(user, frozenset(groups), mechanism), address, state)
+
+    def of(self, principal: Principal, address: str | None, state: State) -> Access:
+        """Return the rights of a request whose principal is known."""
+        view = self.rights(state).view(principal, address)
+        return Access(principal, view, address=address, rights=self.rights, challenge=self._authenticator.unauthorized)
+
+
+def key_of_rule(rule: Rule) -> AclKey:
+    """Return the key of a rule in the log."""
+    resource = rule.resource
+    return AclKey(
+        principal=rule.principal,
+        host=rule.host,
+        resource_type=resource.type.value,
+        resource=resource.name,
+        pattern_type=resource.pattern.value,
+        operation=rule.operation.value,
+        permission=rule.permission.value,
+    )
+
+
+def rule_of_key(key: AclKey) -> Rule:
+    """Return the rule of a key in the log.
+
+    Raises:
+        RuleError: if this release does not know such a rule.
+    """
+    return parse_rule({name: getattr(key, name) for name in FIELDS})
+
+
+def rules_of_key(key: AclKey) -> list[Rule]:
+    """Return the rule of a key in the log, for rights.
+
+    Of a rule that this release does not know, such as one that a later release has written, a permission permits
+    nothing, and a denial denies its principal everything.
+    """
+    try:
+        return [rule_of_key(key)]
+    except RuleError as error:
+        _log.error("the log holds a rule of access that cannot be read: %s", error)
+    if key.permission == Permission.ALLOW.value:
+        return []
+    whole = {"operation": Operation.ALL.value, "permission": Permission.DENY.value, "principal": key.principal}
+    kinds = [("SUBJECT", "*"), ("KEK", "*"), ("REGISTRY", ""), ("CLUSTER", "")]
+    try:
+        return [parse_rule({**whole, "resource_type": kind, "resource": name}) for kind, name in kinds]
+    except RuleError:
+        return []

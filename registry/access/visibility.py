@@ -1,0 +1,107 @@
+"""What of a State the principal of a request may see, where the name of a subject alone does not say it. Pure.
+
+Who may read a version may read what it refers to, directly or not: without its references a schema cannot be parsed. A
+rule that denies reading the referenced subject still wins.
+"""
+
+from collections.abc import Sequence
+
+from strata.registry import errors
+from strata.registry.access.request_access import Access
+from strata.registry.access.rules import Operation, ResourceType
+from strata.storage.records import Reference, Subject, Version, context_of, qualified
+from strata.storage.state import IdEntry, SchemaVersion, State
+
+__all__ = ["check_references", "check_version", "is_readable", "readable_use", "unknown_schema"]
+
+_LATEST = -1
+_MOST_REFERRERS = 10_000
+"""How many versions that refer to one are searched, so that a refusal costs milliseconds at most."""
+
+
+def is_readable(access: Access, state: State, subject: str, version: int) -> bool:
+    """Return whether a version, deleted or not, may be read: its subject, or a version that refers to it."""
+    if access.reads(subject):
+        return True
+    if access.denies(Operation.READ, ResourceType.SUBJECT, subject):
+        return False
+    waiting = [(Subject(subject), Version(version))]
+    seen = set(waiting)
+    while waiting and len(seen) < _MOST_REFERRERS:
+        for referrer in state.referrers.get(waiting.pop(), ()):
+            if access.reads(referrer[0]):
+                return True
+            if referrer not in seen:
+                seen.add(referrer)
+                waiting.append(referrer)
+    return False
+
+
+def check_version(access: Access, state: State, subject: str, version: int, named: str | None = None) -> None:
+    """Check that a version may be read; -1 means the latest.
+
+    Args:
+        access: the rights of the request.
+        state: the State to search.
+        subject: the subject.
+        version: the version.
+        named: the name by which the request knows the subject, for the error; None if it is the same.
+
+    Raises:
+        RegistryError: 40301 if not, whether or not it exists.
+    """
+    if access.reads(subject):
+        return
+    latest = state.latest(subject) if version == _LATEST else None
+    if not is_readable(access, state, subject, latest.version if latest else version):
+        raise access.refuse(Operation.READ, subject if named is None else named)
+
+
+def check_references(access: Access, state: State, subject: str, references: Sequence[Reference]) -> None:
+    """Check that everything that a new schema refers to may be read.
+
+    Args:
+        access: the rights of the request.
+        state: the State to search.
+        subject: the subject of the schema, whose context plain references belong to.
+        references: the references.
+
+    Raises:
+        RegistryError: 40301 for the first that may not, whether or not it exists.
+    """
+    if access.is_unlimited:
+        return
+    for reference in references:
+        check_version(access, state, qualified(reference.subject, context_of(subject)), reference.version)
+
+
+def readable_use(access: Access, state: State, entry: IdEntry, first: SchemaVersion | None) -> SchemaVersion | None:
+    """Return a version that uses an id and may be read; None if there is none.
+
+    Args:
+        access: the rights of the request.
+        state: the State that holds the id.
+        entry: the schema of the id and its uses.
+        first: the version to return if it may be read.
+    """
+    if first is not None and (access.is_unlimited or is_readable(access, state, first.subject, first.version)):
+        return first
+    readable = (place for place in entry.used_by if access.reads(place[0]))
+    through = (place for place in entry.used_by if is_readable(access, state, *place))
+    place = next(readable, None) or next(through, None)
+    return state.version(*place) if place else None
+
+
+def unknown_schema(access: Access, identity: object, context: str | None = None) -> errors.RegistryError:
+    """Return the error for a schema that does not exist, or of which nothing may be read.
+
+    Only a request that may read every subject of the context learns which of both it is.
+
+    Args:
+        access: the rights of the request.
+        identity: the id or GUID.
+        context: the context; None for all.
+    """
+    if access.may_all(Operation.READ, ResourceType.SUBJECT, "" if context is None else f":{context}:"):
+        return errors.schema_not_found(identity)
+    return access.refuse_schema(identity)

@@ -1,0 +1,56 @@
+"""The layer that refuses what the principal of a request may not do, before the body is read.
+
+It stands before the answers that are kept in memory; those in front of it (`front.py`) are kept by rights.
+"""
+
+from urllib.parse import unquote
+
+from strata.registry.access.needs import OPEN
+from strata.registry.access.request_access import UNLIMITED, Access
+from strata.registry.subject_names import subject_name
+from strata.registry.transport.asgi import Receive, Scope
+from strata.registry.transport.reply import Layer, Reply
+from strata.registry.transport.request_checks import route_of
+from strata.registry.transport.route_facts import SUBJECT, DeclaredRoute
+
+__all__ = ["ACCESS", "AccessLayer", "access_of"]
+
+ACCESS = "strata.access"
+"""The name of a request's rights in its scope."""
+
+_KEK = "{name}"
+
+
+def access_of(scope: Scope) -> Access:
+    """Return the rights of a request."""
+    return scope.get(ACCESS, UNLIMITED)  # type: ignore[no-any-return]  # absent while access control is off
+
+
+class AccessLayer:
+    """A layer that lets requests pass that have the rights their route needs.
+
+    Args:
+        within: the next layer.
+    """
+
+    def __init__(self, within: Layer) -> None:
+        self._within = within
+
+    async def answer(self, scope: Scope, receive: Receive, reply: Reply) -> None:
+        """Check the rights of a request and pass it on.
+
+        Raises:
+            RegistryError: 401, 40301 or 429 if it must not pass.
+        """
+        route, access = route_of(scope), access_of(scope)
+        need = route.facts.need if route else None
+        if route is not None and need is not None and need is not OPEN and access is not UNLIMITED:
+            access.enter(need, subject_name(_segment(route, scope, SUBJECT)), _segment(route, scope, _KEK))
+        await self._within(scope, receive, reply)
+
+
+def _segment(route: DeclaredRoute, scope: Scope, name: str) -> str:
+    """Return a segment of the path by its name, decoded; empty if the route has none of this name."""
+    if name not in route.segments:
+        return ""
+    return unquote(scope["path"].split("/")[route.segments.index(name)])

@@ -1,0 +1,335 @@
+"""Routes do only what the rights of the principal allow, and say nothing about the rest."""
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.access_rules import rule
+from strata.registry.access.needs import OPEN, How
+from strata.registry.access.principal import Principal
+from strata.registry.access.rights import Rights
+from strata.registry.access.rules import Operation, Permission, ResourceType
+from strata.registry.routes.all import ROUTERS
+
+ROUTES = [route for router in ROUTERS for route in router.declared]
+RECORD = '{"type":"record","name":"R","fields":[]}'
+HOLDER = '{"type":"record","name":"H","fields":[{"name":"r","type":"R"}]}'
+TO_COMMON = [{"name": "R", "subject": "common", "version": 1}]
+KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn"}
+DEK = {"encryptedKeyMaterial": "QUJD", "subject": "secret"}
+DEKS = "/dek-registry/v1/keks/k/deks"
+
+
+def topic(name, subject):
+    """Return the body that associates a topic with a subject."""
+    return {"resourceName": name, "resourceNamespace": "ns", "resourceId": name, "associations": [{"subject": subject}]}
+
+
+# Every way to ask for what a registry holds about the subject `secret`, its schema (id 2), and the key `k`.
+QUESTIONS = [
+    ("GET", "/schemas/ids/2", None), ("GET", "/schemas/ids/2/schema", None), ("GET", "/schemas/ids/2/subjects", None),
+    ("GET", "/schemas/ids/2/versions", None), ("GET", "/schemas/ids/2?subject=secret", None),
+    ("GET", "/schemas/ids/2?subject=:.c:", None), ("GET", "/schemas/ids/1?subject=:.c:secret", None),
+    ("GET", "/schemas/ids/2?subject=:.c:secret", None), ("GET", "/schemas/ids/1?subject=nick", None),
+    ("GET", "/schemas/guids/{guid}", None), ("GET", "/schemas/guids/{guid}/ids", None),
+    ("GET", "/subjects", None), ("GET", "/subjects?deleted=true", None), ("GET", "/subjects?subjectPrefix=sec", None),
+    ("GET", "/schemas", None), ("GET", "/schemas?subjectPrefix=:*:", None), ("GET", "/schemas?aliases=true", None),
+    ("GET", "/schemas?resourceType=topic", None), ("GET", "/contexts", None),
+    ("POST", "/subjects/secret", {"schema": '"long"'}), ("POST", "/subjects/nick", {"schema": '"long"'}),
+    ("GET", "/subjects/secret/versions", None), ("GET", "/subjects/secret/versions/1", None),
+    ("GET", "/subjects/secret/versions/latest", None), ("GET", "/subjects/secret/versions/1/schema", None),
+    ("GET", "/subjects/secret/versions/7", None), ("GET", "/subjects/secret/metadata?key=a&value=b", None),
+    ("GET", "/subjects/nick/versions", None), ("GET", "/subjects/nick/versions/1", None),
+    ("GET", "/subjects/common/versions/1/referencedby", None),
+    ("GET", "/subjects/secret/versions/1/referencedby", None),
+    ("GET", "/subjects/%3A.c%3Asecret/versions/1", None), ("GET", "/contexts/.c/subjects/secret/versions/1", None),
+    ("GET", "/contexts/.c/subjects", None), ("GET", "/contexts/.c/schemas/ids/1", None),
+    ("POST", "/subjects/secret/versions", {"schema": '"long"'}), ("POST", "/subjects/secret/versions", {"schema": "{"}),
+    ("POST", "/subjects/open-new/versions",
+     {"schema": HOLDER, "references": [{"name": "R", "subject": "secret", "version": 1}]}),
+    ("POST", "/subjects/secret/versions/1/tags", {}), ("DELETE", "/subjects/secret", None),
+    ("DELETE", "/subjects/secret?permanent=true", None), ("DELETE", "/subjects/secret/versions/1", None),
+    ("DELETE", "/subjects/nick", None), ("POST", "/subjects/nick/versions", {"schema": '"long"'}),
+    ("POST", "/compatibility/subjects/secret/versions", {"schema": '"int"'}),
+    ("POST", "/compatibility/subjects/secret/versions/latest?verbose=true", {"schema": '"int"'}),
+    ("POST", "/compatibility/subjects/nick/versions", {"schema": '"int"'}),
+    ("GET", "/config/secret", None), ("GET", "/config/secret?defaultToGlobal=true", None),
+    ("PUT", "/config/secret", {"compatibility": "NONE"}), ("DELETE", "/config/secret", None),
+    ("GET", "/mode/secret", None), ("PUT", "/mode/secret", {"mode": "READONLY"}), ("DELETE", "/mode/secret", None),
+    ("GET", "/associations/subjects/secret", None), ("GET", "/associations/resources/t", None),
+    ("GET", "/associations/resources/ns/t", None), ("DELETE", "/associations/resources/t", None),
+    ("DELETE", "/associations/resources/t?cascadeLifecycle=true&dryRun=true", None),
+    ("POST", "/associations", topic("other", "secret")), ("POST", "/associations?dryRun=true", topic("o", "secret")),
+    ("POST", "/associations:batchGet?includeSchemas=true", {"requests": [{"resourceId": "t"}]}),
+    ("POST", "/associations:batchMutate", {"requests": [{**topic("q", "secret"), "opType": "CREATE"}]}),
+    ("GET", "/dek-registry/v1/keks", None), ("GET", "/dek-registry/v1/keks?subjectPrefix=sec", None),
+    ("GET", "/dek-registry/v1/keks/k", None), ("POST", "/dek-registry/v1/keks", KEK),
+    ("PUT", "/dek-registry/v1/keks/k", {"doc": "d"}), ("DELETE", "/dek-registry/v1/keks/k", None),
+    ("POST", "/dek-registry/v1/keks/k/test", None), ("POST", "/dek-registry/v1/keks/k/undelete", None),
+    ("GET", DEKS, None), ("POST", DEKS, DEK), ("GET", f"{DEKS}/secret", None), ("POST", f"{DEKS}/secret", DEK),
+    ("DELETE", f"{DEKS}/secret", None), ("POST", f"{DEKS}/secret/undelete", None),
+    ("GET", f"{DEKS}/secret/versions", None), ("GET", f"{DEKS}/secret/versions/1", None),
+    ("DELETE", f"{DEKS}/secret/versions/1", None), ("POST", f"{DEKS}/secret/versions/1/undelete", None),
+    ("GET", "/v1/log", None), ("DELETE", "/contexts/.c", None), ("GET", "/config", None), ("GET", "/mode", None),
+    ("PUT", "/config", {"compatibility": "NONE"}), ("PUT", "/mode", {"mode": "READONLY"}), ("DELETE", "/mode", None),
+    ("DELETE", "/config", None),
+]  # fmt: skip
+
+ALL_ON_OPEN = [rule("alice", "ALL", "open-*"), rule("alice", "ALL", "nick"), rule("alice", "READ", "common")]
+
+
+def filled(registry, *, secrets):
+    """Fill a registry, also with what `alice` may not see; return it."""
+    registry.register("common", RECORD)
+    if secrets:
+        registry.register("secret", '"long"')
+        registry.register("holder", HOLDER, references=TO_COMMON)
+        registry.register("%3A.c%3Asecret", '"long"')
+        registry.register("%3A.c%3Anick", '"string"')
+        registry.ask("PUT", "/config/secret", {"compatibility": "FULL"})
+        registry.ask("PUT", "/mode/secret", {"mode": "READWRITE"})
+        assert registry.code("POST", "/associations", topic("t", "secret")) == 200
+        assert registry.code("POST", "/dek-registry/v1/keks", KEK) == 200
+        assert registry.code("POST", DEKS, DEK) == 200
+    registry.ask("PUT", "/config/nick", {"alias": "secret"})
+    return registry
+
+
+def test_every_route_is_asked():
+    """The questions above ask every route about the secrets, except those that need no right."""
+    asked = set()
+    for method, path, _ in QUESTIONS:
+        plain = re.sub(r"^/contexts/\.c(?=/)", "", path.partition("?")[0])
+        asked |= {r.path for r in ROUTES if r.method == method and re.fullmatch(r.pattern, plain)}
+    guarded = {route.path for route in ROUTES if route.facts.need is not OPEN}
+
+    assert guarded - asked - {"/security/acls"} == set()
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{q[0]} {q[1]}")
+def test_nothing_tells_whether_a_secret_exists(guarded, question):
+    """A client without rights gets the same answer from a registry that holds the secret and from one that does not."""
+    method, path, body = question
+    path = path.replace("{guid}", "ef524ea1-b91e-7317-3d93-8ade36c1db32")
+    answers = []
+    for secrets in (True, False):
+        registry = filled(guarded(ALL_ON_OPEN), secrets=secrets)
+        status, content, headers = registry.ask(method, path, body, "alice")
+        without_times = re.sub(r"'ts': \d+", "", str(content))
+        answers.append((status, without_times, sorted(set(headers) - {"x-request-id"})))
+
+    assert answers[0] == answers[1]
+    assert not re.search(r"(?<!Subject: )(?<!Subject: :\.c:)secret", answers[0][1])
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{q[0]} {q[1]}")
+def test_anonymous_clients_are_asked_who_they_are(guarded, question):
+    """Without credentials and without a rule for `Anonymous`, each route but the open ones answers 401."""
+    method, path, body = question
+    registry = guarded(ALL_ON_OPEN)
+    for user in (None, "wrong"):
+        status, content, headers = registry.ask(method, path, body, user)
+
+        assert (status, content) == (401, {"error_code": 401, "message": "Unauthorized"})
+        assert headers["www-authenticate"] == 'Basic realm="test"'
+
+
+def test_open_routes_need_no_credentials(guarded):
+    """Probes and facts about the service are for all, whatever credentials they send."""
+    registry = guarded()
+    for path in ("/", "/schemas/types", "/health/live", "/health/ready", "/v1/metadata/id", "/docs", "/openapi.json"):
+        for user in (None, "wrong", "nobody"):
+            assert registry.ask("GET", path, None, user)[0] == 200
+
+
+def test_superusers_do_everything(guarded):
+    """No question is refused to a superuser."""
+    for method, path, body in QUESTIONS:
+        registry = filled(guarded([rule("root", "ALL", "*", permission="DENY")]), secrets=True)
+
+        assert registry.ask(method, path, body)[0] not in (401, 403)
+
+
+SUBJECTS, KEYS = ["a", "ab", ":.c:a"], ["k", "kk"]
+given_rules = st.lists(
+    st.builds(
+        lambda operation, name, permission: rule("u", operation, name, permission=permission),
+        st.sampled_from([one for one in Operation if one is not Operation.ALTER]),
+        st.sampled_from(["a", "a*", "*", ":.c:*", "b"]),
+        st.sampled_from([Permission.ALLOW, Permission.ALLOW, Permission.DENY]),
+    )
+    | st.builds(
+        lambda operation, kind, permission: rule(
+            "u", operation, "*" if kind is ResourceType.KEK else "", kind, permission
+        ),
+        st.sampled_from([one for one in Operation if one is not Operation.ALTER]),
+        st.sampled_from([ResourceType.KEK, ResourceType.REGISTRY, ResourceType.CLUSTER]),
+        st.sampled_from([Permission.ALLOW, Permission.ALLOW, Permission.DENY]),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(given_rules, st.sampled_from(SUBJECTS), st.sampled_from(KEYS))
+def test_each_route_is_allowed_by_its_own_rights(guarded, rules, subject, kek):
+    """A route whose path names what it needs is refused exactly if one of its rights is missing."""
+    registry = guarded(rules)
+    rights = Rights(rules).view(Principal("u", frozenset(), "basic"), "10.0.0.1")
+    for route in ROUTES:
+        need = route.facts.need
+        if need.how not in (How.NAMED, How.ONE_OF) or "in the body" in need.more:
+            continue
+        names = {"{subject}": subject.replace(":", "%3A"), "{name}": kek, "{version}": "1", "{context}": ".none"}
+        path = "/".join(names.get(part, part) for part in route.path.split("/"))
+        named = {ResourceType.KEK: kek, ResourceType.SUBJECT: subject}
+        held = [rights.decide(one.operation, one.kind, named.get(one.kind, "")).allowed for one in need.rights]
+        passes = any(held) if need.how is How.ONE_OF else all(held)
+        body = {} if route.method in ("POST", "PUT") else None
+
+        assert passes == (registry.ask(route.method, path, body, "u")[0] != 403), (route, path)
+
+
+def test_a_refusal_names_operation_and_resource(guarded):
+    """The message is the one that clients of Confluent's registry know."""
+    registry = guarded([rule("alice", "READ", "a")])
+    asked = [
+        ("PUT", "/config/a", {"compatibility": "FULL"}, "WriteCompatibility on Subject: a"),
+        ("DELETE", "/subjects/%3A.c%3Ab", None, "Delete on Subject: :.c:b"),
+        ("GET", "/config", None, "ReadCompatibility on Registry"),
+        ("GET", "/config/%3A.__GLOBAL%3A", None, "ReadCompatibility on Registry"),
+        ("GET", "/dek-registry/v1/keks/k", None, "Read on KEK: k"),
+        ("GET", "/v1/log", None, "Describe on Cluster"),
+        ("GET", "/schemas/ids/9", None, "Read on Schema: 9"),
+    ]
+    for method, path, body, text in asked:
+        assert registry.ask(method, path, body, "alice")[:2] == (
+            403,
+            {"error_code": 40301, "message": f"User is denied operation {text}"},
+        )
+
+
+def test_reads_follow_references(guarded):
+    """Who may read a version may read what it refers to, but nothing else of that subject."""
+    registry = guarded([rule("alice", "READ", "holder")])
+    common = registry.register("common", RECORD)
+    registry.register("common", RECORD.replace("[]", '[{"name":"x","type":"int","default":0}]'))
+    registry.register("holder", HOLDER, references=TO_COMMON)
+    registry.register("twice", HOLDER.replace("H", "T"), references=[{"name": "R", "subject": "common", "version": 2}])
+
+    assert registry.code("GET", "/subjects/common/versions/1", None, "alice") == 200
+    assert registry.code("GET", "/subjects/common/versions/1/schema", None, "alice") == 200
+    assert registry.code("GET", f"/schemas/ids/{common}", None, "alice") == 200
+    assert registry.code("GET", "/subjects/common/versions/2", None, "alice") == 40301
+    assert registry.code("GET", "/subjects/common/versions/latest", None, "alice") == 40301
+    assert registry.code("GET", "/subjects/common/versions", None, "alice") == 40301
+    registry.rules = (*registry.rules, rule("alice", "READ", "common", permission="DENY"))
+    assert registry.code("GET", "/subjects/common/versions/1", None, "alice") == 40301
+    assert registry.code("GET", f"/schemas/ids/{common}", None, "alice") == 40301
+
+
+def test_registering_what_exists_needs_read_only(guarded):
+    """A producer that may only read gets the id of a version that exists, and no new version."""
+    registry = guarded([rule("alice", "READ", "a"), rule("bob", "WRITE", "a")])
+    schema_id = registry.register("a")
+
+    assert registry.register("a", user="alice") == schema_id
+    assert registry.code("POST", "/subjects/a/versions", {"schema": '"string"'}, "alice") == 40901
+    assert registry.code("POST", "/subjects/a/versions", {"schema": '"long"'}, "alice") == 40301
+    assert registry.code("POST", "/subjects/a/versions", {"schema": '"long"'}, "bob") == 200
+    assert registry.code("GET", "/subjects/a/versions/1", None, "bob") == 40301
+
+
+def test_force_and_ids_need_alter_configs(guarded):
+    """What goes round the checks needs the right to change them."""
+    registry = guarded([rule("alice", "WRITE", "*"), rule("bob", "WRITE", "*"), rule("bob", "ALTER_CONFIGS", "a")])
+    registry.register("a")
+    registry.ask("PUT", "/mode/b", {"mode": "IMPORT"})
+
+    assert registry.code("POST", "/subjects/a/versions?force=true", {"schema": '"string"'}, "alice") == 40301
+    assert registry.code("POST", "/subjects/a/versions?force=true", {"schema": '"string"'}, "bob") == 200
+    imported = {"schema": '"string"', "id": 77, "version": 1}
+    assert registry.code("POST", "/subjects/b/versions", imported, "bob") == 40301
+    assert registry.code("POST", "/subjects/b/versions", imported) == 200
+
+
+def test_an_alias_gives_no_right_on_its_target(guarded):
+    """Who may change the configuration of a subject cannot read or delete another one through an alias."""
+    registry = guarded([rule("alice", "ALL", "mine")])
+    registry.register("secret")
+    assert registry.code("PUT", "/config/mine", {"alias": "secret"}, "alice") == 200
+    for method, path, body in [
+        ("GET", "/subjects/mine/versions/1", None), ("GET", "/subjects/mine/versions", None),
+        ("DELETE", "/subjects/mine", None), ("POST", "/subjects/mine/versions", {"schema": '"int"'}),
+        ("POST", "/compatibility/subjects/mine/versions", {"schema": '"int"'}),
+    ]:  # fmt: skip
+        status, content, _ = registry.ask(method, path, body, "alice")
+        assert (status, "secret" in content["message"]) == (403, False), path
+
+
+def test_lists_hold_only_what_may_be_known(guarded):
+    """Pages of filtered lists are full."""
+    registry = guarded([rule("alice", "DESCRIBE", "a*"), rule("bob", "READ", "*"), rule("eve", "READ", ":.c:*")])
+    for name in ("a1", "b1", "a2", "b2", "a3"):
+        registry.register(name)
+    registry.register("%3A.c%3Ax")
+
+    assert registry.ask("GET", "/subjects", None, "alice")[1] == ["a1", "a2", "a3"]
+    assert registry.ask("GET", "/subjects?offset=1&limit=2", None, "alice")[1] == ["a2", "a3"]
+    assert registry.ask("GET", "/subjects", None, "nobody")[1] == []
+    assert registry.ask("GET", "/schemas", None, "alice")[1] == []
+    assert len(registry.ask("GET", "/schemas?subjectPrefix=:*:", None, "bob")[1]) == 6
+    assert registry.ask("GET", "/schemas/ids/1/subjects", None, "alice")[1] == ["a1", "a2", "a3"]
+    assert registry.ask("GET", "/contexts", None, "alice")[1] == ["."]
+    assert registry.ask("GET", "/contexts", None, "eve")[1] == [".", ".c"]
+
+
+def test_an_id_is_shown_with_a_subject_that_may_be_read(guarded):
+    """Two clients get the same schema, each with the name of a subject of its own, also from memory."""
+    registry = guarded([rule("alice", "READ", "a"), rule("bob", "READ", "b")])
+    schema_id = registry.register("b")
+    registry.register("a")
+    for _ in range(3):
+        for user, subject in (("alice", "a"), ("bob", "b")):
+            assert registry.ask("GET", f"/schemas/ids/{schema_id}", None, user)[1]["subject"] == subject
+        assert registry.code("GET", f"/schemas/ids/{schema_id}", None, "eve") == 40301
+
+
+def test_answers_in_memory_are_behind_the_rights(guarded):
+    """What one client may read, and is now answered from memory, another one does not get, nor the first after it lost
+    the right.
+    """
+    registry = guarded([rule("alice", "READ", "a")])
+    registry.register("a")
+    paths = ["/schemas/ids/1", "/subjects/a/versions/1", "/subjects/a/versions/latest", "/subjects/a/versions"]
+    for path in paths:
+        for _ in range(3):
+            assert registry.code("GET", path, None, "alice") == 200
+        assert registry.code("GET", path, None, "bob") == 40301
+        assert registry.code("HEAD", path, None, "bob") == 403
+    registry.rules = ()
+    for path in paths:
+        assert registry.code("GET", path, None, "alice") == 40301
+
+
+def test_only_who_may_read_everything_learns_that_an_id_is_unknown(guarded):
+    """A denial anywhere makes an unknown id the same as a hidden one."""
+    registry = guarded([rule("alice", "READ", "*"), rule("bob", "READ", "*")])
+    registry.register("secret")
+
+    assert registry.code("GET", "/schemas/ids/9", None, "alice") == 40403
+    registry.rules = (*registry.rules, rule("alice", "READ", "secret", permission="DENY"))
+    assert registry.code("GET", "/schemas/ids/9", None, "alice") == 40301
+    assert registry.code("GET", "/schemas/ids/1", None, "alice") == 40301
+
+
+def test_deleting_what_belongs_to_others_needs_their_rights(guarded):
+    """A mode that purges soft-deleted subjects, and a recursive deletion, need a right on each subject they touch."""
+    registry = guarded([rule("alice", "ALTER_CONFIGS", ":.c:"), rule("alice", "DESCRIBE", ":.c:known")])
+    for name in ("known", "hidden"):
+        registry.ask("PUT", f"/mode/%3A.c%3A{name}", {"mode": "READONLY"})
+    status, content, _ = registry.ask("DELETE", "/mode/%3A.c%3A?recursive=true", None, "alice")
+
+    assert (status, "hidden" in content["message"]) == (403, False)
