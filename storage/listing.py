@@ -16,6 +16,7 @@ from strata.storage.records import Subject
 __all__ = ["Listed", "Listing", "VersionCount", "beyond"]
 
 _MOST = 256
+_NOTHING = (0, 0, 0, 0, 0)
 
 
 class Listed(IntEnum):
@@ -58,8 +59,11 @@ class Listing:
             touched.setdefault(self._place(name), []).append(name)
         chunks = list(self._chunks)
         for index in sorted(touched, reverse=True):
-            before = chunks[index : index + 1]
-            chunks[index : index + 1] = _merged(before, {name: changes[name] for name in touched[index]})
+            before, names = chunks[index : index + 1], touched[index]
+            if len(names) == 1 and before and len(before[0].names) < _MOST:
+                chunks[index : index + 1] = _with(before[0], names[0], changes[names[0]])
+            else:
+                chunks[index : index + 1] = _merged(before, {name: changes[name] for name in names})
         return Listing(tuple(chunks))
 
     def entries(
@@ -120,6 +124,22 @@ def _added(count: VersionCount) -> tuple[int, ...]:
     """Return how many entries a subject adds to each kind of list, in the order of `Listed`."""
     live, every = count
     return (1, 1, 0, live, every) if live else (0, 1, 1, 0, every)
+
+
+def _with(chunk: _Chunk, name: Subject, count: VersionCount) -> list[_Chunk]:
+    """Return the chunks that take the place of a chunk in which one subject has another count."""
+    names, counts, entries = chunk
+    at = bisect_left(names, name)
+    known = at < len(names) and names[at] == name
+    before = _added(counts[at]) if known else _NOTHING
+    rest = at + known
+    if count.every:
+        names, counts = (*names[:at], name, *names[rest:]), (*counts[:at], count, *counts[rest:])
+    elif known:
+        names, counts = names[:at] + names[rest:], counts[:at] + counts[rest:]
+    added = _added(count) if count.every else _NOTHING
+    entries = tuple([old - lost + new for old, lost, new in zip(entries, before, added, strict=True)])
+    return [_Chunk(names, counts, entries)] if names else []
 
 
 def _merged(before: Sequence[_Chunk], changes: Mapping[Subject, VersionCount]) -> list[_Chunk]:
