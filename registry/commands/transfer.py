@@ -1,16 +1,18 @@
 """`strata export`, `import`, `migrate` and `verify`: thin commands that import `strata.registry.transfer` when run."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from strata.registry.commands.exit_codes import ExitCode, reporting
+from strata.registry.commands.service_options import auth_option, tls_options
 
 if TYPE_CHECKING:
     from strata.registry.transfer.copies import Copy
+    from strata.registry.transfer.tls_files import TlsFiles
 
 __all__ = ["COMMANDS"]
 
@@ -22,12 +24,6 @@ _kafka_config = click.option(
 )
 
 
-def _auth(name: str, of: str) -> Callable[[Any], Any]:
-    variable = f"STRATA_{name.upper().replace('-', '_')}"
-    text = f"USER:PASSWORD or a bearer token for {of}; alternatively put USER:PASSWORD@ into its URL  ({variable})"
-    return click.option(f"--{name}", envvar=variable, metavar="AUTH", help=text)
-
-
 @click.command("export", short_help="Write a registry to an export file.")
 @click.argument("source", metavar="URL|LOG")
 @click.argument("file")
@@ -36,7 +32,8 @@ def _auth(name: str, of: str) -> Callable[[Any], Any]:
     "--subject", "subjects", multiple=True, metavar="NAME", help="export only this subject, or PREFIX*; repeatable"
 )
 @click.option("--context", "contexts", multiple=True, metavar="NAME", help="export only this context; repeatable")
-@_auth("auth", "the registry at URL")
+@auth_option("auth", "the registry at URL")
+@tls_options
 @_kafka_config
 @reporting
 def _export(
@@ -47,6 +44,7 @@ def _export(
     subjects: tuple[str, ...],
     contexts: tuple[str, ...],
     auth: str | None,
+    tls: "TlsFiles",
     kafka_config: Path | None,
 ) -> None:
     """Write a registry to FILE, from a running service (URL) or directly from its log (LOG).
@@ -66,7 +64,7 @@ def _export(
     from strata.registry.transfer.files import check_free, write_export
 
     check_free(file, force=force)
-    copy = _read(source, auth, kafka_config)
+    copy = _read(source, auth, tls, kafka_config)
     if subjects or contexts:
         from strata.registry.transfer.selection import part_of
 
@@ -113,8 +111,9 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
     help="registry-wide mode of the target at the end  [that of the source]",
 )
 @click.option("--batch", type=click.IntRange(1), help="records per append to a log  [SQL: all, Kafka: 5000]")
-@_auth("from-auth", "the source")
-@_auth("to-auth", "the target")
+@auth_option("from-auth", "the source")
+@auth_option("to-auth", "the target")
+@tls_options
 @_kafka_config
 @reporting
 def _migrate(
@@ -125,6 +124,7 @@ def _migrate(
     batch: int | None,
     from_auth: str | None,
     to_auth: str | None,
+    tls: "TlsFiles",
     kafka_config: Path | None,
 ) -> ExitCode:
     """Copy a registry to another registry or a log, keeping ids and versions, and compare both at the end.
@@ -147,26 +147,34 @@ def _migrate(
         raise TransferError(
             "--from and --to are the same registry; expected an empty registry or log after --to. Nothing was written"
         )
-    copy = _read(source, from_auth, kafka_config)
+    copy = _read(source, from_auth, tls, kafka_config)
     if is_service(target):
         from strata.registry.transfer.rest_target import write_service
 
-        write_service(copy, Connection(target, to_auth), mode)
+        write_service(copy, Connection(target, to_auth, tls), mode)
     else:
         _restore(copy, target, kafka_config, batch)
-    return _compared(copy, _read(target, to_auth, kafka_config), but_for_mode=mode is not None)
+    return _compared(copy, _read(target, to_auth, tls, kafka_config), but_for_mode=mode is not None)
 
 
 @click.command("verify", short_help="Compare two registries, logs or export files.")
 @click.argument("a")
 @click.argument("b")
-@_auth("a-auth", "A")
-@_auth("b-auth", "B")
+@auth_option("a-auth", "A")
+@auth_option("b-auth", "B")
+@tls_options
 @_kafka_config
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", help="format of the differences  [text]")
 @reporting
 def _verify(
-    a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_config: Path | None, output: str
+    a: str,
+    b: str,
+    *,
+    a_auth: str | None,
+    b_auth: str | None,
+    tls: "TlsFiles",
+    kafka_config: Path | None,
+    output: str,
 ) -> ExitCode:
     """Compare A with B, each the URL of a service, a log or an export file, and print one difference per line.
 
@@ -181,20 +189,20 @@ def _verify(
     strata verify http://old:8081 http://new:8081
     strata verify backup.jsonl.gz kafka://broker:9092/_schemas
     """  # noqa: D301 - click wants the character itself
-    return _compared(_read(a, a_auth, kafka_config), _read(b, b_auth, kafka_config), output=output)
+    return _compared(_read(a, a_auth, tls, kafka_config), _read(b, b_auth, tls, kafka_config), output=output)
 
 
 COMMANDS = (_export, _import, _migrate, _verify)
 
 
-def _read(where: str, auth: str | None, kafka_config: Path | None) -> "Copy":
+def _read(where: str, auth: str | None, tls: "TlsFiles", kafka_config: Path | None) -> "Copy":
     from strata.registry.transfer.files import read_export
     from strata.registry.transfer.logs import is_log, read_log
     from strata.registry.transfer.rest import Connection, is_service
     from strata.registry.transfer.rest_source import read_service
 
     if is_service(where):
-        copy = read_service(Connection(where, auth))
+        copy = read_service(Connection(where, auth, tls))
     elif is_log(where):
         copy = read_log(where, _kafka_settings(kafka_config))
     else:

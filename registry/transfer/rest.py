@@ -14,6 +14,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from strata.registry.transfer.copies import TransferError
+from strata.registry.transfer.tls_files import TlsFiles
 from strata.storage.addresses import without_password
 from strata.storage.record_json import RecordError, from_properties
 from strata.storage.records import Key, Value
@@ -66,12 +67,13 @@ class Connection:
     Args:
         url: the base URL; `USER:PASSWORD@` before the host authenticates.
         auth: `USER:PASSWORD` or a bearer token, which takes precedence over the URL's.
+        tls: the files for https.
 
     Raises:
-        TransferError: if the URL is malformed.
+        TransferError: if the URL is malformed, or a file cannot be used.
     """
 
-    def __init__(self, url: str, auth: str | None = None) -> None:
+    def __init__(self, url: str, auth: str | None = None, tls: TlsFiles | None = None) -> None:
         try:
             parts = urlsplit(url)
             is_whole = bool(parts.hostname) and parts.port != 0
@@ -87,13 +89,17 @@ class Connection:
         retries = urllib3.Retry(
             _RETRIES,
             redirect=0,
+            other=0,  # such as a certificate that is not trusted
             backoff_factor=_BACKOFF_S,
             backoff_jitter=_BACKOFF_S,
             status_forcelist=_RETRIED,
             allowed_methods=None,
             raise_on_status=False,
         )
-        self._pool = urllib3.PoolManager(maxsize=THREADS, block=True, timeout=_TIMEOUT_S, retries=retries)
+        context = (tls or TlsFiles()).context() if parts.scheme == "https" else None
+        self._pool = urllib3.PoolManager(
+            maxsize=THREADS, block=True, timeout=_TIMEOUT_S, retries=retries, ssl_context=context
+        )
         self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE, **_authorization(auth)}
 
     def ask(self, method: str, path: str, body: Any = None, **query: str | int) -> Answer:
@@ -118,7 +124,9 @@ class Connection:
         content = _content(response.data)
         code = content.get("error_code", response.status) if isinstance(content, dict) else response.status
         if response.status in (401, 403) and code != _NO_KEY_MANAGEMENT:
-            raise TransferError(f"the registry {self.name} rejected the credentials (status {response.status})")
+            refused = "rejected the credentials" if response.status == 401 else f"forbids {method} {unquote(path)}"
+            why = f"{_message(content)}; " if _message(content) else ""
+            raise TransferError(f"the registry {self.name} {refused} ({why}status {response.status})")
         if response.status in _RETRIED:
             raise TransferError(
                 f"the registry {self.name} answered {response.status} after {_RETRIES} retries: {_message(content)}"

@@ -1,0 +1,63 @@
+"""The options of commands that talk to a running service: who asks, and which certificates are trusted."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["auth_option", "tls_options"]
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_TLS = {
+    "ca_file": "CA certificates to trust over https (PEM)  [the system's]",
+    "cert_file": "client certificate for https (PEM)",
+    "key_file": "private key of the client certificate (PEM)  [in its file]",
+}
+
+
+def auth_option(name: str, of: str) -> Callable[[Any], Any]:
+    """Return a decorator that adds an option for credentials.
+
+    Args:
+        name: the name of the option.
+        of: the service that they are for, for the help.
+    """
+    variable = f"STRATA_{name.upper().replace('-', '_')}"
+    text = (
+        f"USER:PASSWORD or a bearer token for {of}; @FILE reads it from a file, and @- from standard input, so that "
+        f"the list of processes does not show it  ({variable})"
+    )
+    return click.option(f"--{name}", envvar=variable, metavar="AUTH", help=text, callback=_secret)
+
+
+def tls_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for https to a command, which gets them as `tls`."""
+
+    @wraps(command)
+    def run(*, ca_file: Path | None, cert_file: Path | None, key_file: Path | None, **options: Any) -> None:
+        from strata.registry.transfer.tls_files import TlsFiles
+
+        command(tls=TlsFiles(ca_file, cert_file, key_file), **options)
+
+    for name, text in reversed(_TLS.items()):
+        variable = f"STRATA_{name.upper()}"
+        option = click.option(
+            f"--{name.replace('_', '-')}", name, envvar=variable, type=_FILE, help=f"{text}  ({variable})"
+        )
+        run = option(run)
+    return run
+
+
+def _secret(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Return credentials, read from the file that `@FILE` names."""
+    if value is None or not value.startswith("@"):
+        return value
+    try:
+        if value == "@-":
+            return sys.stdin.readline().rstrip("\r\n")
+        return Path(value[1:]).read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError):
+        raise click.BadParameter(f"{value[1:]} cannot be read; expected a text file with the credentials") from None
