@@ -1,4 +1,4 @@
-"""Fuzzes the decoders: `python -m harness.fuzz`, optionally with the names of targets.
+"""Fuzzes the decoders, and what reads credentials: `python -m harness.fuzz`, optionally with the names of targets.
 
 Each target runs in its own process, so that a crash in native code is detected. libFuzzer, through atheris, selects
 inputs by the Python code that they reach, generated decoders included. It stops at the first defect, at an input that
@@ -75,7 +75,8 @@ def _run(target: str, runs: int, seconds: int, seed: int, folder: Path) -> None:
 
     # Numba compiles the byte code of strata.serdes.arrow, which must not be instrumented.
     with atheris.instrument_imports(
-        include=["strata.serdes", "google.protobuf.json_format"], exclude=["strata.serdes.arrow"]
+        include=["strata.serdes", "strata.registry.access", "jwt", "google.protobuf.json_format"],
+        exclude=["strata.serdes.arrow"],
     ):
         from harness.fuzz_targets import TARGETS
         from strata.serdes.avro import decoder
@@ -117,7 +118,7 @@ def _instrumented(compile_listing: Callable[..., dict[str, Any]], instrument: Ca
 def main(arguments: list[str] | None = None, say: Callable[[str], object] = print) -> int:
     """Fuzz targets one after the other and print a table; return 1 if there was a defect."""
     parser = argparse.ArgumentParser(prog="python -m harness.fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", help="framing, avro, arrow, json, protobuf; all of them by default")
+    parser.add_argument("targets", nargs="*", help="targets of harness.fuzz_targets; all of them by default")
     parser.add_argument("--runs", type=int, default=1_000_000, help="inputs of each target")
     parser.add_argument("--seconds", type=int, default=3600, help="time of each target at most")
     parser.add_argument("--seed", type=int, default=1)

@@ -9,9 +9,11 @@ Rules of this file: no fuzzer here, so that several fuzzers can call the same ta
 import json
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.avro_cases import Maker
+from harness.fuzz_credentials import CREDENTIALS
+from harness.fuzz_target import Run, Target, check, not_empty
 from strata.serdes.avro.decoder import Limits, compile_decoder
 from strata.serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError
 from strata.serdes.framing import join, open_frame, write_indexes
@@ -19,21 +21,7 @@ from strata.serdes.model import JSON, PROTOBUF, Schema
 from strata.serdes.settings import ClientSettings
 from strata.serdes.subject_name_strategies import Context
 
-__all__ = ["TARGETS", "Defect", "Target"]
-
-Run = Callable[[bytes], None]
-
-
-class Defect(AssertionError):
-    """A result that no input may cause."""
-
-
-class Target(NamedTuple):
-    """A function that creates the target, and its initial inputs."""
-
-    make: Callable[[], Run]
-    seeds: Callable[[], list[bytes]]
-
+__all__ = ["TARGETS"]
 
 _LIMITS = Limits(max_depth=20, max_weightless=100)  # low, so that inputs of a few hundred bytes reach them
 _VALUES_PER_BYTE = 64  # allows for the defaults that each record may add
@@ -47,11 +35,6 @@ _NULLS = {"type": "array", "items": {"type": "array", "items": "null"}}
 _EMPTY = {"type": "map", "values": {"type": "array", "items": {"type": "record", "name": "E", "fields": []}}}
 _WIDE = {"type": "record", "name": "W", "fields": [{"name": f"f{n}", "type": "boolean"} for n in range(40)]}
 _RECURSIVE = [_TREE, _CHAIN, _BUSH, _NULLS, _EMPTY, {"type": "array", "items": _WIDE}]
-
-
-def _check(holds: bool, what: str) -> None:
-    if not holds:
-        raise Defect(what)
 
 
 def _extent(value: Any) -> tuple[int, int]:
@@ -93,14 +76,14 @@ def _avro() -> Run:
         try:
             count, depth = _extent(decode(payload))
         except DecodeError as error:
-            _check(error.reason in list(DecodeReason), f"an unknown reason {error.reason}")
-            _check(error.offset is None or 0 <= error.offset <= len(payload), f"byte {error.offset} of {len(payload)}")
-            _check(len(str(error)) < 1000, "a message without end")
+            check(error.reason in list(DecodeReason), f"an unknown reason {error.reason}")
+            check(error.offset is None or 0 <= error.offset <= len(payload), f"byte {error.offset} of {len(payload)}")
+            check(len(str(error)) < 1000, "a message without end")
             return
-        _check(count <= (len(payload) + _LIMITS.max_weightless + 1) * _VALUES_PER_BYTE, f"{count} values")
-        _check(depth <= nesting * (_LIMITS.max_depth + 1), f"{depth} deep")
+        check(count <= (len(payload) + _LIMITS.max_weightless + 1) * _VALUES_PER_BYTE, f"{count} values")
+        check(depth <= nesting * (_LIMITS.max_depth + 1), f"{depth} deep")
 
-    return _not_empty(run)
+    return not_empty(run)
 
 
 def _nesting(schema: str) -> int:
@@ -128,13 +111,13 @@ def _arrow() -> Run:
         payloads = list(_cut(data[2:], data[1] % _MOST_FRAMES + 1)) if len(data) > 1 else [b""]
         batch = batches.decode([join(1, payload) for payload in payloads])
         batch.validate(full=True)
-        _check(batch.num_rows == len(payloads), f"{batch.num_rows} rows of {len(payloads)} frames")
-        _check(batch.nbytes < 10_000 + len(data) * 1000, f"{batch.nbytes} bytes of {len(data)}")
+        check(batch.num_rows == len(payloads), f"{batch.num_rows} rows of {len(payloads)} frames")
+        check(batch.nbytes < 10_000 + len(data) * 1000, f"{batch.nbytes} bytes of {len(data)}")
         told = [error and error["reason"] for error in batch.column("error").to_pylist()]
         for payload, reason in zip(payloads, told, strict=True):
-            _check(_reason(decode, payload) == reason, f"{reason} of {payload!r}")
+            check(_reason(decode, payload) == reason, f"{reason} of {payload!r}")
 
-    return _not_empty(run)
+    return not_empty(run)
 
 
 def _arrow_seeds() -> list[bytes]:
@@ -174,12 +157,12 @@ def _framing() -> Run:
             frame = open_frame(record, header, indexed=indexed)
         except FrameError:
             return
-        _check(record.endswith(frame.payload), "a payload that is not in the record")
-        _check(bool(frame.indexes) == indexed, f"the path {frame.indexes}")
+        check(record.endswith(frame.payload), "a payload that is not in the record")
+        check(bool(frame.indexes) == indexed, f"the path {frame.indexes}")
         if frame.indexes:
-            _check(len(write_indexes(frame.indexes)) <= len(data) + 1, f"the path {frame.indexes}")
+            check(len(write_indexes(frame.indexes)) <= len(data) + 1, f"the path {frame.indexes}")
 
-    return _not_empty(run)
+    return not_empty(run)
 
 
 def _framing_seeds() -> list[bytes]:
@@ -206,7 +189,7 @@ class _Registry:
         return self._schemas[0]
 
 
-def _frames(deserializers: list[Callable[..., Any]], check: Callable[[Any, int], None]) -> Run:
+def _frames(deserializers: list[Callable[..., Any]], check_value: Callable[[Any, int], None]) -> Run:
     """Return a target for whole records, preceded by a byte that selects the deserializer."""
 
     def run(data: bytes) -> None:
@@ -216,15 +199,11 @@ def _frames(deserializers: list[Callable[..., Any]], check: Callable[[Any, int],
         try:
             value = deserializers[data[0] % len(deserializers)](record, Context(None, "value", headers))
         except (DecodeError, FrameError, RegistryError, SchemaError) as error:
-            _check(len(str(error)) < 2000, "a message without end")
+            check(len(str(error)) < 2000, "a message without end")
         else:
-            check(value, len(data))
+            check_value(value, len(data))
 
-    return _not_empty(run)
-
-
-def _not_empty(run: Run) -> Run:
-    return lambda data: run(data) if data else None
+    return not_empty(run)
 
 
 # JSON
@@ -251,11 +230,11 @@ def _json() -> Run:
 
     client: Any = _Registry([Schema(json.dumps(one), JSON) for one in _JSON])
 
-    def check(value: Any, size: int) -> None:
+    def check_size(value: Any, size: int) -> None:
         count, _ = _extent(value)
-        _check(count <= size, f"{count} values of {size} bytes")
+        check(count <= size, f"{count} values of {size} bytes")
 
-    return _frames([JsonDeserializer(client), JsonDeserializer(client, None, None, {"validate": False})], check)
+    return _frames([JsonDeserializer(client), JsonDeserializer(client, None, None, {"validate": False})], check_size)
 
 
 def _json_seeds() -> list[bytes]:
@@ -295,14 +274,14 @@ def _protobuf() -> Run:
 
     client: Any = _Registry([Schema(one, PROTOBUF) for one in _PROTOBUF])
 
-    def check(value: Any, size: int) -> None:
+    def check_size(value: Any, size: int) -> None:
         if isinstance(value, dict):
-            _check(_extent(value)[0] <= size * 8, f"{_extent(value)[0]} values of {size} bytes")
+            check(_extent(value)[0] <= size * 8, f"{_extent(value)[0]} values of {size} bytes")
         else:
             written = len(value.SerializePartialToString())
-            _check(written <= size * 8, f"{written} bytes of {size}")
+            check(written <= size * 8, f"{written} bytes of {size}")
 
-    return _frames([ProtobufDeserializer(client), ProtobufDeserializer(client, as_dict=True)], check)
+    return _frames([ProtobufDeserializer(client), ProtobufDeserializer(client, as_dict=True)], check_size)
 
 
 def _protobuf_seeds() -> list[bytes]:
@@ -329,4 +308,5 @@ TARGETS = {
     "arrow": Target(_arrow, _arrow_seeds),
     "json": Target(_json, _json_seeds),
     "protobuf": Target(_protobuf, _protobuf_seeds),
+    **CREDENTIALS,
 }

@@ -15,7 +15,7 @@ keys of the identity provider change, and when a token or certificate ends.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +59,13 @@ class Authenticator:
 
     def __init__(self, options: IdentityOptions, *, fetch: Fetch | None = None, sleep: _Sleep = asyncio.sleep) -> None:
         self._options = options
-        self.file = WatchedFile(options.auth_file) if options.auth_file else None
+        self._remembered, self._certificates = Remembered(), Remembered()
+        forget = self._remembered.clear
+        self.file = WatchedFile(options.auth_file, forget) if options.auth_file else None
         """The auth file in force; None without one."""
         self._passwords = PasswordCheck()
         self._throttle = Throttle()
         self._sleep, self._delayed = sleep, 0
-        self._remembered = Remembered()
         self._checks: dict[bytes, asyncio.Task[Principal]] = {}
         self._schemes: dict[bytes, Callable[[bytes, bytes, str], Awaitable[Principal]]] = {}
         self._challenges: list[str] = []
@@ -72,7 +73,7 @@ class Authenticator:
             self._schemes[b"basic"] = partial(self._basic, self.file)
             self._challenges.append(CHALLENGE)
         if options.oidc:
-            self._tokens, self._keys = _token_check(options.oidc, fetch)
+            self._tokens, self._keys = _token_check(options.oidc, fetch, forget)
             self._schemes[b"bearer"] = self._bearer
             self._challenges.append(_BEARER)
 
@@ -116,14 +117,18 @@ class Authenticator:
                 identity provider cannot be read.
         """
         given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(given) == 1 and (found := self._remembered.get(given[0])):
+            return found
+        return await self._identify(scope, given)
+
+    async def _identify(self, scope: Mapping[str, Any], given: Sequence[bytes]) -> Principal:
+        """Return who sends a request whose credentials are not remembered."""
         if given:
             scheme, _, credentials = given[0].partition(b" ")
             check = self._schemes.get(scheme.lower())
             if check is not None:
                 if len(given) > 1:
                     raise self._refused(scope, "there are several Authorization headers")
-                if found := self._remembered.get(given[0], self._generation):
-                    return found
                 return await check(given[0], credentials.strip(), self.address(scope))
         try:
             named = self._options.proxies.principal(scope)
@@ -135,10 +140,6 @@ class Authenticator:
             raise self._refused(scope, "the scheme of the Authorization header is not on")
         chain = _certificates(scope) if self._options.mapping else ()
         return self._certificate(scope, chain[0]) if chain else ANONYMOUS
-
-    @property
-    def _generation(self) -> tuple[int, int]:
-        return self.file.generation if self.file else 0, self._keys.generation if self._options.oidc else 0
 
     async def _basic(self, file: WatchedFile, header: bytes, credentials: bytes, address: str) -> Principal:
         """Return the principal of a name and password; the same credentials are checked once at a time."""
@@ -163,7 +164,7 @@ class Authenticator:
             raise self._logged(address, str(error)) from None
 
     async def _checked(self, users: AuthFile, header: bytes, name: str, password: str, address: str) -> Principal:
-        generation = self._generation
+        generation = self._remembered.generation
         principal = await self._passwords.principal(users, name, password)
         self._throttle.succeed(address, name)
         self._remembered.put(header, principal, generation)
@@ -191,21 +192,21 @@ class Authenticator:
             _log.error("%s", error)
             raise errors.identity_provider_silent() from None
         # Nothing was awaited since the key was found, so it is one of the present generation.
-        self._remembered.put(header, principal, self._generation, seconds=ends_at - time.time())
+        self._remembered.put(header, principal, self._remembered.generation, seconds=ends_at - time.time())
         return principal
 
     def _certificate(self, scope: Mapping[str, Any], pem: str) -> Principal:
         from strata.registry.access.mtls import InvalidCertificate, principal_of
 
         key = pem.encode()
-        if found := self._remembered.get(key, self._generation):
+        if found := self._certificates.get(key):
             return found
         assert self._options.mapping  # noqa: S101 - the caller has checked it
         try:
             principal, ends_at = principal_of(pem, self._options.mapping)
         except InvalidCertificate as error:
             raise self._refused(scope, str(error)) from None
-        self._remembered.put(key, principal, self._generation, seconds=ends_at - time.time())
+        self._certificates.put(key, principal, self._certificates.generation, seconds=ends_at - time.time())
         return principal
 
     # --- refusals
@@ -235,13 +236,16 @@ class Authenticator:
                 self._delayed -= 1
 
 
-def _token_check(oidc: OidcOptions, fetch: Fetch | None) -> tuple["TokenCheck", ProviderKeys]:
+def _token_check(
+    oidc: OidcOptions, fetch: Fetch | None, changed: Callable[[], None]
+) -> tuple["TokenCheck", ProviderKeys]:
     from strata.registry.access.bearer import TokenCheck
 
     keys = ProviderKeys(
         oidc.rules.issuer,
         oidc.jwks_url,
         fetch or partial(fetch_json, ca_file=oidc.ca_file),
+        changed,
         allow_http=oidc.allow_http,
     )
     return TokenCheck(oidc.rules, keys), keys

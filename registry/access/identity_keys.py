@@ -79,13 +79,11 @@ def check_url(url: str, *, allow_http: bool) -> str:
 class ProviderKeys:
     """The keys of one provider.
 
-    Attributes:
-        generation: rises when the keys change.
-
     Args:
         issuer: the issuer, from whose discovery document the URL of the keys comes.
         jwks_url: the URL of the keys; None to discover it.
         fetch: returns the JSON at a URL, and may block.
+        changed: is called when the keys change.
         allow_http: whether `http://` is allowed on loopback.
         now: the clock, in seconds.
     """
@@ -95,17 +93,18 @@ class ProviderKeys:
         issuer: str,
         jwks_url: str | None,
         fetch: Fetch,
+        changed: Callable[[], None] = lambda: None,
         *,
         allow_http: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._issuer, self._jwks_url, self._fetch = issuer, jwks_url, fetch
+        self._changed = changed
         self._allow_http, self._now = allow_http, now
         self._keys: list[Mapping[str, Any]] = []
         self._read_at = self._asked_at = float("-inf")
         self._failed = False
         self._asking: asyncio.Task[None] | None = None
-        self.generation = 0
 
     async def find(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, Any]:
         """Return a key.
@@ -175,7 +174,7 @@ class ProviderKeys:
         self._failed, self._read_at = False, self._now()
         if keys != self._keys:
             self._keys = keys
-            self.generation += 1
+            self._changed()
             _log.info("read %d keys of the identity provider %s", len(keys), self._issuer)
 
     def _read(self) -> list[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ works on network file systems and for files that an orchestrator replaces by lin
 import asyncio
 import logging
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from strata.registry.access.auth_file import MOST_BYTES, AuthFile, AuthFileError, parse_auth_file
@@ -22,23 +23,22 @@ class WatchedFile:
 
     Attributes:
         content: the content of the last file that could be used.
-        generation: rises with each new content.
         failure: why the newest file is not in force; None if it is.
         failures: how many files could not be used since the start.
 
     Args:
         path: the file, which is read at once.
+        changed: is called when there is new content.
         every_s: the interval between two looks at it, in seconds.
 
     Raises:
         AuthFileError: if the file cannot be used.
     """
 
-    def __init__(self, path: Path, *, every_s: float = _EVERY_S) -> None:
-        self._path, self._every_s = path, every_s
+    def __init__(self, path: Path, changed: Callable[[], None] = lambda: None, *, every_s: float = _EVERY_S) -> None:
+        self._path, self._changed, self._every_s = path, changed, every_s
         self._mark = self._stamp()
         self.content: AuthFile = self._read()
-        self.generation = 0
         self.failure: str | None = None
         self.failures = 0
 
@@ -65,7 +65,7 @@ class WatchedFile:
             _log.exception("the auth file is not used, and the last good one stays in force")
             return
         self.content, self.failure = content, None
-        self.generation += 1
+        self._changed()
         _log.info("read the auth file: %d users, %d rules", len(content.users), len(content.rules))
 
     def _stamp(self) -> tuple[int, ...] | None:

@@ -264,15 +264,26 @@ def test_what_is_remembered_ends():
     """Credentials are remembered for five minutes, or until their own end, and only so many of them."""
     now = [0.0]
     kept = Remembered(lambda: now[0], most=3)
-    kept.put(b"a", ALICE, 1)
-    kept.put(b"b", ALICE, 1, seconds=10)
-    assert [ALICE, ALICE, None] == [kept.get(b"a", 1), kept.get(b"b", 1), kept.get(b"a", 2)]
+    kept.put(b"a", ALICE, 0)
+    kept.put(b"b", ALICE, 0, seconds=10)
+    assert [ALICE, ALICE, None] == [kept.get(name) for name in (b"a", b"b", b"c")]
 
     now[0] = 10.0
-    assert [ALICE, None] == [kept.get(b"a", 1), kept.get(b"b", 1)]
+    assert [ALICE, None] == [kept.get(b"a"), kept.get(b"b")]
     now[0] = 300.0
-    assert kept.get(b"a", 1) is None
+    assert kept.get(b"a") is None
 
     for name in (b"c", b"d", b"e", b"f"):
-        kept.put(name, ALICE, 1)
-    assert [None, ALICE, ALICE, ALICE] == [kept.get(name, 1) for name in (b"c", b"d", b"e", b"f")]
+        kept.put(name, ALICE, 0)
+    assert [None, ALICE, ALICE, ALICE] == [kept.get(name) for name in (b"c", b"d", b"e", b"f")]
+
+
+def test_a_change_forgets_all():
+    """What was checked before a change is dropped, also if the check ends after it."""
+    kept = Remembered()
+    kept.put(b"a", ALICE, kept.generation)
+    begun = kept.generation
+    kept.clear()
+    kept.put(b"b", ALICE, begun)
+
+    assert [None, None] == [kept.get(b"a"), kept.get(b"b")]
