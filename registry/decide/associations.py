@@ -209,7 +209,7 @@ def _registered(
     decision = register(
         state, subject, wanted.schema, replace(rules, normalize=wanted.normalize, force=rules.force or held is None)
     )
-    if wanted.op == "CREATE" and decision.answer.existing is None and state.latest(subject):
+    if wanted.op == "CREATE" and decision.answer.is_new and state.latest(subject):
         if held:
             raise errors.association_for_resource_exists(wanted.association_type, held.value.resource_id)
         raise _has_schemas()

@@ -54,18 +54,17 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The subject, version and schema of a registration, and the version that already held the schema, if any."""
+    """The outcome of a registration.
 
-    subject: Subject
-    version: Version
-    schema: StoredSchema
-    existing: SchemaVersion | None = None
-    as_stored: bool = False  # whether the answer shows the existing version instead of the request
+    Attributes:
+        entry: the version that holds the schema; a new one has no timestamp yet.
+        is_new: whether the registration creates it.
+        as_stored: whether the answer shows the version as stored instead of the request.
+    """
 
-    @property
-    def entry(self) -> SchemaVersion:
-        """The registered version; a new one has no timestamp yet."""
-        return self.existing or SchemaVersion(self.subject, self.version, self.schema, 0, deleted=False)
+    entry: SchemaVersion
+    is_new: bool = True
+    as_stored: bool = False
 
 
 def register(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> Decision[Registered]:
@@ -196,8 +195,7 @@ def _is_same(schema: StoredSchema, candidate: Candidate) -> bool:
 
 
 def _existing(found: Found) -> Decision[Registered]:
-    entry = found.entry
-    return Decision(Registered(entry.subject, entry.version, entry.schema, entry, as_stored=not found.identical))
+    return Decision(Registered(found.entry, is_new=False, as_stored=not found.identical))
 
 
 def _changes_tags(request: SchemaRequest) -> bool:
@@ -305,4 +303,4 @@ def _store(
     context = context_of(subject)
     if context != DEFAULT_CONTEXT and not state.context(context).recorded:
         records.insert(0, encode(ContextKey(context), context))
-    return Decision(Registered(subject, version, schema), records)
+    return Decision(Registered(SchemaVersion(subject, version, schema, 0, deleted=False)), records)

@@ -207,9 +207,9 @@ def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
         place: where the schema is registered.
         text: the schema text to show; None shows the stored text.
     """
-    content: dict[str, Any] = {"id": place.schema.schema_id, "version": place.version}
-    facts = _log_facts(place.existing) if place.existing and place.as_stored else {}
-    return content | _content(place.schema, text) | facts
+    entry = place.entry
+    content: dict[str, Any] = {"id": entry.schema.schema_id, "version": entry.version}
+    return content | _content(entry.schema, text) | (_log_facts(entry) if place.as_stored else {})
 
 
 def schema_string(

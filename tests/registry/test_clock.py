@@ -140,7 +140,7 @@ def test_an_attempt_that_finds_all_in_the_caches_needs_no_time(slow):
     clock.try_out(state)
     slow.spent += 1
 
-    assert [2, 2] == [clock.decide(replace(state)).answer.version for _ in range(2)]
+    assert [2, 2] == [clock.decide(replace(state)).answer.entry.version for _ in range(2)]
 
 
 def rejection(_state, _limits):
@@ -161,7 +161,7 @@ def test_the_turn_decides_again_only_on_another_state(decision):
 
     def outcome(state):
         try:
-            return clock.decide(state).answer.version
+            return clock.decide(state).answer.entry.version
         except RegistryError as error:
             return error.code
 
