@@ -34,7 +34,7 @@ APPEND_HEADER = "strata-append"
 LAST_MARK = b";last"
 
 _BATCH = 5_000
-_RECENT = 256
+_RECENT = 1_024
 _POLL_S = 0.5
 _LOST = {
     KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the next offset",
@@ -113,6 +113,29 @@ class Cursor:
                 taken = [message for message in taken if offset_of(message) > after]
         return taken
 
+    def sees(self, offset: int, timeout_s: float) -> bool:
+        """Wait until a record can be read, and return whether that is certain. The record stays available to `take`.
+
+        The broker sends a record to a waiting consumer as soon as the record is committed, so this needs no further
+        request. A cursor that is far behind does not wait, since a reader is about to continue from its position.
+
+        Args:
+            offset: The offset of the record.
+            timeout_s: Time limit in seconds.
+        """
+        deadline = time.monotonic() + timeout_s
+        if offset - self._following() >= _RECENT:
+            return False
+        while self._position is not None and self._position.following <= offset:
+            try:
+                self._fetch(deadline)
+            except LogError:
+                return False
+            if any(map(_is_failure, self._pending)):
+                return False  # a read must report it
+            self._drain(offset + 1)
+        return self._position is not None
+
     def forget(self) -> None:
         """Forget the delivered records, so that the next ones come from the broker."""
         self._position = None
@@ -187,6 +210,11 @@ class Cursor:
             raise LogError(f"topic {self._topic}: {reason} ({error.str()})")
         _logger.debug("Reading topic %s: %s", self._topic, error.str())
         return 0
+
+
+def _is_failure(message: Message) -> bool:
+    error = message.error()
+    return error is not None and error.code() != KafkaError._PARTITION_EOF
 
 
 def offset_of(message: Message) -> int:

@@ -8,10 +8,12 @@ A topic has no compare-and-append. Two things together provide it:
   aborts the transaction, and the caller reads the new records and decides again.
 
 An append has succeeded when the last stable offset has passed it (the broker answers a commit before its marker is in
-the topic). Every read that begins later, on any node, requests that offset and so finds the append.
+the topic). Every read that begins later, on any node, requests that offset and so finds the append. A writer learns
+this from the consumer of its reads, which waits at the end of the topic and gets the record at once. If it does not,
+the writer requests the offset until it has moved.
 
-Reads and appends do not wait for each other: reads have their own consumer and lock, and a third client requests the
-end.
+Reads and appends do not wait for each other, except while a committed record is on its way to the consumer: reads have
+their own consumer and lock, and another client requests the end.
 """
 
 import logging
@@ -56,6 +58,7 @@ _logger = logging.getLogger(__name__)
 _NOOP = encode(NoopKey())
 # Offsets that a transaction's last record takes up: the record and the transaction's marker.
 _MARKED = 2
+_DELIVERY_S = 0.05
 _REACHED_S = 3.0
 _RETRY_S = 0.05
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
@@ -338,12 +341,11 @@ class KafkaLog:
             pen.commit(deadline)
         except (Fenced, LogTimeout) as error:
             self._settle(error, staged, token)
-            end = None
         else:
-            end = self._end.once_beyond(staged[-1].offset, self._by(self._timeouts.write))
+            self._await_visible(staged[-1].offset)
+            # If another writer's record took the marker's place, the next append lands elsewhere: `_check_offsets`.
+            self._known_end = _LogEnd(staged[-1].offset, staged[-1].offset + (_MARKED if pen.transactional else 1))
         self._seen.note(staged[-1].offset, began)
-        if end == staged[-1].offset + (_MARKED if pen.transactional else 1):
-            self._known_end = _LogEnd(staged[-1].offset, end)
         return [
             Entry(one.offset, one.timestamp, record.key, record.value)
             for one, record in zip(staged, records, strict=True)
@@ -377,6 +379,20 @@ class KafkaLog:
             )
         pen.abort()
         raise Conflict
+
+    def _await_visible(self, offset: int) -> None:
+        """Wait until every node can read a committed record.
+
+        Raises:
+            LogTimeout: The record did not become readable in time.
+        """
+        if self._read_lock.acquire(timeout=_DELIVERY_S):
+            try:
+                if self._reader.sees(offset, _DELIVERY_S):
+                    return
+            finally:
+                self._read_lock.release()
+        self._end.once_beyond(offset, self._by(self._timeouts.write))
 
     def _settle(self, error: Exception, staged: Sequence[Staged], token: bytes) -> None:
         """Find out whether a commit took place; return if it did.

@@ -1,13 +1,18 @@
-"""The pen: the right to write to the topic, held by one producer at a time.
+"""The pen: the right to write to the topic, held by one node at a time.
 
 A producer with a fixed `transactional.id` takes the pen when it starts (`init_transactions`): the broker then fences
 the previous holder, aborts its open transaction, and completes a commit that it had begun. Records staged in a
 transaction are invisible until `commit`, and stay so if the producer dies first.
 
+The pen consists of two such producers, which take turns (docs/decisions/0018): when a commit has become visible, its
+coordinator has yet to close the transaction. If the same producer began another one before that, the coordinator would
+reject it, and the client would try again only after 20 ms.
+
 Without fencing (`Fencing.NONE`) there are no transactions: staging a record writes it.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,9 +25,12 @@ from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK, offset_of
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.log import LogError, LogTimeout, Record, RecordTooLarge
 
-__all__ = ["Fenced", "Pen", "Staged"]
+__all__ = ["Fenced", "Pen", "Staged", "pen_ids"]
 
 _TRANSACTION_MS = 10_000
+# Kafka chooses a coordinator by Java's hash of the id, which is the same for these two endings: on a quiet broker a
+# coordinator closes a transaction only when the next request arrives, and this is then the other producer's.
+_TURNS = ("-Aa", "-BB")
 _BATCH, _BATCH_OVERHEAD = 1_000_000, 1_000
 _CLIENT_LIMIT = 1_000_000_000
 _ABORT_S = 2.0
@@ -39,9 +47,16 @@ _NO_TRANSACTIONS = "; for a service without transactions, set --fencing none and
 _HINTS = {
     KafkaError._UNSUPPORTED_FEATURE: _NO_TRANSACTIONS,
     KafkaError.UNSUPPORTED_VERSION: _NO_TRANSACTIONS,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "; grant the ACLs Describe and Write on the transactional id",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "; grant the ACLs Describe and Write on the transactional ids that begin with strata-pen-"
+    ),
 }
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+
+
+def pen_ids(topic: str) -> list[str]:
+    """Return the transactional ids of the two producers, in the order in which a node takes them."""
+    return [f"strata-pen-{topic}{turn}" for turn in _TURNS]
 
 
 class Fenced(Exception):
@@ -60,10 +75,10 @@ _Outcome = tuple[KafkaError | None, Message | None]
 
 
 class Pen:
-    """A producer that may write. Not thread-safe; once `usable` is false, make a new one.
+    """The producers that may write. Not thread-safe; once `usable` is false, make a new one.
 
     Raises:
-        LogError: The broker did not give this producer the pen in time.
+        LogError: The broker did not give these producers the pen in time.
     """
 
     def __init__(
@@ -81,12 +96,16 @@ class Pen:
             "acks": "all",
             "enable.idempotence": True,
         }
-        if self.transactional:
-            settings["transactional.id"] = f"strata-pen-{topic}"
-            settings["transaction.timeout.ms"] = _TRANSACTION_MS
-        self._producer = Producer(settings)
-        if self.transactional:
-            self._take(time.monotonic() + timeout_s)
+        if not self.transactional:
+            self._producers = deque([Producer(settings)])
+            return
+        settings["transaction.timeout.ms"] = _TRANSACTION_MS
+        self._producers = deque(Producer({**settings, "transactional.id": name}) for name in pen_ids(topic))
+        deadline = time.monotonic() + timeout_s
+        # Every node takes the first one first and signs with it. So a node that has signed holds both, and the node
+        # that signed before it holds neither.
+        for producer in self._producers:
+            self._take(producer, deadline)
 
     def stage(
         self, records: Sequence[Record], token: bytes, deadline: float, headers: Mapping[str, bytes] | None = None
@@ -134,6 +153,7 @@ class Pen:
             try:
                 with _raising_fatal_errors():
                     self._producer.commit_transaction(_left(deadline))
+                self._producers.rotate()
                 break
             except KafkaException as error:
                 problem: KafkaError = error.args[0]
@@ -153,20 +173,27 @@ class Pen:
             self.usable = False
             problem: KafkaError = error.args[0]
             return problem
+        self._producers.rotate()
         return None
 
     def close(self) -> None:
         """Close the connection without waiting for requests that are still running."""
         self.usable = False
-        with suppress(KafkaException), _raising_fatal_errors():
-            self._producer.purge()
-            self._producer.poll(0)
+        for producer in self._producers:
+            with suppress(KafkaException), _raising_fatal_errors():
+                producer.purge()
+                producer.poll(0)
 
-    def _take(self, deadline: float) -> None:
+    @property
+    def _producer(self) -> Producer:
+        """The producer that has its turn; it passes to the other one with the end of a transaction."""
+        return self._producers[0]
+
+    def _take(self, producer: Producer, deadline: float) -> None:
         while True:
             try:
                 with _raising_fatal_errors():
-                    self._producer.init_transactions(_left(deadline))
+                    producer.init_transactions(_left(deadline))
                 break
             except KafkaException as error:
                 problem: KafkaError = error.args[0]

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.kafka.log import KafkaLog, Timeouts
-from strata.storage.kafka.pen import Fenced, Pen
+from strata.storage.kafka.pen import Fenced, Pen, pen_ids
 from strata.storage.kafka.writers import Signatures
 from strata.storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
 
@@ -41,14 +41,17 @@ def _end(log: KafkaLog) -> int:
 # --- taking and losing
 
 
-def test_the_old_holder_is_fenced(topic: "Topic") -> None:
-    """After a take-over the old holder's next append conflicts, and no byte of it reaches the topic."""
+@pytest.mark.parametrize("appends", [1, 2])
+def test_the_old_holder_is_fenced(topic: "Topic", appends: int) -> None:
+    """After a take-over the old holder's next append conflicts, and no byte of it reaches the topic, at either turn."""
     old, new = topic.node(), topic.node()
-    held = old.append(START, [_record("old")])
+    held = [Entry(START, 0, None, None)]
+    for _ in range(appends):
+        held = list(old.append(held[-1].offset, [_record("old")]))
     new.append(_end(new), [_record("new")])
     with pytest.raises(Conflict):
         old.append(held[-1].offset, [_record("late a"), _record("late b")])
-    assert _keys(old) == [b"old", b"new"]
+    assert _keys(old) == [b"old"] * appends + [b"new"]
     assert not {b"late a", b"late b"} & set(topic.keys_in_the_topic())
 
 
@@ -152,10 +155,11 @@ def test_a_holder_without_a_usable_url(topic: "Topic", url: bytes) -> None:
     assert node.holder() is None
 
 
-def test_a_dead_holder_with_an_open_transaction(topic: "Topic") -> None:
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_dead_holder_with_an_open_transaction(topic: "Topic", turn: int) -> None:
     """Records of a dead writer's open transaction never become visible, and delay the next writer only briefly."""
     reader, writer = topic.node(), topic.node()
-    dead = Producer({"bootstrap.servers": topic.bootstrap, "transactional.id": f"strata-pen-{topic.name}"})
+    dead = Producer({"bootstrap.servers": topic.bootstrap, "transactional.id": pen_ids(topic.name)[turn]})
     dead.init_transactions(_WAIT_S)
     dead.begin_transaction()
     dead.produce(topic.name, b"v", b"never committed", 0)
