@@ -4,7 +4,7 @@ A producer with a fixed `transactional.id` takes the pen when it starts (`init_t
 the previous holder, aborts its open transaction, and completes a commit that it had begun. Records staged in a
 transaction are invisible until `commit`, and stay so if the producer dies first.
 
-The pen consists of two such producers, which take turns (docs/decisions/0018): when a commit has become visible, its
+The pen consists of two such producers, which take turns (docs/decisions/0019): when a commit has become visible, its
 coordinator has yet to close the transaction. If the same producer began another one before that, the coordinator would
 reject it, and the client would try again only after 20 ms.
 
