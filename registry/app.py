@@ -1,6 +1,7 @@
 """Assembles the service: the routes and the layers in front."""
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from fastapi import FastAPI
 from strata import __version__
 from strata.registry.access.authenticator import Authenticator
 from strata.registry.access.control import AccessControl
+from strata.registry.access.node_secret import NodeSecret
 from strata.registry.access.rules import Rule
 from strata.registry.health import Health
 from strata.registry.routes.all import ROUTERS, ROUTES
@@ -31,6 +33,7 @@ from strata.storage.state import State
 
 __all__ = ["create_app"]
 
+_log = logging.getLogger("strata.access")
 _HOT_BYTES, _KEPT_BYTES = 64 << 20, 32 << 20  # of the cached answers of all processes of the node
 
 
@@ -68,7 +71,13 @@ def create_app(
     seat = seat or Seat()
     authenticator = Authenticator(settings.identity)
     if control is None and authenticator.is_on:
-        control = AccessControl(authenticator, partial(_file_rules, authenticator), settings.superuser_names)
+        given = settings.read_node_secret()
+        secret = NodeSecret(given) if given else None
+        if secret is None and settings.log.startswith("kafka:"):
+            _log.warning(
+                "without --node-secret this node forwards no writes, but takes the pen for each; set it on all"
+            )
+        control = AccessControl(authenticator, partial(_file_rules, authenticator), settings.superuser_names, secret)
     health = Health(writer, seat, auth_file=authenticator.file)
 
     @asynccontextmanager
@@ -98,6 +107,7 @@ def create_app(
         max_waiting_bytes=settings.max_waiting_bytes,
         link=link,
         tls=calling,
+        control=control,
     )
     guard = BrowserGuard(settings.hosts, settings.origins)
     processes = seat.board.workers

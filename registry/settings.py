@@ -22,6 +22,7 @@ from strata.storage.open_log import is_memory
 __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load_settings"]
 
 PREFIX = "STRATA_"
+_LEAST_SECRET = 32
 _MOST_WORKERS = 256
 
 
@@ -79,6 +80,15 @@ def _properties(value: Path | None) -> Path | None:
     return value
 
 
+def _secret(value: Path | None) -> Path | None:
+    try:
+        if value is not None and len(value.read_bytes().strip()) < _LEAST_SECRET:
+            raise ValueError(f"the file holds fewer than {_LEAST_SECRET} characters")
+    except OSError as error:
+        raise ValueError(f"the file cannot be read: {error.strerror}") from None
+    return value
+
+
 def _hosts(value: str | None) -> str | None:
     for name in _listed(value):
         if name != ANY and host_name(name) != name.strip("[]"):
@@ -123,6 +133,11 @@ class Settings(TlsSettings, IdentitySettings):
     )
     advertised_url: Annotated[str | None, AfterValidator(_advertised)] = Field(
         None, description="base URL at which other nodes reach this one  [http://LISTEN, or https://LISTEN with TLS]"
+    )
+    node_secret: Annotated[Path | None, AfterValidator(_secret)] = Field(
+        None,
+        description="file with a secret of 32 characters or more that all nodes share, to tell each other who asks for "
+        "a forwarded write; with access control, a node without it forwards no writes",
     )
     fencing: Annotated[Fencing, BeforeValidator(_lower)] = Field(
         Fencing.PEN,
@@ -246,6 +261,10 @@ class Settings(TlsSettings, IdentitySettings):
     def port(self) -> int:
         """The port to listen on."""
         return int(self.listen.rpartition(":")[2])
+
+    def read_node_secret(self) -> bytes | None:
+        """Return the secret that all nodes share; None if there is none."""
+        return self.node_secret.read_bytes().strip() if self.node_secret else None
 
     def kafka_settings(self) -> dict[str, str]:
         """Return the librdkafka settings from the file that `kafka_config` names.

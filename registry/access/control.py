@@ -5,10 +5,12 @@ so all nodes agree on them as they agree on schemas.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from strata.registry import errors
+from strata.registry.access.node_secret import HEADER, InvalidSignature, NodeSecret, Signed
 from strata.registry.access.principal import ANONYMOUS, Principal
 from strata.registry.access.request_access import Access, AskedBy
 from strata.registry.access.rights import Rights, View
@@ -17,7 +19,10 @@ from strata.registry.errors import RegistryError
 from strata.storage.records import AclKey
 from strata.storage.state import State
 
-__all__ = ["AccessControl", "Authenticator", "key_of_rule", "rule_of_key", "rules_of_key"]
+__all__ = ["BODY_DIGEST", "AccessControl", "Authenticator", "key_of_rule", "rule_of_key", "rules_of_key", "target_of"]
+
+BODY_DIGEST = "strata.body_digest"
+"""The name, in the scope of a forwarded write, of the digest that its body must have."""
 
 _NOBODY = View(())
 _log = logging.getLogger("strata.access")
@@ -47,6 +52,7 @@ class AccessControl:
         authenticator: says who sends a request.
         rules: returns the rules of the auth file now in force; the same object until they change.
         superusers: the names (`User:NAME`, `Group:NAME`) of principals that may do everything.
+        secret: the secret of the nodes; None if other nodes cannot say who asks.
     """
 
     def __init__(
@@ -54,9 +60,11 @@ class AccessControl:
         authenticator: Authenticator,
         rules: Callable[[], Sequence[Rule]] = tuple,
         superusers: Iterable[str] = (),
+        secret: NodeSecret | None = None,
     ) -> None:
         self._authenticator, self._rules = authenticator, rules
         self._superusers = frozenset(superusers)
+        self.secret = secret
         self._made: tuple[object, object, Rights] | None = None
 
     def rights(self, state: State) -> Rights:
@@ -68,13 +76,16 @@ class AccessControl:
         return made[2]
 
     async def admit(self, scope: MutableMapping[str, Any], state: State) -> Access:
-        """Return the rights of a request; never raises.
+        """Return the rights of a request, which another node may have forwarded; never raises.
 
         Args:
             scope: the ASGI scope of the request.
             state: the State that this node has in memory.
         """
         try:
+            if (signed := self._signed(scope)) is not None:
+                scope[BODY_DIGEST] = signed.digest
+                return self.passed_on(signed.asked_by, state)
             principal = await self._authenticator.authenticate(scope)
         except RegistryError as error:
             return Access(ANONYMOUS, _NOBODY, address=self._authenticator.address(scope) or None, error=error)
@@ -82,6 +93,17 @@ class AccessControl:
             _log.exception("a request could not be authenticated")
             return Access(ANONYMOUS, _NOBODY, error=errors.internal())
         return self.of(principal, self._authenticator.address(scope) or None, state)
+
+    def _signed(self, scope: MutableMapping[str, Any]) -> Signed | None:
+        """Return what the signature of another node says; None if there is no good one."""
+        value = next((value for name, value in scope["headers"] if name == HEADER), None)
+        if value is None or self.secret is None:
+            return None
+        try:
+            return self.secret.verify(value, scope["method"], target_of(scope), time.time())
+        except InvalidSignature as error:
+            _log.warning("a forwarded write is taken for one of its sender: %s", error)
+            return None
 
     def passed_on(self, asked_by: AskedBy, state: State) -> Access:
         """Return the rights of a request whose principal another process of ours has found out."""
@@ -92,6 +114,13 @@ class AccessControl:
         """Return the rights of a request whose principal is known."""
         view = self.rights(state).view(principal, address)
         return Access(principal, view, address=address, rights=self.rights, challenge=self._authenticator.unauthorized)
+
+
+def target_of(scope: MutableMapping[str, Any]) -> bytes:
+    """Return the raw path and query string of a request."""
+    query: bytes = scope["query_string"]
+    path: bytes = scope["raw_path"]
+    return path + b"?" + query if query else path
 
 
 def key_of_rule(rule: Rule) -> AclKey:

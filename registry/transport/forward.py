@@ -7,6 +7,9 @@ URL is only a hint: safety comes from fencing, since the log rejects a writer th
 
 This node does not retry a write that may have reached the holder: done twice, the write could undo another client's
 acknowledged write in between. The client gets 50003 (outcome unknown), and the next write is done by this node itself.
+With access control, the request carries who asks, signed with the secret of the nodes, and never the client's own
+credentials. A node that has no such secret forwards nothing and takes the pen.
+
 While the holder keeps a write waiting, this node probes it, so that it soon gives up a stopped or unreachable holder.
 
 Every write passes through this module, which therefore also bounds writes in number, bytes and time. The holder gets
@@ -27,8 +30,12 @@ from contextlib import contextmanager, suppress
 
 import orjson
 import urllib3
+from urllib3.util import parse_url
 
 from strata.registry import errors
+from strata.registry.access.control import BODY_DIGEST, AccessControl
+from strata.registry.access.node_secret import HEADER as ASKED_BY_HEADER
+from strata.registry.access.node_secret import body_digest
 from strata.registry.errors import RegistryError
 from strata.registry.service import SERVICE
 from strata.registry.transport.access_layer import access_of
@@ -68,6 +75,7 @@ class Forward:
         max_waiting_bytes: the most bytes that the bodies of waiting writes may have together.
         link: the connection to the worker that writes, if this is not the one.
         tls: returns the TLS context for calls to other nodes.
+        control: access control; None if it is off.
     """
 
     def __init__(
@@ -79,10 +87,13 @@ class Forward:
         max_waiting_bytes: int,
         link: Link | None = None,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+        control: AccessControl | None = None,
     ) -> None:
         self._app = app
         self._writer = writer
         self._link = link
+        self._secret = control.secret if control else None
+        self._may_forward = control is None or self._secret is not None
         self._max_waiting, self._max_bytes = max_waiting, max_waiting_bytes
         self._waiting = self._waiting_bytes = 0
         self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="strata-forward")
@@ -98,6 +109,8 @@ class Forward:
             await self._app(scope, receive, send)
             return
         body = await read_whole(receive)
+        if scope.get(BODY_DIGEST, "") not in ("", body_digest(body)):
+            raise errors.http_error(400, "Bad Request: the body is not the one that another node has signed")
         scope[SERVICE].body_bytes = len(body)
         with self._admitted(len(body)):
             DEADLINE.set(self._deadline(scope))
@@ -185,9 +198,11 @@ class Forward:
             self._writer.lag()
 
     def _holder(self) -> str | None:
-        if time.monotonic() > self._passed_over_until:
-            self._writer.passed_over = None
         holder = self._writer.log.holder()
+        if not self._may_forward:
+            self._writer.passed_over = holder
+        elif time.monotonic() > self._passed_over_until:
+            self._writer.passed_over = None
         return None if holder == self._writer.passed_over else holder
 
     async def _answer_locally(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
@@ -257,6 +272,10 @@ class Forward:
             url += "?" + scope["query_string"].decode("latin-1")
         headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _COPIED}
         headers |= {_FORWARDED.decode(): "true", _TIME_LEFT.decode(): f"{left * _SHARE:.3f}"}
+        if self._secret is not None:
+            target = parse_url(url).request_uri.encode()  # as urllib3 will spell it
+            signature = self._secret.sign(scope["method"], target, body, access_of(scope).asked_by, time.time())
+            headers[ASKED_BY_HEADER.decode()] = signature.decode()
         timeout = urllib3.Timeout(connect=min(_CONNECT_S, left), read=left)
         try:
             answer = call.request(

@@ -6,35 +6,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from harness.access_rules import Claimed
 from strata.registry.access.control import AccessControl
-from strata.registry.access.principal import ANONYMOUS, Principal
 from strata.registry.app import create_app
-from strata.registry.errors import Unauthorized
 from strata.registry.settings import Settings
 from strata.storage.log import Log
 from strata.storage.memory_log import MemoryLog
 
 ADMIN = "root"
-
-
-class Claimed:
-    """An authenticator that believes what the header `x-user: NAME,GROUP,…` says."""
-
-    async def authenticate(self, scope):
-        """Return the claimed principal."""
-        claim = dict(scope["headers"]).get(b"x-user", b"").decode()
-        if claim == "wrong":
-            raise self.unauthorized()
-        name, *groups = claim.split(",")
-        return Principal(name, frozenset(groups), "basic") if name else ANONYMOUS
-
-    def address(self, scope):
-        """Return the address of the client."""
-        return scope["client"][0]
-
-    def unauthorized(self):
-        """Return the error for anonymous clients."""
-        return Unauthorized(['Basic realm="test"'])
 
 
 class Registry:
