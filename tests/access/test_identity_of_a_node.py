@@ -1,0 +1,141 @@
+"""A real node with several mechanisms at once: passwords, tokens of a real provider, and client certificates."""
+
+import base64
+import http.client
+import json
+import shutil
+import time
+from contextlib import closing
+
+import pytest
+
+from harness.certificates import Authority
+from harness.oidc import CLIENT, OidcProvider, SigningKey
+from harness.registry import RegistryNode
+from strata.registry.access.auth_file_edits import add_user, remove_user
+from strata.registry.access.passwords import hash_password
+
+pytestmark = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="needs Node.js and npm")
+
+HERE = "https://strata.example.com"
+ROLES = """
+roles:
+- {principal: Group:etl-team, role: viewer}
+- {principal: User:spark, role: consumer, on: orders-*}
+"""
+ADA = {"Authorization": "Basic " + base64.b64encode(b"ada:open sesame").decode()}
+CHALLENGES = ['Basic realm="Strata", charset="UTF-8"', 'Bearer realm="Strata"']
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """Return the CA of the node and its clients."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory):
+    """Yield an identity provider whose clients are in a group."""
+    folder = tmp_path_factory.mktemp("provider")
+    with OidcProvider(folder, [SigningKey("RS256", "1")], {HERE: "RS256"}, {"groups": ["etl-team"]}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def auth_file(tmp_path_factory):
+    """Return an auth file with one administrator, and the roles of others."""
+    path = tmp_path_factory.mktemp("auth") / "auth.yaml"
+    path.write_text(ROLES)
+    add_user(path, "ada", hash_password("open sesame"), role="admin")
+    return path
+
+
+@pytest.fixture(scope="module")
+def node(authority, provider, auth_file):
+    """Yield a node with all of them, and two subjects."""
+    own = authority.issue("registry")
+    flags = [
+        f"--tls-certfile={own.cert}", f"--tls-keyfile={own.key}", f"--tls-client-ca={authority.file}",
+        "--tls-client-auth=optional", "--tls-principal-rules=RULE:^CN=([a-z]+),OU=Services$/$1/",
+        f"--auth-file={auth_file}", f"--oidc-issuer={provider.issuer}", f"--oidc-audience={HERE}",
+        f"--oidc-ca-file={provider.ca_file}",
+    ]  # fmt: skip
+    with RegistryNode("memory:", *flags, tls=authority.context()) as started:
+        for subject in ("orders-value", "pay-value"):
+            assert 200 == ask(started, authority.context(), "POST", f"/subjects/{subject}/versions", ADA)[0]
+        yield started
+
+
+def ask(node, context, method="GET", path="/subjects", headers=None):
+    """Return status, content and headers of the answer to one request."""
+    body = json.dumps({"schema": '"int"'}) if method == "POST" else None
+    connection = http.client.HTTPSConnection("127.0.0.1", node.port, timeout=30, context=context)
+    with closing(connection):
+        connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read()), response.headers
+
+
+def test_each_mechanism_names_its_user(node, authority, provider):
+    """A password, a token and a certificate each give the rights of their user and groups."""
+    plain, spark = authority.context(), authority.context(authority.issue("spark", subject="CN=spark,OU=Services"))
+    token = {"Authorization": f"Bearer {provider.token(HERE)}"}
+
+    assert (200, ["orders-value", "pay-value"]) == ask(node, plain, headers=ADA)[:2]
+    assert (200, ["orders-value", "pay-value"]) == ask(node, plain, headers=token)[:2]
+    assert (200, ["orders-value"]) == ask(node, spark)[:2]
+    assert (200, ["orders-value", "pay-value"]) == ask(node, spark, headers=token)[:2]  # the header comes first
+    status, content, _ = ask(node, plain, "POST", "/subjects/pay-value/versions?normalize=true", token)
+    assert (200, 1) == (status, content["version"])
+    status, content, _ = ask(node, plain, "POST", "/subjects/new-value/versions", token)
+    assert (40301, "User is denied operation Write on Subject: new-value") == (
+        content["error_code"],
+        content["message"],
+    )
+
+
+def test_without_valid_credentials(node, authority, provider):
+    """The answer is 401 and names both schemes, whatever is wrong."""
+    plain = authority.context()
+    other = authority.context(authority.issue("other", subject="CN=other,OU=People"))
+    wrong = {"Authorization": "Basic " + base64.b64encode(b"ada:wrong").decode()}
+    forged = {"Authorization": "Bearer " + SigningKey("RS256", "1").sign({"iss": provider.issuer, "sub": CLIENT})}
+    for context, headers in (
+        (plain, {}),
+        (plain, wrong),
+        (plain, forged),
+        (other, {}),
+        (plain, {"X-Forwarded-User": "ada"}),
+    ):
+        status, content, answered = ask(node, context, headers=headers)
+
+        assert (401, {"error_code": 401, "message": "Unauthorized"}) == (status, content)
+        assert CHALLENGES == answered.get_all("WWW-Authenticate")
+
+
+def test_health_needs_no_credentials(node, authority):
+    """Probes answer without credentials."""
+    assert 200 == ask(node, authority.context(), path="/health/ready")[0]
+
+
+def test_the_file_changes(node, authority, auth_file):
+    """A broken file changes nothing and shows in readiness; a user who is removed gets 401 without a restart."""
+    plain, good = authority.context(), auth_file.read_text()
+
+    def ready():
+        return ask(node, plain, path="/health/ready")[1].get("auth")
+
+    def until(condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    auth_file.write_text(good.replace("principal", "principle"))
+    until(lambda: ready() == "stale")
+    assert 200 == ask(node, plain, headers=ADA)[0]
+
+    auth_file.write_text(good)
+    until(lambda: ready() is None)
+    remove_user(auth_file, "ada")
+    until(lambda: ask(node, plain, headers=ADA)[0] == 401)
