@@ -35,6 +35,8 @@ class Note(NamedTuple):
 
 
 Findings: TypeAlias = tuple[Note, ...]
+_Detail: TypeAlias = Callable[[Note], str]
+_Values: TypeAlias = Callable[[Note], tuple[Value, Value]]
 
 
 def start(above: Place | None) -> Place:
@@ -45,8 +47,8 @@ def start(above: Place | None) -> Place:
 def report(note: Note) -> Incompatibility:
     """Return the full finding for a note."""
     path, where = _pointer_and_label(note.place)
-    detail = _DETAILS[note.kind](note)
-    reader_value, writer_value = _VALUES[note.kind](note)
+    detail_of, values_of = _FACTS.get(note.kind, _WORD_ONLY)
+    detail, (reader_value, writer_value) = detail_of(note), values_of(note)
     return Incompatibility(
         format=SchemaFormat.AVRO,
         kind=note.kind,
@@ -98,19 +100,8 @@ def _sizes(note: Note) -> str:
     return "expected: {}, found: {}".format(*sizes)
 
 
-_DETAILS: Final[Mapping[Kind, Callable[[Note], str]]] = {
-    Kind.NAME_MISMATCH: lambda note: f"expected: {_full_name(note.writer)}",
-    Kind.FIXED_SIZE_MISMATCH: _sizes,
-    Kind.MISSING_ENUM_SYMBOLS: _missing_symbols,
-    Kind.READER_FIELD_MISSING_DEFAULT_VALUE: lambda note: note.word,
-    Kind.TYPE_MISMATCH: lambda note: (
-        f"reader type: {note.reader.kind.upper()} not compatible with writer type: {note.writer.kind.upper()}"
-    ),
-    Kind.MISSING_UNION_BRANCH: lambda note: f"reader union lacking writer type: {note.writer.kind.upper()}",
-    Kind.AMBIGUOUS_FIELD: lambda note: note.word,
-    Kind.TOO_COMPLEX: lambda note: note.word,
-}
-"""The `additionalInfo` of a finding, by its kind."""
+def _unlike_types(note: Note) -> str:
+    return f"reader type: {note.reader.kind.upper()} not compatible with writer type: {note.writer.kind.upper()}"
 
 
 def _type(node: Node) -> Value:
@@ -120,8 +111,8 @@ def _type(node: Node) -> Value:
     return node.full if isinstance(node, Reference) else _type_name(node)
 
 
-def _types(note: Note) -> tuple[Value, Value]:
-    return _type(note.reader), _type(note.writer)
+def _both(value: Callable[[Node], Value]) -> _Values:
+    return lambda note: (value(note.reader), value(note.writer))
 
 
 def _missing_field(note: Note) -> tuple[Value, Value]:
@@ -130,28 +121,19 @@ def _missing_field(note: Note) -> tuple[Value, Value]:
     return next((_type(field.type) for field in fields if field.name == note.word), None), None
 
 
-def _both_symbols(note: Note) -> tuple[Value, Value]:
-    reader, writer = (list(node.symbols) if isinstance(node, EnumType) else None for node in (note.reader, note.writer))
-    return reader, writer
-
-
-def _both_sizes(note: Note) -> tuple[Value, Value]:
-    reader, writer = (node.size if isinstance(node, FixedType) else None for node in (note.reader, note.writer))
-    return reader, writer
-
-
-def _nothing(_note: Note) -> tuple[Value, Value]:
-    return None, None
-
-
-# What the reader schema and the writer schema have at the place, by kind of finding.
-_VALUES: Final[Mapping[Kind, Callable[[Note], tuple[Value, Value]]]] = {
-    Kind.NAME_MISMATCH: _types,
-    Kind.FIXED_SIZE_MISMATCH: _both_sizes,
-    Kind.MISSING_ENUM_SYMBOLS: _both_symbols,
-    Kind.READER_FIELD_MISSING_DEFAULT_VALUE: _missing_field,
-    Kind.TYPE_MISMATCH: _types,
-    Kind.MISSING_UNION_BRANCH: _types,
-    Kind.AMBIGUOUS_FIELD: _nothing,
-    Kind.TOO_COMPLEX: _nothing,
+_BOTH_TYPES: Final = _both(_type)
+_BOTH_SIZES: Final = _both(lambda node: node.size if isinstance(node, FixedType) else None)
+_BOTH_SYMBOLS: Final = _both(lambda node: list(node.symbols) if isinstance(node, EnumType) else None)
+_WORD_ONLY: Final[tuple[_Detail, _Values]] = (lambda note: note.word, lambda _: (None, None))
+# The `additionalInfo` of a finding, and what the reader and the writer schema have at the place, by kind.
+_FACTS: Final[Mapping[Kind, tuple[_Detail, _Values]]] = {
+    Kind.NAME_MISMATCH: (lambda note: f"expected: {_full_name(note.writer)}", _BOTH_TYPES),
+    Kind.FIXED_SIZE_MISMATCH: (_sizes, _BOTH_SIZES),
+    Kind.MISSING_ENUM_SYMBOLS: (_missing_symbols, _BOTH_SYMBOLS),
+    Kind.READER_FIELD_MISSING_DEFAULT_VALUE: (lambda note: note.word, _missing_field),
+    Kind.TYPE_MISMATCH: (_unlike_types, _BOTH_TYPES),
+    Kind.MISSING_UNION_BRANCH: (
+        lambda note: f"reader union lacking writer type: {note.writer.kind.upper()}",
+        _BOTH_TYPES,
+    ),
 }
