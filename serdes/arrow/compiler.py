@@ -11,70 +11,34 @@ Rules of this file: instructions from plans; no bytes of payloads.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from strata.serdes.arrow import operations as op
+from strata.serdes.arrow.code import Code, Emitter
 from strata.serdes.arrow.layout import ANY_SPAN, Column, Storage, is_null
-from strata.serdes.arrow.output import COLUMN
 from strata.serdes.avro import resolution as plans
 from strata.serdes.avro.logical_types import Branch, rescaling
 from strata.serdes.avro.raw_values import lowering
 from strata.serdes.avro.schema import Array, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
-from strata.serdes.errors import SchemaError
 
-__all__ = ["Code", "Compiler"]
+__all__ = ["Compiler"]
 
-MAX_INSTRUCTIONS = 1_000_000
-"""The limit for one program: plan and columns do not bound everything, such as nested defaults."""
 MAX_DIGITS = 150
 """The limit for a decimal while its scale changes."""
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
-@dataclass(slots=True)
-class Code:
-    """The data that the programs of one decoder share.
-
-    Attributes:
-        rows: instructions, each of `operations.WORDS` numbers.
-        table: targets of branches; offsets and lengths of symbols.
-        pool: bytes of symbols and defaults.
-        messages: messages of refusals.
-        deepest: how many stack entries one routine uses at most.
-    """
-
-    rows: list[list[int]] = field(default_factory=list)
-    table: list[int] = field(default_factory=list)
-    pool: bytearray = field(default_factory=bytearray)
-    messages: list[str] = field(default_factory=list)
-    deepest: int = 0
-
-    def keep(self, raw: bytes) -> int:
-        """Append bytes to the pool; return their offset."""
-        self.pool += raw
-        return len(self.pool) - len(raw)
-
-    def say(self, message: str) -> int:
-        """Append a message; return its number."""
-        self.messages.append(message)
-        return len(self.messages) - 1
-
-
-class Compiler:
+class Compiler(Emitter):
     """A compiler that writes one program at the end of the code."""
 
     def __init__(self, code: Code) -> None:
-        self._code = code
-        self._rows = code.rows
+        super().__init__(code)
         self._routines: dict[tuple[int, int], int] = {}
         self._calls: list[tuple[list[int], tuple[int, int]]] = []
         self._pending: list[tuple[tuple[int, int], plans.Fields, Record | None, Column | None]] = []
-        self._depth = 0
-        self._left = MAX_INSTRUCTIONS
 
     def compile(self, plan: plans.Plan, reader: Node, root: Column) -> int:
         """Return the start of a program that reads payloads into columns.
@@ -95,19 +59,6 @@ class Compiler:
         for row, key in self._calls:
             row[2] = self._routines[key]
         return start
-
-    def _emit(self, operation: int, column: Column | None = None, *operands: int) -> list[int]:
-        self._left -= 1
-        if self._left < 0:
-            raise SchemaError("the schemas are too large to read into columns")
-        row = [operation, -1 if column is None else COLUMN * column.number, *operands]
-        row += [0] * (op.WORDS - len(row))
-        self._rows.append(row)
-        return row
-
-    def _distance(self, first: int, target: int) -> int:
-        """Return the difference between the address of an instruction and that of the one before the target."""
-        return op.INSTRUCTION * (target - first - 1)
 
     def _routine(self, key: tuple[int, int], plan: plans.Fields, reader: Record | None, column: Column | None) -> None:
         self._routines[key] = len(self._rows)
@@ -210,10 +161,6 @@ class Compiler:
             if step.again and number not in shared:
                 self._push(-1)
                 self._emit(op.DROP)
-
-    def _push(self, entries: int) -> None:
-        self._depth += entries
-        self._code.deepest = max(self._code.deepest, self._depth + 2)
 
     def _choose(self, plan: plans.Branches, each: Callable[[plans.Plan], None]) -> None:
         table = len(self._code.table)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from strata.serdes.arrow import operations
-from strata.serdes.arrow.compiler import Code, Compiler
+from strata.serdes.arrow.code import Code
+from strata.serdes.arrow.compiler import Compiler
 from strata.serdes.arrow.layout import Column, Style
 from strata.serdes.arrow.memory import PADDING
 from strata.serdes.arrow.vm_state import HASH
