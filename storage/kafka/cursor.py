@@ -34,7 +34,7 @@ APPEND_HEADER = "strata-append"
 LAST_MARK = b";last"
 
 _BATCH = 5_000
-_RECENT = 1_024
+_RECENT = 256
 _POLL_S = 0.5
 _LOST = {
     KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the next offset",
@@ -113,27 +113,28 @@ class Cursor:
                 taken = [message for message in taken if offset_of(message) > after]
         return taken
 
-    def sees(self, offset: int, timeout_s: float) -> bool:
-        """Wait until a record can be read, and return whether that is certain. The record stays available to `take`.
+    def sees(self, first: int, last: int, timeout_s: float) -> bool:
+        """Wait until an append can be read, and return whether that is certain. Its records stay available to `take`.
 
         The broker sends a record to a waiting consumer as soon as the record is committed, so this needs no further
         request. A cursor that is far behind does not wait, since a reader is about to continue from its position.
 
         Args:
-            offset: The offset of the record.
+            first: The offset of the first record.
+            last: The offset of the last record.
             timeout_s: Time limit in seconds.
         """
         deadline = time.monotonic() + timeout_s
-        if offset - self._following() >= _RECENT:
+        if first - self._following() >= _RECENT:
             return False
-        while self._position is not None and self._position.following <= offset:
+        while self._position is not None and self._position.following <= last:
             try:
                 self._fetch(deadline)
             except LogError:
                 return False
             if any(map(_is_failure, self._pending)):
                 return False  # a read must report it
-            self._drain(offset + 1)
+            self._drain(last + 1)
         return self._position is not None
 
     def forget(self) -> None:

@@ -342,7 +342,7 @@ class KafkaLog:
         except (Fenced, LogTimeout) as error:
             self._settle(error, staged, token)
         else:
-            self._await_visible(staged[-1].offset)
+            self._await_visible(staged[0].offset, staged[-1].offset)
             # If another writer's record took the marker's place, the next append lands elsewhere: `_check_offsets`.
             self._known_end = _LogEnd(staged[-1].offset, staged[-1].offset + (_MARKED if pen.transactional else 1))
         self._seen.note(staged[-1].offset, began)
@@ -380,19 +380,19 @@ class KafkaLog:
         pen.abort()
         raise Conflict
 
-    def _await_visible(self, offset: int) -> None:
-        """Wait until every node can read a committed record.
+    def _await_visible(self, first: int, last: int) -> None:
+        """Wait until every node can read the committed records from offset `first` to `last`.
 
         Raises:
-            LogTimeout: The record did not become readable in time.
+            LogTimeout: The records did not become readable in time.
         """
         if self._read_lock.acquire(timeout=_DELIVERY_S):
             try:
-                if self._reader.sees(offset, _DELIVERY_S):
+                if self._reader.sees(first, last, _DELIVERY_S):
                     return
             finally:
                 self._read_lock.release()
-        self._end.once_beyond(offset, self._by(self._timeouts.write))
+        self._end.once_beyond(last, self._by(self._timeouts.write))
 
     def _settle(self, error: Exception, staged: Sequence[Staged], token: bytes) -> None:
         """Find out whether a commit took place; return if it did.
