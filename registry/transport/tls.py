@@ -9,12 +9,13 @@ import logging
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NoReturn
-
-from cryptography import x509
+from typing import TYPE_CHECKING, NoReturn
 
 from strata.registry.settings import SettingRefused, Settings
 from strata.registry.tls_settings import ClientAuth, TlsVersion
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 __all__ = ["TlsContexts"]
 
@@ -116,7 +117,7 @@ def _for_calls(settings: Settings) -> ssl.SSLContext:
     return context
 
 
-def _use_own_certificate(context: ssl.SSLContext, settings: Settings) -> x509.Certificate:
+def _use_own_certificate(context: ssl.SSLContext, settings: Settings) -> "x509.Certificate":
     assert settings.tls_certfile  # noqa: S101 - the callers have checked it
     leaf = _certificates("tls_certfile", settings.tls_certfile)[0]
     key_file = settings.tls_keyfile or settings.tls_certfile
@@ -157,7 +158,9 @@ def _trust(context: ssl.SSLContext, name: str, file: Path) -> None:
         _refuse(name, file, f"expected certificates in PEM ({error.reason})")
 
 
-def _certificates(name: str, file: Path) -> list[x509.Certificate]:
+def _certificates(name: str, file: Path) -> "list[x509.Certificate]":
+    from cryptography import x509  # here, because most nodes need no TLS
+
     try:
         return x509.load_pem_x509_certificates(_read(name, file))
     except ValueError:
@@ -175,7 +178,7 @@ def _refuse(name: str, file: Path, reason: str) -> NoReturn:
     raise SettingRefused(f"--{name.replace('_', '-')} (or STRATA_{name.upper()}) is {str(file)!r}: {reason}") from None
 
 
-def _warn_of_age(certificate: x509.Certificate, file: Path | None) -> None:
+def _warn_of_age(certificate: "x509.Certificate", file: Path | None) -> None:
     now, start, end = datetime.now(UTC), certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if end < now:
         _log.warning("the TLS certificate in %s expired at %s; clients will reject it", file, end)

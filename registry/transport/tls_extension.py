@@ -3,8 +3,6 @@
 import ssl
 from typing import Any
 
-from cryptography import x509
-
 __all__ = ["tls_extension"]
 
 _VERSIONS = {"TLSv1.2": 0x0303, "TLSv1.3": 0x0304}
@@ -32,6 +30,8 @@ def tls_extension(connection: ssl.SSLObject) -> dict[str, Any]:
 
 def _name(der: bytes) -> str | None:
     """Return the subject in the form of RFC 4514; None if it is malformed."""
+    from cryptography import x509  # here, because most nodes need no TLS
+
     try:
         return x509.load_der_x509_certificate(der).subject.rfc4514_string()
     except ValueError:

@@ -185,3 +185,15 @@ def test_a_planted_violation_breaks_its_contract(copied, contract, importer, imp
         assert contract in broken_contracts(copied)
     finally:
         file.write_text(text)
+
+
+def test_a_node_imports_only_what_its_settings_need():
+    """A node on SQLite without TLS starts without the packages of Kafka, PostgreSQL, TLS and the clients."""
+    program = "import strata.registry.server, strata.storage.sql.log, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+
+    assert {"confluent_kafka", "psycopg", "cryptography", "pyarrow", "strata.serdes", "sqlalchemy.orm"}.isdisjoint(
+        loaded
+    )
+    assert "strata.registry.app" in loaded
