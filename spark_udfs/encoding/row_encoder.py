@@ -7,7 +7,7 @@ Rules of this file: no pyspark session; a format is a function from rows to payl
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
@@ -47,7 +47,7 @@ class RowEncoder:
 
     def __init__(self, plan: EncodePlan) -> None:
         self._plan = plan
-        self._writers: dict[pa.DataType, Callable[[pa.Array], Written]] = {}
+        self._writer = cache(partial(_writer, plan))
 
     def encode(self, values: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
         """Return one frame for each value.
@@ -72,11 +72,6 @@ class RowEncoder:
         if self._plan.mode is not Mode.DEADLETTER:
             return frames
         return pa.StructArray.from_arrays([frames, _errors(len(values), refusals)], names=["frame", "error"])
-
-    def _writer(self, kind: pa.DataType) -> Callable[[pa.Array], Written]:
-        if kind not in self._writers:
-            self._writers[kind] = _writer(self._plan, kind)
-        return self._writers[kind]
 
     def _fail(self, refusals: Mapping[int, EncodeError], origin: Sequence[pa.Array]) -> NoReturn:
         row = min(refusals)
