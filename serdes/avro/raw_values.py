@@ -15,18 +15,9 @@ from decimal import Decimal
 from typing import Any, NoReturn
 from uuid import UUID
 
+from strata.serdes import errors
 from strata.serdes.avro.schema import MISSING, Logical
 from strata.serdes.avro.source_lines import names_of
-from strata.serdes.errors import (
-    EncodeError,
-    did_you_mean,
-    expected,
-    missing_field,
-    unknown_field,
-    unknown_symbol,
-    without_zone,
-    zoned_time,
-)
 
 __all__ = ["NAMES", "PYTHON_TYPES", "TYPE_MARK", "lack", "lowering"]
 
@@ -46,7 +37,7 @@ _DECIMAL_TEXT = re.compile(r"[+-]?\d{1,4096}(\.\d{1,4096})?", re.ASCII)
 
 
 def _wrong(what: str, value: Any) -> NoReturn:
-    raise expected(what, value)
+    raise errors.expected(what, value)
 
 
 def _integer(value: Any) -> int:
@@ -97,19 +88,19 @@ def _not_null(value: Any) -> NoReturn:
 
 
 def _out_of_range(number: int, bits: int) -> NoReturn:
-    raise EncodeError(f"expected an integer of at most {bits} bits, got one of {number.bit_length() + 1} bits")
+    raise errors.EncodeError(f"expected an integer of at most {bits} bits, got one of {number.bit_length() + 1} bits")
 
 
 def _symbol(value: Any, indexes: Mapping[str, int]) -> int:
     """Return the index of a symbol in a subclass of str, such as a member of a StrEnum."""
     index = indexes.get(str.__str__(value)) if isinstance(value, str) else None
     if index is None:
-        raise unknown_symbol(value, indexes)
+        raise errors.unknown_symbol(value, indexes)
     return index
 
 
 def _bad_size(value: bytes, size: int) -> NoReturn:
-    raise EncodeError(f"expected {size} bytes, got {len(value)}")
+    raise errors.EncodeError(f"expected {size} bytes, got {len(value)}")
 
 
 def _unknown(value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[str, ...]) -> None:
@@ -119,19 +110,19 @@ def _unknown(value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[
     """
     for key in value:
         if key in names and names[key] != key:
-            raise EncodeError(f"the schema has no such field; did you mean {names[key]!r}?", path=key)
+            raise errors.EncodeError(f"the schema has no such field; did you mean {names[key]!r}?", path=key)
         if key not in names and key != TYPE_MARK:
-            raise unknown_field(key, names.values())
+            raise errors.unknown_field(key, names.values())
     if TYPE_MARK not in names and value.get(TYPE_MARK, records[0]) not in records:
-        raise EncodeError(f"expected the record {records[0]}, got the name {str(value[TYPE_MARK])[:40]!r}")
+        raise errors.EncodeError(f"expected the record {records[0]}, got the name {str(value[TYPE_MARK])[:40]!r}")
 
 
-def lack(value: Mapping[Any, Any], name: str, names: Mapping[str, str]) -> EncodeError:
+def lack(value: Mapping[Any, Any], name: str, names: Mapping[str, str]) -> errors.EncodeError:
     """Return the error for a field without a value; a key that is not a field may be its misspelling."""
     for key in value:
-        if names.get(key, name) == name and key != name and (key in names or did_you_mean(key, [name])):
-            return unknown_field(key, [name])
-    return missing_field(name)
+        if names.get(key, name) == name and key != name and (key in names or errors.did_you_mean(key, [name])):
+            return errors.unknown_field(key, [name])
+    return errors.missing_field(name)
 
 
 def _number(out: bytearray, number: int) -> None:
@@ -189,7 +180,7 @@ def _time(unit: int) -> Callable[[Any], Any]:
                 return value if _is_stored(value) else _wrong("a time of day", value)
             value = _parsed(value, _TIME_TEXT, time.fromisoformat, "an ISO 8601 time of day")
         if value.tzinfo is not None:
-            raise zoned_time()
+            raise errors.zoned_time()
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         if value.microsecond % unit:
             raise _too_fine(unit)
@@ -198,9 +189,9 @@ def _time(unit: int) -> Callable[[Any], Any]:
     return lower
 
 
-def _too_fine(step: int) -> EncodeError:
+def _too_fine(step: int) -> errors.EncodeError:
     unit = "microseconds" if step == 1 else "milliseconds"
-    return EncodeError(f"expected a time in whole {unit}, got a finer one; round it first")
+    return errors.EncodeError(f"expected a time in whole {unit}, got a finer one; round it first")
 
 
 def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
@@ -218,7 +209,7 @@ def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
             elif getattr(value, "nanosecond", 0):
                 raise _too_fine(step)
         if (value.tzinfo is None) is not local:
-            raise EncodeError(f"expected {wanted}, got one with a time zone") if local else without_zone()
+            raise errors.EncodeError(f"expected {wanted}, got one with a time zone") if local else errors.without_zone()
         if step != 1 and value.microsecond % step:
             raise _too_fine(step)
         return (value - epoch) // unit
@@ -233,7 +224,7 @@ def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], Any], wh
             return parse(text)
         except ValueError:
             pass
-    raise EncodeError(f"expected {what}, got a string that is not one")
+    raise errors.EncodeError(f"expected {what}, got a string that is not one")
 
 
 _TIMES: dict[str, tuple[type, Callable[[Any], Any]]] = {
@@ -255,7 +246,7 @@ def _uuid_text(value: Any) -> Any:
         try:
             UUID(value)
         except ValueError:
-            raise EncodeError("expected a UUID, got a string that is not one") from None
+            raise errors.EncodeError("expected a UUID, got a string that is not one") from None
         return value
     return str(value) if isinstance(value, UUID) else _wrong("a UUID", value)
 
@@ -289,7 +280,7 @@ def _unscaled(value: Decimal, precision: int, scale: int) -> int:
     """Return the integer behind a decimal; it reads the digits, since the exponent may be huge."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise EncodeError("expected a finite decimal, got NaN or an infinity")
+        raise errors.EncodeError("expected a finite decimal, got NaN or an infinity")
     if not any(digits):
         return 0
     kept = len(digits)
@@ -297,8 +288,8 @@ def _unscaled(value: Decimal, precision: int, scale: int) -> int:
         kept -= 1
     exponent += len(digits) - kept
     if exponent < -scale:
-        raise EncodeError(f"expected a decimal with at most {scale} digits after the point, got {-exponent}")
+        raise errors.EncodeError(f"expected a decimal with at most {scale} digits after the point, got {-exponent}")
     if kept + exponent + scale > precision:
-        raise EncodeError(f"expected a decimal of at most {precision} digits, {scale} after the point, got more")
+        raise errors.EncodeError(f"expected a decimal of at most {precision} digits, {scale} after the point, got more")
     number = int("".join(map(str, digits[:kept])) + "0" * (exponent + scale))
     return -number if sign else number

@@ -19,16 +19,7 @@ from uuid import UUID
 
 import orjson
 
-from strata.serdes.errors import (
-    DecodeError,
-    DecodeReason,
-    EncodeError,
-    expected,
-    index_part,
-    key_part,
-    without_zone,
-    zoned_time,
-)
+from strata.serdes import errors
 
 __all__ = ["dump", "load"]
 
@@ -51,9 +42,9 @@ def load(payload: bytes) -> Any:
         # orjson turns integers beyond 64 bits into floats; it has bounded the depth for json.loads
         return json.loads(payload) if _LONG_INTEGER in payload.translate(_DIGITS) else value
     except (ValueError, RecursionError) as error:
-        reason = DecodeReason.LIMIT if isinstance(error, RecursionError) else DecodeReason.MALFORMED
+        reason = errors.DecodeReason.LIMIT if isinstance(error, RecursionError) else errors.DecodeReason.MALFORMED
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
-        raise DecodeError(reason, "invalid JSON", offset=offset) from None
+        raise errors.DecodeError(reason, "invalid JSON", offset=offset) from None
 
 
 def dump(value: Any) -> bytes:
@@ -71,29 +62,31 @@ def dump(value: Any) -> bytes:
     return payload
 
 
-def _unwritable(value: Any, error: Exception) -> EncodeError:
+def _unwritable(value: Any, error: Exception) -> errors.EncodeError:
     """Return the error for a value that JSON cannot represent, with the path of the part at fault."""
     try:
         _check(value, "")
-    except EncodeError as found:
+    except errors.EncodeError as found:
         return found
     except RecursionError:
-        return EncodeError("the value is nested too deeply")
-    return EncodeError(f"expected a value that JSON can hold: {error}")
+        return errors.EncodeError("the value is nested too deeply")
+    return errors.EncodeError(f"expected a value that JSON can hold: {error}")
 
 
 def _check(value: Any, path: str) -> None:
     """Raise EncodeError for the first part of a value that JSON cannot represent."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise EncodeError("expected a finite number, got NaN or an infinity", path=path)
+        raise errors.EncodeError("expected a finite number, got NaN or an infinity", path=path)
     if isinstance(value, int) and value not in _INTEGERS:
-        raise EncodeError(f"expected an integer of at most 64 bits, got one of {value.bit_length()} bits", path=path)
+        raise errors.EncodeError(
+            f"expected an integer of at most 64 bits, got one of {value.bit_length()} bits", path=path
+        )
     if isinstance(value, str) and _SURROGATE.search(value):
-        raise EncodeError("expected a string that UTF-8 can hold, got one with a lone surrogate", path=path)
+        raise errors.EncodeError("expected a string that UTF-8 can hold, got one with a lone surrogate", path=path)
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise expected("a string as key", key, path=path)
+                raise errors.expected("a string as key", key, path=path)
     for part, inner in _inside(value, path):
         _check(inner, f"{path}{part}".lstrip("."))
 
@@ -103,15 +96,17 @@ def _inside(value: Any, path: str) -> Iterable[tuple[str, Any]]:
     if value is None or isinstance(value, str | int | float | UUID | Enum):
         return ()
     if isinstance(value, dict):
-        return [(f".{name}" if str(name).isidentifier() else key_part(name), inner) for name, inner in value.items()]
+        return [
+            (f".{name}" if str(name).isidentifier() else errors.key_part(name), inner) for name, inner in value.items()
+        ]
     if isinstance(value, list | tuple):
-        return [(index_part(index), inner) for index, inner in enumerate(value)]
+        return [(errors.index_part(index), inner) for index, inner in enumerate(value)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(f".{one.name}", getattr(value, one.name, None)) for one in dataclasses.fields(value)]
     try:
         return _inside(_plain(value), path)
-    except EncodeError as error:
-        raise EncodeError(error.detail, path=path) from None
+    except errors.EncodeError as error:
+        raise errors.EncodeError(error.detail, path=path) from None
 
 
 def _plain(value: Any) -> Any:
@@ -120,9 +115,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, _TIMES):
         if isinstance(value, datetime):
             if value.tzinfo is None:
-                raise without_zone()
+                raise errors.without_zone()
         elif isinstance(value, time) and value.tzinfo is not None:
-            raise zoned_time()
+            raise errors.zoned_time()
         return value.isoformat()
     if hasattr(kind, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
@@ -135,7 +130,7 @@ def _plain(value: Any) -> Any:
     if hasattr(kind, "__attrs_attrs__"):
         return {field.name: getattr(value, field.name) for field in kind.__attrs_attrs__}
     advice = next((how for kinds, how in _ADVICE if isinstance(value, kinds)), "")
-    raise expected("a value that JSON can hold", value, advice)
+    raise errors.expected("a value that JSON can hold", value, advice)
 
 
 _ADVICE: tuple[tuple[Any, str], ...] = (

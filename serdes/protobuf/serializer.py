@@ -21,18 +21,10 @@ from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from strata.serdes import errors
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.deserializer import Decode, Deserializer, FromDict
-from strata.serdes.errors import (
-    DecodeError,
-    DecodeReason,
-    EncodeError,
-    SchemaError,
-    expected,
-    missing_field,
-    wrong_argument,
-)
 from strata.serdes.model import PROTOBUF, Reference
 from strata.serdes.protobuf.extra_fields import lacks_fields, refuse_unknown
 from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, is_known, link, text_of
@@ -102,7 +94,7 @@ class ProtobufSerializer(Serializer):
         if version is None:
             version = self._client.lookup(subject, schema, normalize=normalize).version
         if version is None:
-            raise SchemaError(f"the registry returned no version for {file.name}")
+            raise errors.SchemaError(f"the registry returned no version for {file.name}")
         return Reference(file.name, subject, version)
 
     def _described(self) -> Schema:
@@ -124,7 +116,7 @@ class ProtobufSerializer(Serializer):
         except KeyError:
             registered = None
         if registered is None or registered.file.name != file.name:
-            raise SchemaError(f"the schema of subject {subject} has no message {self._message.full_name}")
+            raise errors.SchemaError(f"the schema of subject {subject} has no message {self._message.full_name}")
         return self._closed(registered), indexes_of(registered)
 
     def _closed(self, registered: Descriptor) -> Encode:
@@ -155,12 +147,12 @@ class ProtobufSerializer(Serializer):
     def _encode(self, message: Any) -> bytes:
         if not isinstance(message, self._type):
             advice = f"; make one by {self._type.__name__}(**fields)" if isinstance(message, dict) else ""
-            raise expected(f"a message {self._message.full_name}", message, advice)
+            raise errors.expected(f"a message {self._message.full_name}", message, advice)
         try:
             payload: bytes = self._serialize(message)
         except (WriteError, ValueError) as error:
             missing = self._initialization_errors(message)
-            raise missing_field(missing[0]) if missing else EncodeError(str(error)) from None
+            raise errors.missing_field(missing[0]) if missing else errors.EncodeError(str(error)) from None
         return payload
 
 
@@ -201,7 +193,7 @@ class ProtobufDeserializer(Deserializer):
         self._options = {"as_dict": as_dict}
         self._type = message_type
         self._as_dict = as_dict
-        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor | SchemaError] = SharedCache(
+        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor | errors.SchemaError] = SharedCache(
             client.settings.cache_size
         )
 
@@ -211,20 +203,20 @@ class ProtobufDeserializer(Deserializer):
         if wanted is None:
             return _decoder(GetMessageClass(written), as_dict=self._as_dict)
         if wanted.DESCRIPTOR.name != written.name:
-            raise SchemaError(f"expected the message {wanted.DESCRIPTOR.full_name}, got {written.full_name}")
+            raise errors.SchemaError(f"expected the message {wanted.DESCRIPTOR.full_name}, got {written.full_name}")
         return _decoder(wanted, as_dict=self._as_dict)
 
     def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
         """Return the linked schema; cached for all message paths, since every frame of a topic may have a bad one."""
         found = self._files.get((schema.bare, subject), lambda: self._linked(schema, subject))
-        if isinstance(found, SchemaError):
+        if isinstance(found, errors.SchemaError):
             raise copy.copy(found)
         return found
 
-    def _linked(self, schema: Schema, subject: str | None) -> FileDescriptor | SchemaError:
+    def _linked(self, schema: Schema, subject: str | None) -> FileDescriptor | errors.SchemaError:
         try:
             return link(schema, resolve(self._client, schema, subject))
-        except SchemaError as error:
+        except errors.SchemaError as error:
             return error
 
     def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str:
@@ -252,9 +244,9 @@ class ProtobufDeserializer(Deserializer):
 
 def _check_class(given: Any) -> None:
     if isinstance(given, Message):
-        raise wrong_argument("message_type", "a message class", given, "pass type(message)")
+        raise errors.wrong_argument("message_type", "a message class", given, "pass type(message)")
     if not (isinstance(given, type) and issubclass(given, Message)):
-        raise wrong_argument("message_type", "a message class made by protoc", given)
+        raise errors.wrong_argument("message_type", "a message class made by protoc", given)
 
 
 def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
@@ -264,7 +256,7 @@ def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
     for name in path[1:]:
         found = None if found is None else found.nested_types_by_name.get(name)
     if found is None:
-        raise SchemaError(f"the schema has no message {'.'.join(path)}")
+        raise errors.SchemaError(f"the schema has no message {'.'.join(path)}")
     return found
 
 
@@ -275,7 +267,7 @@ def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
         try:
             message = parse(payload)
         except (ParseError, ValueError, RecursionError) as error:
-            raise DecodeError(DecodeReason.MALFORMED, f"not a {name}: {error}") from None
+            raise errors.DecodeError(errors.DecodeReason.MALFORMED, f"not a {name}: {error}") from None
         return dict_of(message) if as_dict else message
 
     return decode
