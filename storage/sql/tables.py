@@ -71,7 +71,8 @@ _READ = (
 _LANDED = select(_COLUMNS.offset).where(_COLUMNS.offset == bindparam("first"), _COLUMNS.append_id == bindparam("token"))
 _LAST = select(func.max(_COLUMNS.offset))
 _INSERT = insert(LOG_TABLE)
-# The statements of each write: SQLAlchemy takes several times as long for its own forms of them as SQLite does.
+# The statements of reads and writes: SQLAlchemy takes several times as long for its own forms of them as SQLite does.
+_READ_ON_SQLITE = str(_READ.compile(dialect=sqlite.dialect()))
 _LAST_ON_SQLITE = str(_LAST.compile(dialect=sqlite.dialect()))
 _INSERT_ON_SQLITE = str(_INSERT.compile(dialect=sqlite.dialect()))
 _DROP = delete(LOG_TABLE).where(_COLUMNS.offset.in_(bindparam("offsets", expanding=True)))
@@ -106,9 +107,11 @@ class Compactions(NamedTuple):
 
 def read_batch(connection: Connection, after: int) -> Sequence[tuple[int, int, bytes, bytes | None]]:
     """Return the next rows after an offset, at most `BATCH`, as (offset, timestamp, key, value)."""
-    result = connection.execute(_READ, {"after": after, "rows": BATCH})
-    if connection.dialect.name != "sqlite" or result.cursor is None:
-        return [tuple(row) for row in result]
+    if connection.dialect.name != "sqlite":
+        return [tuple(row) for row in connection.execute(_READ, {"after": after, "rows": BATCH})]
+    result = connection.exec_driver_sql(_READ_ON_SQLITE, (after, BATCH, 0))
+    if result.cursor is None:
+        return []
     # SQLite's own rows need no conversion; those of SQLAlchemy would double the time of a replay's reads.
     rows: Sequence[tuple[int, int, bytes, bytes | None]] = result.cursor.fetchall()
     result.close()
