@@ -111,7 +111,7 @@ def create_app(
     )
     guard = BrowserGuard(settings.hosts, settings.origins)
     processes = seat.board.workers
-    service = Service(writer, settings, cluster_id, health)
+    service = Service(writer, settings, cluster_id, health, control=control)
     kept = KeptAnswers(forward, service, most_bytes=_KEPT_BYTES // processes)
     # Of a node that lags no answer is valid: a new object is the same as no other.
     cache: AnswerCache[Key] = AnswerCache(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from strata import __version__
+from strata.registry.commands.acls import acl
 from strata.registry.commands.exit_codes import HELP, reporting
 from strata.registry.commands.transfer import COMMANDS
 from strata.registry.commands.users import user
@@ -125,7 +126,7 @@ def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | No
         sys.stdout.buffer.write(line)
 
 
-for _command in (*COMMANDS, user):
+for _command in (*COMMANDS, user, acl):
     main.add_command(_command)
 
 

@@ -10,7 +10,10 @@ from fastapi import Depends, Request
 
 from strata.compat.limits import Limits, NotAtOnce
 from strata.compat.tags import Tags
+from strata.registry.access.control import AccessControl
+from strata.registry.access.logged_rules import logged_rules
 from strata.registry.access.request_access import UNLIMITED, Access
+from strata.registry.access.rights import Rights
 from strata.registry.clock import Clock, TimedDecide
 from strata.registry.decide.decision import Decide, Decision
 from strata.registry.health import Health
@@ -44,6 +47,7 @@ class Service:
         lasts: whether the answer stays the same until something is deleted.
         body_bytes: the size of the request's body; None if it is not known.
         access: what the principal of the request may do.
+        control: access control; None if it is off.
     """
 
     writer: Writer
@@ -54,10 +58,15 @@ class Service:
     lasts: bool = False
     body_bytes: int | None = None
     access: Access = UNLIMITED
+    control: AccessControl | None = None
 
     def for_request(self, access: Access) -> "Service":
         """Return the same node for another request."""
-        return Service(self.writer, self.settings, self.cluster_id, self.health, access=access)
+        return Service(self.writer, self.settings, self.cluster_id, self.health, access=access, control=self.control)
+
+    def rights(self, state: State) -> Rights:
+        """Return the rights of all principals, also while access control is off."""
+        return self.control.rights(state) if self.control else Rights(logged_rules(state))
 
     @property
     def readable(self) -> Visible:

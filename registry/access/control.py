@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from strata.registry import errors
+from strata.registry.access.logged_rules import logged_rules
 from strata.registry.access.node_secret import HEADER, InvalidSignature, NodeSecret, Signed
 from strata.registry.access.principal import ANONYMOUS, Principal
 from strata.registry.access.request_access import Access, AskedBy
 from strata.registry.access.rights import Rights, View
-from strata.registry.access.rules import FIELDS, Operation, Permission, Rule, RuleError, parse_rule
+from strata.registry.access.rules import Rule
 from strata.registry.errors import RegistryError
-from strata.storage.records import AclKey
 from strata.storage.state import State
 
-__all__ = ["BODY_DIGEST", "AccessControl", "Authenticator", "key_of_rule", "rule_of_key", "rules_of_key", "target_of"]
+__all__ = ["BODY_DIGEST", "AccessControl", "Authenticator", "target_of"]
 
 BODY_DIGEST = "strata.body_digest"
 """The name, in the scope of a forwarded write, of the digest that its body must have."""
@@ -71,8 +71,7 @@ class AccessControl:
         """Return the rights of all principals, by the auth file and by the rules of a State."""
         made, rules = self._made, self._rules()
         if made is None or made[0] is not state.acls or made[1] is not rules:
-            logged = [rule for key in state.acls for rule in rules_of_key(key)]
-            made = self._made = (state.acls, rules, Rights([*rules, *logged], self._superusers))
+            made = self._made = (state.acls, rules, Rights([*rules, *logged_rules(state)], self._superusers))
         return made[2]
 
     async def admit(self, scope: MutableMapping[str, Any], state: State) -> Access:
@@ -121,46 +120,3 @@ def target_of(scope: MutableMapping[str, Any]) -> bytes:
     query: bytes = scope["query_string"]
     path: bytes = scope["raw_path"]
     return path + b"?" + query if query else path
-
-
-def key_of_rule(rule: Rule) -> AclKey:
-    """Return the key of a rule in the log."""
-    resource = rule.resource
-    return AclKey(
-        principal=rule.principal,
-        host=rule.host,
-        resource_type=resource.type.value,
-        resource=resource.name,
-        pattern_type=resource.pattern.value,
-        operation=rule.operation.value,
-        permission=rule.permission.value,
-    )
-
-
-def rule_of_key(key: AclKey) -> Rule:
-    """Return the rule of a key in the log.
-
-    Raises:
-        RuleError: if this release does not know such a rule.
-    """
-    return parse_rule({name: getattr(key, name) for name in FIELDS})
-
-
-def rules_of_key(key: AclKey) -> list[Rule]:
-    """Return the rule of a key in the log, for rights.
-
-    Of a rule that this release does not know, such as one that a later release has written, a permission permits
-    nothing, and a denial denies its principal everything.
-    """
-    try:
-        return [rule_of_key(key)]
-    except RuleError as error:
-        _log.error("the log holds a rule of access that cannot be read: %s", error)
-    if key.permission == Permission.ALLOW.value:
-        return []
-    whole = {"operation": Operation.ALL.value, "permission": Permission.DENY.value, "principal": key.principal}
-    kinds = [("SUBJECT", "*"), ("KEK", "*"), ("REGISTRY", ""), ("CLUSTER", "")]
-    try:
-        return [parse_rule({**whole, "resource_type": kind, "resource": name}) for kind, name in kinds]
-    except RuleError:
-        return []

@@ -27,8 +27,8 @@ class ExitCode(IntEnum):
 
 
 HELP = (
-    "Exit codes of every command: 0 success; 1 differences found (verify, migrate); 2 wrong arguments, wrong settings "
-    "or a failure, described on standard error; 130 interrupted."
+    "Exit codes of every command: 0 success; 1 differences found (verify, migrate) or refused (acl test); 2 wrong "
+    "arguments, wrong settings or a failure, described on standard error; 130 interrupted."
 )
 
 

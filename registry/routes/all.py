@@ -1,6 +1,7 @@
 """All routes of the service."""
 
 from strata.registry.routes import (
+    acls,
     associations,
     compatibility,
     config,
@@ -38,6 +39,7 @@ ROUTERS = tuple(
         root,
         probes,
         log,
+        acls,
         pages,
     )
 )

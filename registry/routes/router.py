@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter
+from pydantic import BaseModel
 
 from strata.registry.access.needs import OPEN, Need
 from strata.registry.routes.documentation import SECURITY, body_of, failures
 from strata.registry.routes.endpoint import Endpoint
 from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
-from strata.registry.wire.contracts import Body
 
 __all__ = ["Router", "TextAnswer"]
 
@@ -114,7 +114,7 @@ class Router:
         errors: tuple[int, ...],
         *,
         status: int = 200,
-        body: type[Body] | None = None,
+        body: type[BaseModel] | None = None,
         needs_log: bool = True,
         responses: dict[int | str, dict[str, Any]] | None = None,
         **options: Any,

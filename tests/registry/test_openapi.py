@@ -6,6 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from strata.registry.routes.listing import ListedSchema
+from strata.registry.wire.acls import AclAnswer, VerdictAnswer
 from strata.registry.wire.associations import AssociationAnswer, BatchAnswer, ResourceAnswer
 from strata.registry.wire.configuration import ConfigAnswer, ConfigChange, ModeAnswer
 from strata.registry.wire.encryption_keys import DekAnswer, KekAnswer
@@ -49,6 +50,8 @@ TYPED = {"opType": "UPSERT", "associationType": "key", "schema": SCHEMA}
 NEW = {"resourceName": "u", "resourceNamespace": "ns", "resourceId": "q", "associations": [TYPED]}
 WRONG = {**NEW, "resourceType": "table"}
 HELD = {"resourceName": "t", "resourceNamespace": "ns", "associations": [{"subject": "a", "lifecycle": "WEAK"}]}
+ACL = {"principal": "User:u", "resource": "s", "resource_type": "SUBJECT", "pattern_type": "LITERAL", "host": "*",
+       "operation": "READ", "permission": "ALLOW"}  # fmt: skip
 KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn", "kmsProps": {"p": "1"}, "doc": "d", "shared": False}
 DEK = {"encryptedKeyMaterial": "QUJD"}
 KEKS, DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
@@ -137,6 +140,12 @@ ANSWERS = [
     ("GET", "/mode/{subject}", "/mode/s?defaultToGlobal=true", None, ModeAnswer),
     ("PUT", "/mode/{subject}", "/mode/s", {"mode": "READONLY"}, ModeAnswer),
     ("DELETE", "/mode/{subject}", "/mode/m", None, ModeAnswer),
+    ("GET", "/security/acls", "/security/acls?host=*", None, list[AclAnswer]),
+    ("POST", "/security/acls", "/security/acls", [ACL], list[AclAnswer]),
+    ("POST", "/security/acls", "/security/acls", [{}], ErrorAnswer),
+    ("DELETE", "/security/acls", "/security/acls", [{"host": "*"}], list[AclAnswer]),
+    ("GET", "/security/acls/verdict",
+     "/security/acls/verdict?principal=User:u&operation=READ&resource=s", None, VerdictAnswer),
     ("GET", "/v1/metadata/id", "/v1/metadata/id", None, dict[str, dict[str, object]]),
     ("GET", "/v1/metadata/version", "/v1/metadata/version", None, dict[str, str]),
     ("GET", "/v1/log", "/v1/log", None, LogAnswer),
@@ -169,6 +178,7 @@ def test_answer_is_of_the_documented_shape(api, method, documented, path, body, 
     for name in ("k", "gone"):
         api.post(KEKS, {**KEK, "name": name})
     api.post(f"{KEKS}/k/deks/s", DEK)
+    api.post("/security/acls", [ACL])
     api.delete(f"{KEKS}/gone")
     status, answer = api.call(method, path, body)
     operation = paths(api)[documented][method.lower()]

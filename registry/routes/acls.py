@@ -1,0 +1,82 @@
+"""`/security/acls`: the rules of access in the log, as Redpanda's registry serves them; `rpk security acl` works."""
+
+import time
+from typing import Annotated
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+
+from strata.registry.access.needs import on_cluster
+from strata.registry.access.principal import Principal
+from strata.registry.access.rules import FIELDS, Operation, rule_json
+from strata.registry.decide.acls import create_rules, delete_rules, listed_rules
+from strata.registry.routes.router import Router
+from strata.registry.service import ServiceDep
+from strata.registry.wire.acls import (
+    AclAnswer,
+    AclsBody,
+    VerdictAnswer,
+    matching,
+    parse_filters,
+    parse_question,
+    parse_rules,
+    rules_json,
+)
+from strata.registry.wire.json_bodies import answer
+
+__all__ = ["router"]
+
+router = Router("/security/acls", "access control")
+Wanted = Annotated[str | None, Query(description="only rules with this value")]
+
+
+@router.reads("GET", "", list[AclAnswer], need=on_cluster(Operation.DESCRIBE))
+async def listed(
+    service: ServiceDep,
+    principal: Wanted = None,
+    resource: Wanted = None,
+    resource_type: Wanted = None,
+    pattern_type: Wanted = None,
+    host: Wanted = None,
+    operation: Wanted = None,
+    permission: Wanted = None,
+) -> Response:
+    """List the rules of the log; those of the auth file are not among them."""
+    values = (principal, resource, resource_type, pattern_type, host, operation, permission)
+    matches = matching([{name: value for name, value in zip(FIELDS, values, strict=True) if value is not None}])
+    return answer(rules_json(filter(matches, listed_rules(await service.fresh()))))
+
+
+@router.writes("POST", "", list[AclAnswer], (400,), status=201, body=AclsBody, need=on_cluster(Operation.ALTER))
+async def create(request: Request, service: ServiceDep) -> Response:
+    """Add rules; those that exist stay."""
+    rules, now = parse_rules(await request.body()), time.time_ns() // 1_000_000
+    await service.change(lambda state: create_rules(state, rules, now))
+    return answer(rules_json(rules), 201)
+
+
+@router.writes("DELETE", "", list[AclAnswer], (400,), body=AclsBody, need=on_cluster(Operation.ALTER))
+async def delete(request: Request, service: ServiceDep) -> Response:
+    """Delete the rules that have all fields of one of some objects, and return them."""
+    matches = matching(parse_filters(await request.body()))
+    gone = await service.change(lambda state: delete_rules(state, matches))
+    return answer(rules_json(gone))
+
+
+@router.reads("GET", "/verdict", VerdictAnswer, (400,), need=on_cluster(Operation.DESCRIBE))
+async def verdict(
+    service: ServiceDep,
+    principal: Annotated[str, Query(description="User:NAME or Anonymous")] = "Anonymous",
+    group: Annotated[list[str], Query(description="a group of the user; repeatable")] = [],  # noqa: B006 - copied
+    operation: Annotated[str, Query(description="what the principal wants to do")] = "READ",
+    resource_type: Annotated[str, Query(description="the type of the resource")] = "SUBJECT",
+    resource: Annotated[str, Query(description="the name of the resource")] = "",
+    host: Annotated[str, Query(description="the address of the client")] = "",
+) -> Response:
+    """Say what a principal may do, by the rules of the log and of this node's auth file, and by which rule."""
+    user, asked = parse_question(principal, operation, resource_type, resource)
+    who = Principal(user, frozenset(group))
+    found = service.rights(await service.fresh()).decide(who, asked.operation, asked.resource, host or None)
+    content = {"enabled": service.control is not None, "allowed": found.allowed}
+    service.forget()  # rules of the auth file are not part of the State
+    return answer(content | ({"rule": rule_json(found.rule)} if found.rule else {}))
