@@ -67,10 +67,7 @@ def run(settings: Settings) -> None:
     listener = _bind(settings)
     url = settings.url_for(listener.getsockname()[1])
     if not is_loopback(settings.host):
-        _log.warning(
-            "there is no access control: every client that can reach %s can register and delete schemas",
-            settings.listen,
-        )
+        _warn_of_clients(settings)
     _log.info("opening %s", without_password(settings.log))
 
     def tell_started() -> None:
@@ -80,6 +77,22 @@ def run(settings: Settings) -> None:
         _serve_in_workers(settings, tls, url, listener, tell_started)
     else:
         _serve_alone(settings, tls, url, listener, tell_started)
+
+
+def _warn_of_clients(settings: Settings) -> None:
+    """Warn of what clients on the network can do, or can be robbed of."""
+    if not settings.identity.is_on:
+        _log.warning(
+            "there is no access control: every client that can reach %s can register and delete schemas; "
+            "docs/guides/access.md sets it up",
+            settings.listen,
+        )
+    elif not settings.tls_certfile:
+        _log.warning(
+            "clients send passwords and tokens to %s without encryption; set --tls-certfile, unless a reverse proxy on "
+            "this machine encrypts",
+            settings.listen,
+        )
 
 
 @contextmanager

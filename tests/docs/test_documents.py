@@ -20,6 +20,7 @@ DOCUMENTS = [
     ("README.md", [SPARK]),
     ("compat/README.md", []),
     ("docs/compatibility.md", []),
+    ("docs/guides/access.md", []),
     ("docs/guides/arrow.md", []),
     ("docs/guides/backup-and-migration.md", []),
     ("docs/guides/rules.md", [KAFKA]),

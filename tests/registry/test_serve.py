@@ -228,10 +228,22 @@ def test_bad_kafka_settings_are_told(tmp_path, content, words):
     assert "--log (or" not in ended.stderr
 
 
-@pytest.mark.parametrize(("listen", "warns"), [("127.0.0.1:0", False), ("localhost:0", False), ("0.0.0.0:0", True)])
-def test_listening_beyond_loopback_is_warned_of(listen, warns):
-    """The start warns of missing access control if the node listens beyond loopback."""
+@pytest.mark.parametrize(
+    ("listen", "has_users", "warning"),
+    [
+        ("127.0.0.1:0", False, None),
+        ("localhost:0", False, None),
+        ("0.0.0.0:0", False, "there is no access control"),
+        ("127.0.0.1:0", True, None),
+        ("0.0.0.0:0", True, "passwords and tokens to 0.0.0.0:0 without encryption"),
+    ],
+)
+def test_listening_beyond_loopback_is_warned_of(tmp_path, listen, has_users, warning):
+    """The start warns of missing access control, or of missing encryption, if the node listens beyond loopback."""
     command = [STRATA, "serve", f"--listen={listen}", "--log=memory:", "--drain-seconds=0"]
+    if has_users:
+        (tmp_path / "auth.yaml").touch()
+        command.append(f"--auth-file={tmp_path}/auth.yaml")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT) as process:
         lines = []
         while "serving" not in (line := process.stderr.readline()):
@@ -240,7 +252,9 @@ def test_listening_beyond_loopback_is_warned_of(listen, warns):
         process.stderr.read()
 
     assert 0 == process.returncode
-    assert warns == any("no access control" in line for line in lines)
+    warnings = [line for line in lines if "WARNING" in line]
+    assert bool(warning) == bool(warnings)
+    assert all(warning in line for line in warnings)
 
 
 def test_json_log_lines(tmp_path):
