@@ -33,7 +33,7 @@ _TRANSACTION_MS = 10_000
 _TURNS = ("-Aa", "-BB")
 _BATCH, _BATCH_OVERHEAD = 1_000_000, 1_000
 _CLIENT_LIMIT = 1_000_000_000
-_ABORT_S = 2.0
+_ABORT_S, _MEET_S = 2.0, 2.0
 _POLL_S = 0.1
 # Another producer has taken the pen, or the broker has aborted a transaction that took too long.
 _FENCED = {
@@ -190,6 +190,9 @@ class Pen:
         return self._producers[0]
 
     def _take(self, producer: Producer, deadline: float) -> None:
+        # A client that does not know the brokers yet often waits for half a second before it looks for a coordinator.
+        with suppress(KafkaException):
+            producer.list_topics(timeout=min(_MEET_S, _left(deadline)))
         while True:
             try:
                 with _raising_fatal_errors():
