@@ -11,10 +11,12 @@ from typing import Any
 from fastapi import FastAPI
 
 from strata import __version__
+from strata.registry.access.audit import Audit, open_sink
 from strata.registry.access.authenticator import Authenticator
 from strata.registry.access.control import AccessControl
 from strata.registry.access.node_secret import NodeSecret
 from strata.registry.access.rules import Rule
+from strata.registry.audit_settings import AuditFailure
 from strata.registry.health import Health
 from strata.registry.routes.all import ROUTERS, ROUTES
 from strata.registry.routes.serving import Routes
@@ -78,6 +80,7 @@ def create_app(
                 "without --node-secret this node forwards no writes, but takes the pen for each; set it on all"
             )
         control = AccessControl(authenticator, partial(_file_rules, authenticator), settings.superuser_names, secret)
+    audit = _audit(settings) if settings.audit else None
     health = Health(writer, seat, auth_file=authenticator.file)
 
     @asynccontextmanager
@@ -88,6 +91,8 @@ def create_app(
             watch.cancel()
         authenticator.close()
         await writer.close()
+        if audit is not None:
+            audit.close()
 
     app = _Application(
         title="Strata",
@@ -125,9 +130,15 @@ def create_app(
         guard,
         control=control,
         writer=writer,
+        audit=audit,
         max_body=settings.max_body,
         access_log=settings.access_log,
     )
+
+
+def _audit(settings: Settings) -> Audit:
+    refuses = settings.audit_on_failure is AuditFailure.REFUSE
+    return Audit(open_sink(settings.audit or ""), refuses=refuses, reads=settings.audit_reads)
 
 
 def _file_rules(authenticator: Authenticator) -> tuple[Rule, ...]:

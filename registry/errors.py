@@ -270,5 +270,6 @@ write_forwarding_failed = _Case(
 )
 not_the_writer = _Case(50004, "Leader not known. Nothing was written")  # the pen is elsewhere, or keeps moving
 log_unreadable = _Case(50301, "The log cannot be read: {}. Try again later")
+audit_unavailable = _Case(50304, "Nothing was written: the audit cannot be written. Try again later")
 not_written = _Case(50302, "Nothing was written: {}. Try again later")  # given up before the log had it
 identity_provider_silent = _Case(50303, "The keys of the identity provider cannot be read. Try again later")

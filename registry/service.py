@@ -1,6 +1,6 @@
 """The service as routes use it: the writer, the settings, and sufficiently fresh reads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from strata.registry.lookup import Visible, everything
 from strata.registry.parsing import inline_tags, printed
 from strata.registry.settings import Reads, Settings
 from strata.registry.writer import Writer
+from strata.storage.log import Record
 from strata.storage.state import SchemaVersion, State
 
 __all__ = ["SERVICE", "Service", "ServiceDep"]
@@ -59,6 +60,7 @@ class Service:
     body_bytes: int | None = None
     access: Access = UNLIMITED
     control: AccessControl | None = None
+    _decided: Sequence[Record] = ()
 
     def for_request(self, access: Access) -> "Service":
         """Return the same node for another request."""
@@ -144,7 +146,7 @@ class Service:
         Raises:
             RegistryError: any error of `Writer.write`; 40301 if a right is missing or was revoked.
         """
-        return await self.writer.write(lambda state: self._permitted(state, lambda: decide(state)))
+        return await self.writer.write(lambda state: self._permitted(state, lambda: decide(state)), self._note)
 
     async def write(self, decide: TimedDecide[_T]) -> _T:
         """Write as `change` does; one clock counts the time of all decisions.
@@ -158,15 +160,21 @@ class Service:
         clock = Clock(lambda state, limits: self._permitted(state, lambda: decide(state, limits)), self.limits)
         if self._is_small:
             with suppress(NotAtOnce):
-                return await self.writer.write(clock.decide_briefly)
+                return await self.writer.write(clock.decide_briefly, self._note)
         await self.writer.in_time(clock.try_out, self.state)
-        return await self.writer.write(clock.decide)
+        return await self.writer.write(clock.decide, self._note)
 
     def _permitted(self, state: State, decide: Callable[[], Decision[_T]]) -> Decision[_T]:
         self.access.renew(state)
         decision = decide()
         self.access.check_records(decision.records)
+        self._decided = decision.records
         return decision
+
+    def _note(self, offset: int) -> None:
+        """Note in the audit what the log has."""
+        if self.access.on_change is not None:
+            self.access.on_change(offset, self._decided)
 
     @property
     def _is_small(self) -> bool:

@@ -12,6 +12,7 @@ from pydantic_settings import SettingsConfigDict
 
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
+from strata.registry.audit_settings import AuditSettings
 from strata.registry.hosts import ANY, host_name, is_loopback
 from strata.registry.identity_settings import IdentitySettings
 from strata.registry.tls_settings import TlsSettings
@@ -118,7 +119,7 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-class Settings(TlsSettings, IdentitySettings):
+class Settings(TlsSettings, IdentitySettings, AuditSettings):
     """The settings of `strata serve`; each field is the flag `--name` and the variable `STRATA_NAME`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)

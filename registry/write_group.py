@@ -6,7 +6,7 @@ A request can withdraw its command until the group is handed to the log; from th
 import threading
 import time
 from asyncio import Future
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,11 +21,17 @@ __all__ = ["Command", "Outcome", "PenLost", "Plan", "claimed", "plan", "refuse"]
 
 @dataclass(slots=True, eq=False)
 class Command:
-    """A waiting write; either the log takes it or the request withdraws it, and `take` succeeds only once."""
+    """A waiting write; either the log takes it or the request withdraws it, and `take` succeeds only once.
+
+    `written` is called with the offset of the command's last record, once the log has it, even if its client has left.
+    `records` is how many records its last decision has.
+    """
 
     decide: Decide[Any]
     done: "Future[Any]"
     deadline: float
+    written: Callable[[int], None] | None = None
+    records: int = 0
     _taken: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -94,12 +100,14 @@ def plan(state: State, group: Sequence[Command]) -> Plan:
         try:
             decision = command.decide(draft)
         except Exception as failure:  # noqa: BLE001 - a failure must not affect the other requests of the group
+            command.records = 0
             made.outcomes.append((command, None, failure))
             made.all_append = False
             continue
         records = [*decision.records, *draft.tombstones_besides(decision.records)]
         made.outcomes.append((command, decision.answer, None))
         made.records += records
+        command.records = len(records)
         made.all_append &= bool(records)
         if records and command is not group[-1]:
             draft = draft.drafted(records, now)

@@ -209,18 +209,19 @@ class Writer:
 
     # --- writes
 
-    async def write(self, decide: Decide[_T]) -> _T:
+    async def write(self, decide: Decide[_T], written: Callable[[int], None] | None = None) -> _T:
         """Decide on the newest State of the log, append the records, and return the answer once they are written.
 
         Args:
             decide: a pure function; it runs in a thread, and again after each lost race.
+            written: is called with the offset of the last record, once the log has the records.
 
         Raises:
             RegistryError: any error of `decide`; 50302 if nothing was written in time; 50004 if nothing was written
                 because another node has taken the pen; another 5xx if the log fails.
         """
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
-        command = Command(decide, done, self.deadline())
+        command = Command(decide, done, self.deadline(), written)
         self._waiting.append(command)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_groups())
@@ -323,7 +324,9 @@ class Writer:
 
     def _carry_out(self, planned: Plan, state: State, group: Sequence[Command]) -> tuple[State, list[Outcome]]:
         if planned.records:
-            state = state.apply_all(self._append(state, planned.records, group))
+            entries = self._append(state, planned.records, group)
+            _tell_offsets(planned, entries)
+            state = state.apply_all(entries)
         return state, planned.outcomes
 
     def _append(self, state: State, records: Sequence[Record], group: Sequence[Command]) -> Sequence[Entry]:
@@ -351,6 +354,15 @@ class Writer:
         unexpected = None if isinstance(error, LogError) else error
         _log.error("a write of %d requests failed: %s", len(group), error, exc_info=unexpected)
         refuse(group, _as_answer(error))
+
+
+def _tell_offsets(planned: Plan, entries: Sequence[Entry]) -> None:
+    """Tell each command of a group the offset of its last record."""
+    end = 0
+    for command, _, _ in planned.outcomes:
+        end += command.records
+        if command.records and command.written is not None:
+            command.written(entries[end - 1].offset)
 
 
 def _as_answer(error: Exception) -> errors.RegistryError:

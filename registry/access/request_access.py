@@ -5,7 +5,7 @@ up; by the names that the State leads to (an alias, another context, a reference
 would be written, with the rules of the State that they are decided on. So no write lands after its right was revoked.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from strata.registry import errors
@@ -48,6 +48,7 @@ class Access:
         address: the client's address; None if it is unknown.
         error: why the credentials were rejected; None if they were not.
         refusal: what was refused last; None if nothing was.
+        on_change: is called with the offset and the records of each write, once the log has it; None: nothing is.
 
     Args:
         view: the rights of the principal.
@@ -67,6 +68,7 @@ class Access:
     ) -> None:
         self.principal, self.address, self.error = principal, address, error
         self.refusal: Refusal | None = None
+        self.on_change: Callable[[int, Sequence[Record]], None] | None = None
         self._view, self._rights, self._challenge = view, rights, challenge
         self._need: Need | None = None
         self._subject = self._kek = ""

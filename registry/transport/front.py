@@ -7,12 +7,14 @@ costs the server little more than its bytes, so this layer does only what such a
 
 from http import HTTPStatus
 
+from strata.registry.access.audit import Audit
 from strata.registry.access.control import AccessControl
 from strata.registry.access.request_access import UNLIMITED
 from strata.registry.service import SERVICE, Service
 from strata.registry.transport.access_layer import ACCESS, AccessLayer
 from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
+from strata.registry.transport.audit_layer import AuditLayer
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.error_boundary import ErrorBoundary
 from strata.registry.transport.link import ASKED_BY
@@ -43,8 +45,9 @@ class Front:
         guard: the check of hosts and origins.
         control: access control; None if it is off.
         writer: the writer, whose State holds rules of access.
+        audit: the audit; None if there is none.
         max_body: the largest request body in bytes.
-        access_log: whether to log every request; the cache is then unused.
+        access_log: whether to log every request; the cache is then unused, as it is if the audit notes reads.
     """
 
     def __init__(
@@ -57,14 +60,17 @@ class Front:
         *,
         control: AccessControl | None,
         writer: Writer,
+        audit: Audit | None,
         max_body: int,
         access_log: bool,
     ) -> None:
         self._app, self._cache, self._guard = app, cache, guard
         self._routes, self._control, self._writer = routes, control, writer
         within = AccessLayer(within).answer
+        if audit is not None:
+            within = AuditLayer(within, audit).answer
         self._inner = ErrorBoundary(within, access_log=False)
-        self._uses_cache = not access_log
+        self._uses_cache = not access_log and not (audit and audit.reads)
         self._layers = ErrorBoundary(RequestChecks(within, routes, guard, max_body).answer, access_log=access_log)
         self._ids = RequestIds()
 
@@ -92,7 +98,8 @@ class Front:
         basis = self._cache.basis()
         await self._layers.answer(scope, receive, reply)
         service: Service | None = scope.get(SERVICE)
-        if service and service.lasts and reply.answer and reply.status == HTTPStatus.OK:
+        same_rights = access.number == key[-1]  # the rules may have changed meanwhile
+        if service and service.lasts and same_rights and reply.answer and reply.status == HTTPStatus.OK:
             self._cache.put(key, reply.answer, basis, key_bytes=len(key[0]) + len(key[1]))
 
     async def answer_passed_on(self, scope: Scope, receive: Receive) -> Answer:

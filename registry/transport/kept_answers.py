@@ -51,11 +51,13 @@ class KeptAnswers:
             return
         access = access_of(scope)
         asked = scope["method"], scope["path"], scope["query_string"], body
-        key = *asked, reply.media_type, reply.takes_gzip, access.number
+        form = reply.media_type, reply.takes_gzip
+        key = *asked, *form, access.number
         service = self._service.for_request(access)
         service.body_bytes = len(body)
         if self._cache.get(key):
             await service.fresh()
+            key = *asked, *form, access.number  # other rules may be in force now
             if found := self._cache.get(key):
                 await reply.send_answer(found)
                 return

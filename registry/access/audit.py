@@ -1,0 +1,287 @@
+"""The audit: one line of JSON for each change and each refusal, and for each read if that is wanted.
+
+A change is noted when the log has it, by the process that wrote it, with the offset of its last record; a refusal by
+the node that refused. Lines hold no bodies, credentials or query strings, and of records only keys and digests.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from strata.registry import errors
+from strata.registry.access.request_access import Access
+from strata.storage.log import Record
+from strata.storage.record_json import decode_key, decode_value
+from strata.storage.records import SchemaValue
+
+__all__ = ["EVENTS", "Audit", "open_sink"]
+
+_STDOUT, _SYSLOG = "stdout", "syslog:"
+_FACILITY_AUDIT, _NOTICE = 13, 5
+_MOST_PENDING = 10_000
+_MOST_RECORDS = 100
+_log = logging.getLogger("strata.audit")
+
+_KEKS, _DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
+EVENTS: Mapping[tuple[str, str], str] = {
+    ("POST", "/subjects/{subject}/versions"): "schema_register",
+    ("POST", "/subjects/{subject}/versions/{version}/tags"): "schema_register",
+    ("DELETE", "/subjects/{subject}/versions/{version}"): "schema_delete",
+    ("DELETE", "/subjects/{subject}"): "subject_delete",
+    ("PUT", "/config"): "config_update",
+    ("PUT", "/config/{subject}"): "config_update",
+    ("DELETE", "/config"): "config_delete",
+    ("DELETE", "/config/{subject}"): "config_delete",
+    ("PUT", "/mode"): "mode_update",
+    ("PUT", "/mode/{subject}"): "mode_update",
+    ("DELETE", "/mode"): "mode_delete",
+    ("DELETE", "/mode/{subject}"): "mode_delete",
+    ("DELETE", "/contexts/{context}"): "context_delete",
+    ("POST", "/associations"): "association_update",
+    ("PUT", "/associations/resources/{resource_id}"): "association_update",
+    ("POST", "/associations:batchMutate"): "association_update",
+    ("DELETE", "/associations/resources/{resource_id}"): "association_delete",
+    ("POST", _KEKS): "kek_update",
+    ("PUT", f"{_KEKS}/{{name}}"): "kek_update",
+    ("POST", f"{_KEKS}/{{name}}/undelete"): "kek_update",
+    ("DELETE", f"{_KEKS}/{{name}}"): "kek_delete",
+    ("POST", _DEKS): "dek_update",
+    ("POST", f"{_DEKS}/{{subject}}"): "dek_update",
+    ("POST", f"{_DEKS}/{{subject}}/undelete"): "dek_update",
+    ("POST", f"{_DEKS}/{{subject}}/versions/{{version}}/undelete"): "dek_update",
+    ("DELETE", f"{_DEKS}/{{subject}}"): "dek_delete",
+    ("DELETE", f"{_DEKS}/{{subject}}/versions/{{version}}"): "dek_delete",
+    ("POST", "/security/acls"): "acl_create",
+    ("DELETE", "/security/acls"): "acl_delete",
+}
+"""The name of a change, by the route that makes it."""
+
+_REFUSALS = {401: "auth_failure", 403: "auth_forbidden", 429: "auth_throttled"}
+
+
+class Sink(Protocol):
+    """Where lines go."""
+
+    def write(self, line: bytes) -> None:
+        """Write one line, which ends with a newline.
+
+        Raises:
+            OSError: if it is not written.
+        """
+
+    def close(self) -> None:
+        """Close what `open_sink` opened."""
+
+
+class Audit:
+    """The audit of one process.
+
+    Args:
+        sink: where lines go.
+        refuses: whether changes are refused while lines cannot be written; otherwise those lines are dropped.
+        reads: whether reads are noted too.
+    """
+
+    def __init__(self, sink: Sink, *, refuses: bool, reads: bool) -> None:
+        self._sink, self._refuses, self.reads = sink, refuses, reads
+        self._pending: deque[bytes] = deque()
+        self._lock = threading.Lock()
+        self.dropped = 0
+        """How many lines were dropped since the start."""
+
+    def check(self) -> None:
+        """Check before a change that its line can be written.
+
+        Raises:
+            RegistryError: 50304 if not, and changes are to be refused then.
+        """
+        with self._lock:
+            if self._refuses and self._pending and not self._flush():
+                raise errors.audit_unavailable()
+
+    def change(self, asked: Mapping[str, Any], access: Access, offset: int, records: Sequence[Record]) -> None:
+        """Note a change that the log has.
+
+        Args:
+            asked: the facts about the request.
+            access: its rights.
+            offset: the offset of the last record.
+            records: the records.
+        """
+        name = EVENTS.get((asked["method"], asked["route"]), "change")
+        try:
+            more = {"offset": offset, **_schema_of(records), "records": _shown(records)}
+            self._note(name, "success", asked, access, more)
+        except Exception:  # noqa: BLE001 - the log has the change, and its client must learn that
+            _log.exception("a change is missing in the audit, at offset %d of the log", offset)
+
+    def refusal(self, asked: Mapping[str, Any], access: Access, status: int, code: int) -> None:
+        """Note a refusal.
+
+        Args:
+            asked: the facts about the request.
+            access: its rights.
+            status: the HTTP status of the answer.
+            code: its error code.
+        """
+        more: dict[str, Any] = {"status": status, "error_code": code}
+        if access.refusal is not None:
+            operation, kind, name, rule = access.refusal
+            more |= {"operation": operation.value, "resource": {"type": kind.value, "name": name}}
+            more["denied_by"] = str(rule) if rule else None
+        self._note(_REFUSALS.get(status, "refused"), "refused", asked, access, more)
+
+    def read(self, asked: Mapping[str, Any], access: Access, status: int) -> None:
+        """Note a read."""
+        self._note("read", "success" if status < 400 else "failure", asked, access, {"status": status})
+
+    def close(self) -> None:
+        """Close the sink."""
+        self._sink.close()
+
+    def _note(
+        self, event: str, outcome: str, asked: Mapping[str, Any], access: Access, more: Mapping[str, Any]
+    ) -> None:
+        who = access.principal
+        actor = {"id": who.name, "groups": sorted(who.groups), "mechanism": who.mechanism}
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        content = {"ts": now, "event": event, "outcome": outcome, "actor": actor, "source_ip": access.address}
+        line = json.dumps(content | {**asked} | {**more}).encode() + b"\n"  # ASCII, whatever a name holds
+        with self._lock:
+            self._pending.append(line)
+            if not self._flush() and (not self._refuses or len(self._pending) > _MOST_PENDING):
+                self._pending.popleft()
+                self.dropped += 1
+
+    def _flush(self) -> bool:
+        """Write what waits, and return whether nothing is left."""
+        while self._pending:
+            try:
+                self._sink.write(self._pending[0])
+            except OSError as error:
+                _log.error("the audit cannot be written: %s", error.strerror or error)
+                return False
+            self._pending.popleft()
+        return True
+
+
+def _schema_of(records: Sequence[Record]) -> dict[str, Any]:
+    """Return id and version of the schema that is written, if it is one."""
+    values = [decode_value(decode_key(record.key), record.value) for record in records[:_MOST_RECORDS]]
+    schemas = [value for value in values if isinstance(value, SchemaValue)]
+    if len(schemas) != 1:
+        return {}
+    return {"subject": schemas[0].subject, "version": schemas[0].version, "schema_id": schemas[0].schema_id}
+
+
+def _shown(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return the keys of records, and the digests of their values; null for a tombstone."""
+    return [
+        {
+            "key": orjson.loads(record.key),
+            "sha256": None if record.value is None else hashlib.sha256(record.value).hexdigest(),
+        }
+        for record in records[:_MOST_RECORDS]
+    ]
+
+
+# --- sinks
+
+
+def open_sink(where: str) -> Sink:
+    """Return the sink that a setting names: a file, `stdout`, `syslog:/dev/log` or `syslog:HOST:PORT`.
+
+    Raises:
+        OSError: if it cannot be opened.
+    """
+    if where == _STDOUT:
+        return _Stdout()
+    if where.startswith(_SYSLOG):
+        return _Syslog(where.removeprefix(_SYSLOG))
+    return _File(Path(where))
+
+
+class _Stdout:
+    def write(self, line: bytes) -> None:
+        _write_all(1, line)
+
+    def close(self) -> None:
+        pass
+
+
+class _File:
+    """A file that only its owner may read. It is opened again if it was moved, so any rotation works."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = self._opened()
+        self._is_torn = False
+
+    def _opened(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def write(self, line: bytes) -> None:
+        if self._is_moved():
+            opened = self._opened()
+            os.close(self._file)
+            self._file = opened
+        try:
+            _write_all(self._file, b"\n" + line if self._is_torn else line)
+        except OSError:
+            self._is_torn = True
+            raise
+        self._is_torn = False
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _is_moved(self) -> bool:
+        try:
+            there, mine = self._path.stat(), os.fstat(self._file)
+        except FileNotFoundError:
+            return True
+        return (there.st_ino, there.st_dev) != (mine.st_ino, mine.st_dev)
+
+
+class _Syslog:
+    """Messages of RFC 5424 as datagrams, to a unix socket or over UDP."""
+
+    def __init__(self, place: str) -> None:
+        host, colon, port = place.rpartition(":")
+        self._address: Any = (host.strip("[]"), int(port)) if colon and port.isdecimal() else place
+        family = socket.AF_UNIX
+        if isinstance(self._address, tuple):
+            family = socket.getaddrinfo(*self._address, type=socket.SOCK_DGRAM)[0][0]
+        self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        with suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+
+    def write(self, line: bytes) -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        head = f"<{_FACILITY_AUDIT * 8 + _NOTICE}>1 {now} {socket.gethostname()} strata {os.getpid()} audit - "
+        self._socket.sendto(head.encode() + line.rstrip(b"\n"), self._address)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _write_all(file: int, line: bytes) -> None:
+    """Write a line in one call, so that lines of several processes do not mix.
+
+    Raises:
+        OSError: if not all of it was written.
+    """
+    if os.write(file, line) < len(line):
+        raise OSError("no space left for a whole line")

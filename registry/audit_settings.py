@@ -1,0 +1,41 @@
+"""The settings of `strata serve` about the audit."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_settings import BaseSettings
+
+__all__ = ["AuditFailure", "AuditSettings"]
+
+
+class AuditFailure(StrEnum):
+    """What happens while the audit cannot be written."""
+
+    REFUSE = "refuse"
+    DROP = "drop"
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _place(value: str | None) -> str | None:
+    if value and value != "stdout" and not value.startswith("syslog:") and not Path(value).parent.is_dir():
+        raise ValueError("expected a file in a folder that exists, stdout, syslog:/dev/log or syslog:HOST:PORT")
+    return value
+
+
+class AuditSettings(BaseSettings):
+    """What is noted of changes and refusals; each field is a flag and a variable, as in `Settings`."""
+
+    audit: Annotated[str | None, AfterValidator(_place)] = Field(
+        None,
+        description="where to note changes and refusals as JSON lines: a file, stdout, syslog:/dev/log or "
+        "syslog:HOST:PORT  [nowhere]",
+    )
+    audit_reads: bool = Field(False, description="note reads too (reduces throughput)")
+    audit_on_failure: Annotated[AuditFailure, BeforeValidator(_lower)] = Field(
+        AuditFailure.REFUSE, description="while the audit cannot be written: `refuse` changes, or `drop` its lines"
+    )
