@@ -221,7 +221,7 @@ def _auth_files() -> Run:
         check(len(found.users) + len(found.rules) / 8 <= len(data), "more than the file can say")
         for name, user in found.users.items():
             check(name == user.name and name.isprintable() and name not in ("", "*"), f"the name {name!r}")
-            check(user.password.log2_n <= 18 and user.password.r <= 16, "a hash that takes too much memory")
+            check(128 * user.password.r << user.password.log2_n <= 128 << 20, "a hash that takes too much memory")
 
     return run
 

@@ -4,10 +4,10 @@ import socket
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from strata.compat.levels import Level
@@ -15,7 +15,7 @@ from strata.compat.limits import Limits
 from strata.registry.audit_settings import AuditSettings
 from strata.registry.hosts import ANY, host_name, is_loopback
 from strata.registry.identity_settings import IdentitySettings
-from strata.registry.tls_settings import TlsSettings
+from strata.registry.tls_settings import ClientAuth, TlsSettings
 from strata.registry.workers.cores import usable_cores
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.open_log import is_memory
@@ -215,6 +215,12 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings):
         LogFormat.TEXT, description="format of the log lines"
     )
     access_log: bool = Field(False, description="log every request (reduces throughput)")
+
+    @model_validator(mode="after")
+    def _check_certificates(self) -> Self:
+        if self.tls_principal_rules and self.tls_client_auth is ClientAuth.NONE:
+            raise ValueError("--tls-principal-rules needs --tls-client-auth optional or required, and --tls-client-ca")
+        return self
 
     @cached_property
     def limits(self) -> Limits:

@@ -19,7 +19,7 @@ MOST_PASSWORD_BYTES = 1024
 
 _LOG2_N, _R, _P = 15, 8, 1  # 32 MiB and some 60 ms
 _SALT_BYTES, _HASH_BYTES = 16, 32
-_MOST_LOG2_N, _MOST_R, _MOST_P = 18, 16, 4  # a hash in a file decides how much memory a comparison takes
+_MOST_MEMORY, _MOST_P = 128 << 20, 4  # a hash in a file decides how much memory and time a comparison takes
 _LEAST_SALT, _LEAST_HASH = 8, 16  # a hash of a few bytes would match many passwords
 _MOST_TEXT = 1024
 _PBKDF2_ROUNDS = 5000
@@ -87,8 +87,8 @@ def parse_hash(text: str) -> PasswordHash:
     if found is None:
         raise InvalidHash("expected $scrypt$ln=15,r=8,p=1$SALT$HASH, as `strata user add` writes it")
     log2_n, r, p = (int(number) for number in found.groups()[:3])
-    if not (1 <= log2_n <= _MOST_LOG2_N and 1 <= r <= _MOST_R and 1 <= p <= _MOST_P):
-        raise InvalidHash(f"expected ln from 1 to {_MOST_LOG2_N}, r from 1 to {_MOST_R} and p from 1 to {_MOST_P}")
+    if min(log2_n, r, p) < 1 or p > _MOST_P or 128 * r << log2_n > _MOST_MEMORY:
+        raise InvalidHash(f"expected ln and r that take at most {_MOST_MEMORY} bytes, and p from 1 to {_MOST_P}")
     salt, digest = (_decoded(part + "=" * (-len(part) % 4)) for part in found.groups()[3:])
     if len(salt) < _LEAST_SALT or len(digest) < _LEAST_HASH:
         raise InvalidHash(f"expected a salt of at least {_LEAST_SALT} bytes and a hash of at least {_LEAST_HASH}")

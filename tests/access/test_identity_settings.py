@@ -5,6 +5,7 @@ import pytest
 from strata.registry.settings import SettingRefused, load_settings
 
 OIDC = {"oidc_issuer": "https://id.example.com", "oidc_audience": "strata, other"}
+CERTIFICATES = {"tls_client_auth": "optional", "tls_client_ca": __file__, "tls_certfile": __file__}
 REFUSED = [
     ("an issuer without audience", {"oidc_issuer": "https://id.example.com"}, "--oidc-issuer needs --oidc-audience"),
     ("an empty audience", OIDC | {"oidc_audience": " , "}, "--oidc-issuer needs --oidc-audience"),
@@ -24,6 +25,7 @@ REFUSED = [
     ("the algorithm none", OIDC | {"oidc_algorithms": "RS256,none"}, "got 'none'"),
     ("a shared secret", OIDC | {"oidc_algorithms": "HS256"}, "got 'HS256'"),
     ("not a rule", {"tls_principal_rules": "RULE:x"}, "expected DEFAULT or RULE:PATTERN/REPLACEMENT/"),
+    ("rules for certificates that no client shows", {"tls_principal_rules": "DEFAULT"}, "needs --tls-client-auth"),
     ("a header of anyone", {"proxy_user_header": "X-User"}, "--proxy-user-header needs --trusted-proxies"),
     ("groups of no one", {"trusted_proxies": "::1", "proxy_groups_header": "X-G"}, "needs --proxy-user-header"),
     ("not a header", {"trusted_proxies": "::1", "proxy_user_header": "X:Y"}, "expected the name of a header"),
@@ -51,7 +53,7 @@ def test_an_unsafe_setting_is_rejected(given, message):
         ({"superusers": "User:admin"}, False),
         ({"auth_file": "auth.yaml"}, True),
         (OIDC, True),
-        ({"tls_principal_rules": "DEFAULT"}, True),
+        (CERTIFICATES | {"tls_principal_rules": "DEFAULT"}, True),
         ({"trusted_proxies": "10.0.0.0/8", "proxy_user_header": "X-Forwarded-User"}, True),
     ],
 )

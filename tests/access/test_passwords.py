@@ -22,7 +22,7 @@ WRONG = [
     ("short salt", f"$scrypt$ln=15,r=8,p=1$AAAA${DIGEST}"),
     ("costs nothing", f"$scrypt$ln=0,r=8,p=1${SALT}${DIGEST}"),
     ("costs too much", f"$scrypt$ln=30,r=8,p=1${SALT}${DIGEST}"),
-    ("blocks too large", f"$scrypt$ln=15,r=99,p=1${SALT}${DIGEST}"),
+    ("takes too much memory", f"$scrypt$ln=17,r=9,p=1${SALT}${DIGEST}"),
     ("too parallel", f"$scrypt$ln=15,r=8,p=9${SALT}${DIGEST}"),
     ("five digits of base64", f"$scrypt$ln=15,r=8,p=1${SALT}${'A' * 45}"),
     ("too long", f"$scrypt$ln=15,r=8,p=1${SALT}${'A' * 4000}"),
@@ -39,6 +39,11 @@ def test_a_new_hash_is_read_again():
     assert again.matches("pässword")
     assert not again.matches("password")
     assert not again.matches("")
+
+
+def test_an_expensive_hash():
+    """A hash may take 128 MiB."""
+    assert 17 == parse_hash(f"$scrypt$ln=17,r=8,p=1${SALT}${DIGEST}").log2_n
 
 
 def test_each_hash_has_its_own_salt():
