@@ -12,6 +12,7 @@ from strata.registry.access.rules import FIELDS, Operation, rule_json
 from strata.registry.decide.acls import create_rules, delete_rules, listed_rules
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
+from strata.registry.transport.route_facts import Kept
 from strata.registry.wire.acls import (
     AclAnswer,
     AclsBody,
@@ -63,7 +64,7 @@ async def delete(request: Request, service: ServiceDep) -> Response:
     return answer(rules_json(gone))
 
 
-@router.reads("GET", "/verdict", VerdictAnswer, (400,), need=on_cluster(Operation.DESCRIBE))
+@router.reads("GET", "/verdict", VerdictAnswer, (400,), kept=Kept.NO, need=on_cluster(Operation.DESCRIBE))
 async def verdict(
     service: ServiceDep,
     principal: Annotated[str, Query(description="User:NAME or Anonymous")] = "Anonymous",
@@ -73,10 +74,12 @@ async def verdict(
     resource: Annotated[str, Query(description="the name of the resource")] = "",
     host: Annotated[str, Query(description="the address of the client")] = "",
 ) -> Response:
-    """Say what a principal may do, by the rules of the log and of this node's auth file, and by which rule."""
+    """Say what a principal may do, by the rules of the log and of this node's auth file, and by which rule.
+
+    The answer is not kept, because the rules of an auth file are no part of the State.
+    """
     user, asked = parse_question(principal, operation, resource_type, resource)
     who = Principal(user, frozenset(group))
     found = service.rights(await service.fresh()).decide(who, asked.operation, asked.resource, host or None)
     content = {"enabled": service.control is not None, "allowed": found.allowed}
-    service.forget()  # rules of the auth file are not part of the State
     return answer(content | ({"rule": rule_json(found.rule)} if found.rule else {}))

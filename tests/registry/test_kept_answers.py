@@ -68,9 +68,11 @@ READS = [
     ("POST", "/dek-registry/v1/keks/k/test", None),
     ("GET", "/dek-registry/v1/keks/k/deks", None), ("GET", "/dek-registry/v1/keks/k/deks/s", None),
     ("GET", "/dek-registry/v1/keks/k/deks/s/versions", None),
-    ("GET", "/dek-registry/v1/keks/k/deks/s/versions/1", None),
+    ("GET", "/dek-registry/v1/keks/k/deks/s/versions/1", None), ("GET", "/security/acls", None),
 ]  # fmt: skip
 
+ACL = {"principal": "User:u", "resource": "s", "resource_type": "SUBJECT", "pattern_type": "LITERAL", "host": "*",
+       "operation": "READ", "permission": "ALLOW"}  # fmt: skip
 WRITES = [
     ("POST", "/subjects/s/versions", INT), ("POST", "/subjects/s/versions", LONG),
     ("POST", "/contexts/.c/subjects/s/versions", INT),
@@ -90,7 +92,7 @@ WRITES = [
     ("DELETE", "/subjects/s/versions/1", None), ("DELETE", "/subjects/s/versions/1?permanent=true", None),
     ("DELETE", "/subjects/s", None), ("DELETE", "/subjects/s?permanent=true", None),
     ("DELETE", "/contexts/.c/subjects/s", None), ("DELETE", "/contexts/.c/subjects/s?permanent=true", None),
-    ("DELETE", "/contexts/.c", None),
+    ("DELETE", "/contexts/.c", None), ("POST", "/security/acls", [ACL]), ("DELETE", "/security/acls", [{}]),
 ]  # fmt: skip
 
 
@@ -120,7 +122,7 @@ class Node:
     def done(self, *request):
         """Send a request that must succeed, and return its JSON."""
         status, _, body = self.ask(*request)
-        assert status in (200, 204), (request, body)
+        assert status in (200, 201, 204), (request, body)
         return json.loads(body or b"null")
 
 
