@@ -25,7 +25,9 @@ def writable_subject(text: str) -> Subject:
     name = subject_name(text)
     plain = name.removeprefix(f":{context_of(name)}:")
     reserved = plain in _RESERVED or name.startswith(GLOBAL_SCOPE)
-    if reserved or any(unicodedata.category(c) == "Cc" for c in name) or not _is_text(name):
+    # Control characters and lone surrogates are not printable, and few names hold what else is not.
+    is_odd = not name.isprintable()
+    if reserved or (is_odd and (any(unicodedata.category(c) == "Cc" for c in name) or not _is_text(name))):
         raise errors.invalid_subject(text)
     return name
 
