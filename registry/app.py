@@ -129,7 +129,7 @@ def create_app(
         ROUTES,
         guard,
         control=control,
-        writer=writer,
+        state=lambda: writer.state,
         audit=audit,
         max_body=settings.max_body,
         access_log=settings.access_log,

@@ -5,6 +5,7 @@ costs the server little more than its bytes, so this layer does only what such a
 `Accept`, the host, the cache. The layer in `kept_answers.py` answers what depends on the newest State.
 """
 
+from collections.abc import Callable
 from http import HTTPStatus
 
 from strata.registry.access.audit import Audit
@@ -23,7 +24,7 @@ from strata.registry.transport.request_checks import RequestChecks, find_route
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.transport.request_ids import RequestIds
 from strata.registry.transport.route_facts import RouteTable
-from strata.registry.writer import Writer
+from strata.storage.state import State
 
 __all__ = ["Front", "Key"]
 
@@ -43,11 +44,11 @@ class Front:
         cache: the answers to hot reads.
         routes: the routes of the inner app.
         guard: the check of hosts and origins.
-        control: access control; None if it is off.
-        writer: the writer, whose State holds rules of access.
-        audit: the audit; None if there is none.
         max_body: the largest request body in bytes.
         access_log: whether to log every request; the cache is then unused, as it is if the audit notes reads.
+        control: access control; None if it is off.
+        state: returns the State in memory, which holds rules of access.
+        audit: the audit; None if there is none.
     """
 
     def __init__(
@@ -58,14 +59,14 @@ class Front:
         routes: RouteTable,
         guard: BrowserGuard,
         *,
-        control: AccessControl | None,
-        writer: Writer,
-        audit: Audit | None,
         max_body: int,
         access_log: bool,
+        control: AccessControl | None = None,
+        state: Callable[[], State] = State,
+        audit: Audit | None = None,
     ) -> None:
         self._app, self._cache, self._guard = app, cache, guard
-        self._routes, self._control, self._writer = routes, control, writer
+        self._routes, self._control, self._state = routes, control, state
         within = AccessLayer(within).answer
         if audit is not None:
             within = AuditLayer(within, audit).answer
@@ -89,7 +90,7 @@ class Front:
         if self._control is None:
             access = UNLIMITED
         else:
-            access = scope[ACCESS] = await self._control.admit(scope, self._writer.state)
+            access = scope[ACCESS] = await self._control.admit(scope, self._state())
         key = scope["raw_path"], scope["query_string"], reply.media_type, reply.takes_gzip, access.number
         is_hot = scope["method"] == "GET" and reply.is_acceptable and self._uses_cache
         if is_hot and self._guard.knows(headers.get(b"host", b"")) and (found := self._cache.get(key)):
@@ -106,7 +107,7 @@ class Front:
         """Return the answer to a request that another worker has received and checked."""
         find_route(scope, self._routes)
         if self._control is not None:
-            scope[ACCESS] = self._control.passed_on(scope[ASKED_BY], self._writer.state)
+            scope[ACCESS] = self._control.passed_on(scope[ASKED_BY], self._state())
         kept, request_id = CollectedAnswer(), dict(scope["headers"])[REQUEST_ID]
         await self._inner.answer(scope, receive, Reply(kept.send, {}, request_id))
         status, headers, body = kept.whole
