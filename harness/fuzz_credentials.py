@@ -200,6 +200,7 @@ def _tokens_seeds() -> list[bytes]:
         good | {"iss": "x"},
         good | {"sub": None, "groups": {"a": [1.5]}},
         good | {"exp": 1e308, "nbf": "1"},
+        good | {"exp": 10**400},
     ]
     texts = [(json.dumps(head).encode(), json.dumps(claims).encode()) for head in heads for claims in many]
     made = [bytes([kind]) + head + b"\0" + claims for kind in range(1, 5) for head, claims in texts]

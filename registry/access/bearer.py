@@ -20,6 +20,7 @@ __all__ = ["InvalidToken", "TokenCheck"]
 
 _MOST_BYTES = 16 << 10
 _MOST_GROUPS = 1000
+_LAST = 1 << 53  # beyond it, numbers of JSON may not fit a float
 _KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
@@ -62,7 +63,7 @@ class TokenCheck:
             raise InvalidToken(f"the key of the token is not for {algorithm}")
         claims = self._claims(token, found, algorithm)
         try:
-            return self._principal(claims), float(claims["exp"]) + self._rules.leeway_s
+            return self._principal(claims), min(int(claims["exp"]), _LAST) + self._rules.leeway_s
         except InvalidName as error:
             raise InvalidToken(f"the token names no user: {error}", "The token names no user") from None
 

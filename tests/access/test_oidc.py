@@ -241,6 +241,12 @@ async def test_the_claim_of_the_user(provider, authenticators, path, value, user
     assert user == (await authenticators(principal_claim=path).authenticate(scope(token))).user
 
 
+@pytest.mark.parametrize("end", [10**400, 2**64, "4000000000", 4e9], ids=["huge", "64 bits", "a text", "a float"])
+async def test_ends_of_any_size(provider, authenticator, end):
+    """A token may end when no one will be there to see it, and may say so as a text."""
+    assert CLIENT == (await authenticator.authenticate(scope(KEYS["RS256"].sign(claims(provider, exp=end))))).user
+
+
 async def test_algorithms_can_be_fewer(provider, authenticators):
     """A token of an algorithm that the settings leave out is not accepted."""
     chosen = authenticators(algorithms=("ES256",))
