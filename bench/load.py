@@ -83,8 +83,9 @@ def _same(client: _Client) -> _Client:
     return client
 
 
-async def _run(port: int, path: str, connections: int, seconds: float) -> Load:
-    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n".encode()
+async def _run(port: int, path: str, connections: int, seconds: float, credentials: str) -> Load:
+    more = f"Authorization: {credentials}\r\n" if credentials else ""
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n{more}\r\n".encode()
     latencies: list[float] = []
     clients = [_Client(request, latencies) for _ in range(connections)]
     loop = asyncio.get_running_loop()
@@ -102,7 +103,7 @@ async def _run(port: int, path: str, connections: int, seconds: float) -> Load:
     return Load(len(taken), elapsed, cuts[49] * 1000, cuts[98] * 1000)
 
 
-def measure(port: int, path: str, connections: int, seconds: float) -> Load:
+def measure(port: int, path: str, connections: int, seconds: float, credentials: str = "") -> Load:
     """Measure a server with GET requests.
 
     Args:
@@ -110,14 +111,15 @@ def measure(port: int, path: str, connections: int, seconds: float) -> Load:
         path: the path to request.
         connections: the number of connections, each with one request at a time.
         seconds: the duration, after a warm-up of a quarter of it.
+        credentials: the value of `Authorization`; empty for none.
     """
-    return uvloop.run(_run(port, path, connections, seconds))
+    return uvloop.run(_run(port, path, connections, seconds, credentials))
 
 
 def main() -> None:
-    """Run as a process with the arguments PORT PATH CONNECTIONS SECONDS; print four numbers."""
-    port, path, connections, seconds = sys.argv[1:]
-    load = measure(int(port), path, int(connections), float(seconds))
+    """Run as a process with the arguments PORT PATH CONNECTIONS SECONDS [CREDENTIALS]; print four numbers."""
+    port, path, connections, seconds, *credentials = sys.argv[1:]
+    load = measure(int(port), path, int(connections), float(seconds), *credentials)
     print(load.requests, load.seconds, load.p50_ms, load.p99_ms)
 
 

@@ -56,6 +56,20 @@ class Access:
         challenge: returns the error for an anonymous client that must say who it is.
     """
 
+    __slots__ = (
+        "_challenge",
+        "_kek",
+        "_need",
+        "_rights",
+        "_subject",
+        "_view",
+        "address",
+        "error",
+        "on_change",
+        "principal",
+        "refusal",
+    )
+
     def __init__(
         self,
         principal: Principal,
