@@ -1,6 +1,6 @@
 """Basic authentication: the name and password of a user of the auth file (RFC 7617).
 
-Comparing a password takes some 60 ms and 32 MiB by design, so it runs in threads of its own, and few at a time.
+Comparing a password takes some 100 ms and 32 MiB by design, so it runs in threads of its own, and few at a time.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ __all__ = ["MOST_PASSWORD_BYTES", "InvalidHash", "PasswordHash", "hash_password"
 MOST_PASSWORD_BYTES = 1024
 """The longest password, as UTF-8."""
 
-_LOG2_N, _R, _P = 15, 8, 1  # 32 MiB and some 60 ms
+_LOG2_N, _R, _P = 15, 8, 1  # 32 MiB and some 100 ms
 _SALT_BYTES, _HASH_BYTES = 16, 32
 _MOST_MEMORY, _MOST_P = 128 << 20, 4  # a hash in a file decides how much memory and time a comparison takes
 _LEAST_SALT, _LEAST_HASH = 8, 16  # a hash of a few bytes would match many passwords
