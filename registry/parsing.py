@@ -252,6 +252,8 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
 
 def differs(candidate: Candidate, entry: SchemaVersion) -> bool:
     """Return whether it is known at a glance that a version does not hold the candidate, not even in other words."""
+    if candidate.limits.at_once:
+        candidate.limits.look_at_clock()  # a subject may have any number of versions
     known = _outlines.get((entry.schema.schema_type, entry.schema.fingerprint))
     return known is not None and known != _outline(candidate.parsed)
 
@@ -324,6 +326,7 @@ def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, 
 
 
 def _parse_stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
+    limits.look_at_clock()
     references = resolved(state, entry.subject, entry.schema.value.references, limits)
     return _parse_cached(entry.schema.schema_type, entry.schema.text, False, references, limits)
 

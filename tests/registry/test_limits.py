@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from strata.compat.limits import Limits, NotAtOnce
 from strata.registry import parsing
 from strata.registry.cache import Cache
 from strata.registry.clock import Clock
+from strata.registry.decide.content_lookup import equal_version
 from strata.registry.decide.register import Rules, register
 from strata.registry.decide.tag import TagRequest, change_tags
 from strata.registry.errors import RegistryError, TooExpensive
@@ -204,3 +206,19 @@ def test_the_event_loop_reads_no_long_text():
             strict=True,
             normalize=False,
         )
+
+
+def test_the_event_loop_searches_no_long_history(monkeypatch):
+    """The search for an equal version looks at the clock for each version, also where a glance is enough."""
+    state = State()
+    for number in range(2):
+        request = SchemaRequest(json.dumps({**RECORD, "name": f"R{number}"}))
+        decision = register(state, SUBJECT, request, Rules(Level.NONE))
+        state = state.drafted(decision.records, 0)
+    versions = state.versions(SUBJECT, include_deleted=False)
+    candidate = parse_request(state, SUBJECT, SchemaRequest(json.dumps(RECORD)), strict=True, normalize=False)
+    assert equal_version(state, candidate, versions) is None
+
+    monkeypatch.setattr("strata.compat.limits._BRIEF_S", -1.0)
+    with pytest.raises(NotAtOnce):
+        equal_version(state, replace(candidate, limits=Limits().briefly()), versions)
