@@ -49,7 +49,8 @@ def main() -> None:
 
 def _conditions() -> str:
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    machine = f"{os.cpu_count()} cores shared with others, {platform.system()}"
+    load = f"load average {os.getloadavg()[0]:.1f} before"
+    machine = f"{os.cpu_count()} cores shared with others, {load}, {platform.system()}"
     return f"{today}, {machine}, Python {platform.python_version()}, commit {_commit()}"
 
 

@@ -25,7 +25,7 @@ from harness.processes import Process, free_port, is_running, start_tied, stop_p
 __all__ = ["RegistryNode"]
 
 _HOST = "127.0.0.1"
-_READY_S = 60.0
+_READY_S = 180.0  # a million schemas on a busy machine take more than a minute
 _POLL_S = 0.02
 _TO_ALL = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT)
 
