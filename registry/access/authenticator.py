@@ -66,7 +66,7 @@ class Authenticator:
         self._passwords = PasswordCheck()
         self._throttle = Throttle()
         self._sleep, self._delayed = sleep, 0
-        self._checks: dict[bytes, asyncio.Task[Principal]] = {}
+        self._checks: dict[tuple[bytes, int], asyncio.Task[Principal]] = {}
         self._schemes: dict[bytes, Callable[[bytes, bytes, str], Awaitable[Principal]]] = {}
         self._challenges: list[str] = []
         if self.file:
@@ -147,14 +147,15 @@ class Authenticator:
             name, password = parse_credentials(credentials)
         except InvalidPassword as error:
             raise await self._refused_token(address, str(error)) from None
-        key = self._remembered.key(header)
+        generation = self._remembered.generation
+        key = self._remembered.key(header), generation
         running = self._checks.get(key)
         if running is None:
             if len(self._checks) >= _MOST_CHECKS:
                 raise TooManyRequests("Too many logins at the same time; try again later", 1)
             if wait_s := self._throttle.begin(address, name):
                 raise TooManyRequests(_TOO_MANY, wait_s)
-            check = self._checked(file.content, header, name, password, address)
+            check = self._checked(file.content, generation, header, name, password, address)
             running = self._checks[key] = asyncio.create_task(check)
             running.add_done_callback(partial(self._end_check, key))
         try:
@@ -163,14 +164,15 @@ class Authenticator:
             await self._delay(self._throttle.delay_s(address, name))
             raise self._logged(address, str(error)) from None
 
-    async def _checked(self, users: AuthFile, header: bytes, name: str, password: str, address: str) -> Principal:
-        generation = self._remembered.generation
+    async def _checked(
+        self, users: AuthFile, generation: int, header: bytes, name: str, password: str, address: str
+    ) -> Principal:
         principal = await self._passwords.principal(users, name, password)
         self._throttle.succeed(address, name)
         self._remembered.put(header, principal, generation)
         return principal
 
-    def _end_check(self, key: bytes, check: asyncio.Task[Principal]) -> None:
+    def _end_check(self, key: tuple[bytes, int], check: asyncio.Task[Principal]) -> None:
         del self._checks[key]
         if not check.cancelled():
             check.exception()  # seen, even if every client has gone

@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 
+from strata.registry.access.auth_file import AuthFile
 from strata.registry.access.authenticator import Authenticator
 from strata.registry.access.options import IdentityOptions
 from strata.registry.access.passwords import PasswordHash
@@ -185,6 +186,21 @@ async def test_a_new_file_ends_what_is_remembered(authenticator, path):
     with pytest.raises(Unauthorized):
         await authenticator.authenticate(scope(basic("alice", "secret")))
     assert "bob" == (await authenticator.authenticate(scope(basic("bob", "secret")))).user
+
+
+async def test_a_file_that_changes_during_a_check(authenticator, path):
+    """A password that was checked against the file of before is not remembered, and checked again for others."""
+    early = asyncio.create_task(authenticator.authenticate(scope(basic("alice", "secret"))))
+    await asyncio.sleep(0)  # the check exists, and has not begun
+    authenticator.file.content = AuthFile()
+    authenticator._remembered.clear()
+    late = asyncio.create_task(authenticator.authenticate(scope(basic("alice", "secret"))))
+
+    assert ALICE == await early
+    with pytest.raises(Unauthorized):
+        await late
+    with pytest.raises(Unauthorized):
+        await authenticator.authenticate(scope(basic("alice", "secret")))
 
 
 async def test_a_broken_file_ends_nothing(authenticator, path):
