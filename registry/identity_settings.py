@@ -23,6 +23,12 @@ def _networks(value: str | None) -> str | None:
     return value
 
 
+def _file(value: Path | None) -> Path | None:
+    if value is not None and not value.is_file():
+        raise ValueError("no such file")
+    return value
+
+
 def _mapping(value: str | None) -> str | None:
     if value is not None:
         parse_mapping(value)
@@ -80,7 +86,9 @@ class IdentitySettings(BaseSettings):
     oidc_jwks_url: str | None = Field(
         None, description="URL of the provider's keys  [the one in its discovery document]"
     )
-    oidc_ca_file: Path | None = Field(None, description="CA certificates for the provider (PEM)  [the system's]")
+    oidc_ca_file: Annotated[Path | None, AfterValidator(_file)] = Field(
+        None, description="CA certificates for the provider (PEM)  [the system's]"
+    )
     oidc_principal_claim: str = Field(
         "sub", min_length=1, description="claim that names the user; its values must be unique, and not chosen by users"
     )

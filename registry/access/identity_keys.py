@@ -169,6 +169,10 @@ class ProviderKeys:
             self._failed = True
             _log.error("the keys of the identity provider %s cannot be read: %s", self._issuer, error)
             return
+        except Exception:  # noqa: BLE001 - tokens of the keys that are known must go on
+            self._failed = True
+            _log.exception("the keys of the identity provider %s cannot be read", self._issuer)
+            return
         finally:
             self._asking = None
         self._failed, self._read_at = False, self._now()
@@ -214,7 +218,7 @@ def fetch_json(url: str, ca_file: str | None = None) -> Any:
                 if len(data) > _MOST_BYTES or time.monotonic() > ends_at:
                     raise KeysUnavailable(f"the answer of {url} is too long, or takes too long")
         return orjson.loads(data)
-    except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise KeysUnavailable(f"{url}: {error}") from None
     except orjson.JSONDecodeError:
         raise KeysUnavailable(f"the answer of {url} is not JSON") from None
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        raise KeysUnavailable(f"{url}: {error}") from None

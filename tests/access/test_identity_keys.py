@@ -151,6 +151,16 @@ async def test_without_a_name_there_must_be_one_key(keys, provider):
     assert 2 == provider.asked
 
 
+async def test_a_fault_of_ours_is_not_the_end(caplog):
+    """An unexpected exception is logged, and counts as a provider that is silent."""
+
+    def fetch(_url):
+        raise RuntimeError("a fault")
+
+    assert isinstance(await find(ProviderKeys(ISSUER, None, fetch)), KeysUnavailable)
+    assert "RuntimeError: a fault" in caplog.text
+
+
 @pytest.mark.parametrize("answer", [[], {}, {"keys": {}}, {"keys": [KEY] * 201}, "keys"])
 async def test_an_answer_that_is_no_key_set(answer):
     """An answer of another form counts as none."""
@@ -241,7 +251,8 @@ def test_a_server_that_is_not_trusted(server):
         fetch_json(server[0] + "/good")
 
 
-def test_a_server_that_does_not_answer():
-    """A refused connection is an error of this kind too."""
+@pytest.mark.parametrize("url", ["https://127.0.0.1:1/jwks", "https://" + "a" * 80 + ".invalid/", "https://a..b/"])
+def test_a_server_that_does_not_answer(url):
+    """A refused connection and an impossible name are errors of this kind too."""
     with pytest.raises(KeysUnavailable):
-        fetch_json("https://127.0.0.1:1/jwks")
+        fetch_json(url)

@@ -21,6 +21,7 @@ REFUSED = [
     ("keys by http", OIDC | {"oidc_jwks_url": "http://id.example.com/jwks"}, "--oidc-jwks-url: expected https://"),
     ("keys in a file", OIDC | {"oidc_jwks_url": "file:///etc/keys"}, "--oidc-jwks-url: expected a URL"),
     ("a password in the URL", OIDC | {"oidc_jwks_url": "https://a:b@example.com"}, "--oidc-jwks-url: expected a URL"),
+    ("a CA file that is missing", OIDC | {"oidc_ca_file": "/nowhere/ca.pem"}, "no such file"),
     ("no algorithm", OIDC | {"oidc_algorithms": ","}, "expected at least one algorithm"),
     ("the algorithm none", OIDC | {"oidc_algorithms": "RS256,none"}, "got 'none'"),
     ("a shared secret", OIDC | {"oidc_algorithms": "HS256"}, "got 'HS256'"),
