@@ -24,7 +24,6 @@ from strata.registry.access.names import InvalidName, check_name
 from strata.registry.access.passwords import InvalidHash, PasswordHash, parse_hash
 from strata.registry.access.roles import expand_role
 from strata.registry.access.rules import Rule, RuleError, parse_rule
-from strata.registry.access.strict_yaml import InvalidText, read_text
 
 __all__ = ["MOST_BYTES", "AuthFile", "AuthFileError", "User", "parse_auth_file", "read_content"]
 
@@ -97,6 +96,8 @@ def read_content(data: bytes) -> dict[str, Any]:
     """
     if len(data) > MOST_BYTES:
         raise AuthFileError(f"the file is larger than {MOST_BYTES} bytes")
+    from strata.registry.access.strict_yaml import InvalidText, read_text  # here, because most nodes have no such file
+
     try:
         content = read_text(data.decode())
     except UnicodeDecodeError as error:
