@@ -3,8 +3,11 @@
 import base64
 import http.client
 import json
+import threading
 import time
-from contextlib import contextmanager
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -14,9 +17,14 @@ from harness.registry import RegistryNode
 from harness.serving import serving
 from strata.registry.access.control import AccessControl
 from strata.registry.access.node_secret import HEADER, NodeSecret
+from strata.registry.access.passwords import hash_password
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
+from strata.storage.log import START
 from strata.storage.memory_log import MemoryLog
+from strata.storage.open_log import open_log
+from strata.storage.record_json import decode_key
+from strata.storage.records import AclKey, SchemaKey
 
 SECRET = NodeSecret(b"s" * 32)
 
@@ -114,8 +122,6 @@ rules:
 @pytest.fixture
 def workers(tmp_path):
     """Run a node of three workers with an auth file, in which all users have the same password."""
-    from strata.registry.access.passwords import hash_password
-
     hashed = str(hash_password("correct horse"))
     path = tmp_path / "auth.yaml"
     path.write_text(AUTH_FILE.replace("PASSWORD", hashed))
@@ -140,3 +146,61 @@ def test_each_worker_knows_who_asks_for_a_write(workers):
         assert call("GET", "/v1/log", None, "root")[0] == 200
         assert ask(workers.port, "PUT", "/config/mine", LEVEL)[0] == 401
     assert call("GET", "/subjects/secret/versions", None, "root") == (200, [1])
+
+
+def grants(log_url):
+    """Yield, by offset in the log, whether alice was granted something, or lost it, or wrote a schema."""
+    with closing(open_log(log_url)) as log:
+        for entry in log.read(START):
+            key = decode_key(entry.key)
+            if isinstance(key, AclKey):
+                yield "granted" if entry.value else "revoked"
+            elif isinstance(key, SchemaKey) and key.subject.startswith("shared-"):
+                yield "wrote"
+
+
+def test_no_write_lands_after_its_revocation(tmp_path):
+    """While rights come and go on one node, and writes arrive on both, each write lies within a grant in the log."""
+    password = str(hash_password("correct horse"))
+    path, log_url = tmp_path / "auth.yaml", f"sqlite:///{tmp_path}/strata.db"
+    path.write_text(AUTH_FILE.replace("PASSWORD", password))
+    options = (f"--auth-file={path}", "--superusers=User:root")
+    grant = {
+        "principal": "User:alice", "resource": "shared-", "resource_type": "SUBJECT", "pattern_type": "PREFIXED",
+        "host": "*", "operation": "WRITE", "permission": "ALLOW",
+    }  # fmt: skip
+    with RegistryNode(log_url, *options) as one, RegistryNode(log_url, *options) as two:
+
+        def call(node, method, where, body, user):
+            token = base64.b64encode(f"{user}:correct horse".encode()).decode()
+            return ask(node.port, method, where, body, None, Authorization=f"Basic {token}")[0]
+
+        over, answers = threading.Event(), []
+
+        def write(number, node):
+            count = 0
+            while not over.is_set():
+                count += 1
+                where = f"/subjects/shared-{number}-{count}/versions"
+                answers.append(call(node, "POST", where, {"schema": '"int"'}, "alice"))
+
+        with ThreadPoolExecutor(4) as clients:
+            writers = [clients.submit(write, number, node) for number, node in enumerate((one, one, two, two))]
+            for turn in range(12):
+                first, second = (one, two) if turn % 2 else (two, one)
+                assert call(first, "POST", "/security/acls", [grant], "root") == 201
+                done = len(answers)
+                while len(answers) < done + 6:
+                    time.sleep(0.005)
+                assert call(second, "DELETE", "/security/acls", [grant], "root") == 200
+            over.set()
+            for writer in writers:
+                writer.result()
+    events = list(grants(log_url))
+    allowed, wrong = False, 0
+    for event in events:
+        allowed = event == "granted" if event != "wrote" else allowed
+        wrong += event == "wrote" and not allowed
+
+    assert (Counter(events)["wrote"], wrong) == (answers.count(200), 0)
+    assert {200, 403} == set(answers)
