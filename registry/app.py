@@ -15,6 +15,7 @@ from strata.registry.access.audit import Audit, open_sink
 from strata.registry.access.authenticator import Authenticator
 from strata.registry.access.control import AccessControl
 from strata.registry.access.node_secret import NodeSecret
+from strata.registry.access.rate_limit import RateLimit
 from strata.registry.access.rules import Rule
 from strata.registry.audit_settings import AuditFailure
 from strata.registry.health import Health
@@ -23,6 +24,7 @@ from strata.registry.routes.serving import Routes
 from strata.registry.service import Service
 from strata.registry.settings import Settings
 from strata.registry.transport.answer_cache import AnswerCache
+from strata.registry.transport.cors import Cors
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.forward import Forward
 from strata.registry.transport.front import Front, Key
@@ -131,6 +133,9 @@ def create_app(
         control=control,
         state=lambda: writer.state,
         audit=audit,
+        cors=Cors(settings.cors) if settings.cors else None,
+        rate=RateLimit(settings.rate_limit) if settings.rate_limit else None,
+        address=authenticator.address,
         max_body=settings.max_body,
         access_log=settings.access_log,
     )

@@ -163,6 +163,17 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings):
         None,
         description="comma-separated origins whose web pages may write, besides the registry's own; `*` allows any",
     )
+    cors_origins: Annotated[str | None, AfterValidator(_origins)] = Field(
+        None,
+        description="comma-separated origins whose web pages may call this registry from a browser (CORS); `*` allows "
+        "any  [none]",
+    )
+    rate_limit: float | None = Field(
+        None,
+        gt=0,
+        description="requests per second of each user, or of each address without a user, in each worker; further ones "
+        "get status 429  [no limit]",
+    )
     workers: int | None = Field(
         None,
         gt=0,
@@ -257,7 +268,12 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings):
     def origins(self) -> frozenset[str]:
         """Origins whose pages may write besides those of the same host."""
         own = urlsplit(self.advertised_url or "")
-        return frozenset({f"{own.scheme}://{own.netloc}", *_listed(self.allowed_origins)})
+        return frozenset({f"{own.scheme}://{own.netloc}", *_listed(self.allowed_origins), *self.cors})
+
+    @property
+    def cors(self) -> list[str]:
+        """Origins whose pages may read answers and write."""
+        return _listed(self.cors_origins)
 
     @property
     def host(self) -> str:

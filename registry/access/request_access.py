@@ -19,7 +19,7 @@ from strata.registry.subject_names import GLOBAL_SCOPE, subject_name
 from strata.storage.log import Record
 from strata.storage.state import State
 
-__all__ = ["UNLIMITED", "Access", "AskedBy", "Refusal"]
+__all__ = ["EVERYTHING", "UNLIMITED", "Access", "AskedBy", "Refusal"]
 
 _WORDS = {
     Operation.DESCRIBE_CONFIGS: "ReadCompatibility",
@@ -265,5 +265,8 @@ def _meant(kind: ResourceType, name: str) -> tuple[ResourceType, str]:
     return (ResourceType.REGISTRY, "") if subject in ("", GLOBAL_SCOPE) else (kind, subject)
 
 
-UNLIMITED = Access(ANONYMOUS, View((), superuser=True))
+EVERYTHING = View((), superuser=True)
+"""The right to do everything."""
+
+UNLIMITED = Access(ANONYMOUS, EVERYTHING)
 """The rights of every request while access control is off."""

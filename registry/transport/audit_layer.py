@@ -4,8 +4,7 @@ from typing import Any
 
 from strata.registry.access.audit import Audit
 from strata.registry.access.principal import ANONYMOUS
-from strata.registry.access.request_access import UNLIMITED, Access
-from strata.registry.access.rights import View
+from strata.registry.access.request_access import EVERYTHING, UNLIMITED, Access
 from strata.registry.errors import RegistryError
 from strata.registry.transport.access_layer import ACCESS, access_of
 from strata.registry.transport.asgi import Receive, Scope
@@ -16,7 +15,6 @@ __all__ = ["AuditLayer"]
 
 _REFUSED = (401, 403, 429)
 _LONGEST = 256
-_EVERYTHING = View((), superuser=True)
 
 
 class AuditLayer:
@@ -43,7 +41,7 @@ class AuditLayer:
         access = access_of(scope)
         if access is UNLIMITED:  # which all requests share
             client = scope.get("client")
-            access = scope[ACCESS] = Access(ANONYMOUS, _EVERYTHING, address=client[0] if client else None)
+            access = scope[ACCESS] = Access(ANONYMOUS, EVERYTHING, address=client[0] if client else None)
         asked = _asked(scope, route.path, reply)
         access.on_change = lambda offset, records: self._audit.change(asked, access, offset, records)
         if route.facts.writes:

@@ -5,17 +5,21 @@ costs the server little more than its bytes, so this layer does only what such a
 `Accept`, the host, the cache. The layer in `kept_answers.py` answers what depends on the newest State.
 """
 
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 
 from strata.registry.access.audit import Audit
 from strata.registry.access.control import AccessControl
-from strata.registry.access.request_access import UNLIMITED
+from strata.registry.access.rate_limit import RateLimit
+from strata.registry.access.request_access import EVERYTHING, UNLIMITED, Access
+from strata.registry.errors import TooManyRequests
 from strata.registry.service import SERVICE, Service
 from strata.registry.transport.access_layer import ACCESS, AccessLayer
 from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.audit_layer import AuditLayer
+from strata.registry.transport.cors import Cors
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.error_boundary import ErrorBoundary
 from strata.registry.transport.link import ASKED_BY
@@ -49,6 +53,9 @@ class Front:
         control: access control; None if it is off.
         state: returns the State in memory, which holds rules of access.
         audit: the audit; None if there is none.
+        cors: the origins whose pages may read answers; None if there are none.
+        rate: the limit on the requests of each client; None if there is none.
+        address: returns the address of a client.
     """
 
     def __init__(
@@ -64,6 +71,9 @@ class Front:
         control: AccessControl | None = None,
         state: Callable[[], State] = State,
         audit: Audit | None = None,
+        cors: Cors | None = None,
+        rate: RateLimit | None = None,
+        address: Callable[[Scope], str] = lambda _scope: "",
     ) -> None:
         self._app, self._cache, self._guard = app, cache, guard
         self._routes, self._control, self._state = routes, control, state
@@ -71,6 +81,7 @@ class Front:
         if audit is not None:
             within = AuditLayer(within, audit).answer
         self._inner = ErrorBoundary(within, access_log=False)
+        self._cors, self._rate, self._address = cors, rate, address
         self._uses_cache = not access_log and not (audit and audit.reads)
         self._layers = ErrorBoundary(RequestChecks(within, routes, guard, max_body).answer, access_log=access_log)
         self._ids = RequestIds()
@@ -86,13 +97,17 @@ class Front:
         headers = dict(scope["headers"])
         given_id = headers.get(REQUEST_ID)
         request_id = self._ids.choose(given_id) if given_id else self._ids.next()
-        reply = Reply(send, headers, request_id)
-        if self._control is None:
-            access = UNLIMITED
-        else:
-            access = scope[ACCESS] = await self._control.admit(scope, self._state())
+        reply = Reply(send, headers, request_id, self._cors.headers(headers) if self._cors else None)
+        if self._cors and scope["method"] == "OPTIONS" and (granted := self._cors.preflight(headers)):
+            await reply.send_answer(granted)
+            return
+        access = UNLIMITED if self._control is None else await self._control.admit(scope, self._state())
+        if self._rate is not None:
+            access = self._limited(scope, access, self._rate)
+        if access is not UNLIMITED:
+            scope[ACCESS] = access
         key = scope["raw_path"], scope["query_string"], reply.media_type, reply.takes_gzip, access.number
-        is_hot = scope["method"] == "GET" and reply.is_acceptable and self._uses_cache
+        is_hot = scope["method"] == "GET" and reply.is_acceptable and self._uses_cache and access.error is None
         if is_hot and self._guard.knows(headers.get(b"host", b"")) and (found := self._cache.get(key)):
             await reply.send_answer(found)
             return
@@ -102,6 +117,16 @@ class Front:
         same_rights = access.number == key[-1]  # the rules may have changed meanwhile
         if service and service.lasts and same_rights and reply.answer and reply.status == HTTPStatus.OK:
             self._cache.put(key, reply.answer, basis, key_bytes=len(key[0]) + len(key[1]))
+
+    def _limited(self, scope: Scope, access: Access, rate: RateLimit) -> Access:
+        """Count a request, and return its rights; with an error if its client sends too many."""
+        who = access.principal
+        wait_s = rate.wait_s(self._address(scope) if who.user is None else who, time.monotonic())
+        if wait_s and access is UNLIMITED:  # which all requests share
+            access = Access(who, EVERYTHING, address=self._address(scope) or None)
+        if wait_s:
+            access.error = TooManyRequests("Too many requests; try again later", wait_s)
+        return access
 
     async def answer_passed_on(self, scope: Scope, receive: Receive) -> Answer:
         """Return the answer to a request that another worker has received and checked."""

@@ -22,10 +22,14 @@ class Reply:
         send: the ASGI callable of the server.
         asked: the headers of the request by lower-case name.
         request_id: the id of the request.
+        more: headers of this answer that are not kept with it.
     """
 
-    def __init__(self, send: Send, asked: Mapping[bytes, bytes], request_id: bytes) -> None:
+    def __init__(
+        self, send: Send, asked: Mapping[bytes, bytes], request_id: bytes, more: Headers | None = None
+    ) -> None:
         self._send = send
+        self._own = [(REQUEST_ID, request_id), *(more or ())]
         self._start: Message | None = None
         self.asked = asked
         accepted = media_type_for(asked.get(b"accept", b""))
@@ -49,7 +53,7 @@ class Reply:
         self._start = None
         headers = self._headers(dict(start["headers"]))
         if message.get("more_body", False):
-            await self._send({**start, "headers": [*headers, (REQUEST_ID, self.request_id)]})
+            await self._send({**start, "headers": [*headers, *self._own]})
             await self._send(message)
         else:
             await self._send_whole(headers, message.get("body", b""), may_compress=True)
@@ -66,7 +70,7 @@ class Reply:
         """Send a complete answer."""
         status, headers, body = answer
         self.status = status
-        headers = [*headers, (REQUEST_ID, self.request_id)]
+        headers = [*headers, *self._own]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 
