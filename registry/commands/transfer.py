@@ -152,6 +152,12 @@ def _migrate(
         from strata.registry.transfer.rest_target import write_service
 
         write_service(copy, Connection(target, to_auth, tls), mode)
+        if copy.state.acls:
+            click.echo(
+                f"left out {len(copy.state.acls)} rules of access, which are not copied over REST; `strata acl add` "
+                "adds rules, and a copy from log to log keeps them",
+                err=True,
+            )
     else:
         _restore(copy, target, kafka_config, batch)
     return _compared(copy, _read(target, to_auth, tls, kafka_config), but_for_mode=mode is not None)

@@ -11,7 +11,18 @@ from strata.registry.transfer import rest_source
 from strata.registry.transfer.rest import segment
 from strata.registry.transfer.same_registry import is_same_registry
 from strata.storage.record_json import encode
-from strata.storage.records import KekKey, KekValue, Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
+from strata.storage.records import (
+    AclKey,
+    AclValue,
+    KekKey,
+    KekValue,
+    Reference,
+    SchemaId,
+    SchemaKey,
+    SchemaValue,
+    Subject,
+    Version,
+)
 
 
 @pytest.fixture
@@ -108,6 +119,18 @@ def test_shared_keys_and_credentials_of_another_make(strata, write_raw, serve, t
 
     assert b"hush" not in (tmp_path / "log.db").read_bytes()
     assert (2, True) == (code, "Set shared to false" in errors)
+
+
+def test_rules_of_access_stay_in_logs(strata, write_raw, serve, tmp_path, target_log):
+    """A copy from log to log keeps them; one over REST says that it leaves them out."""
+    rule = encode(AclKey("User:u", "*", "SUBJECT", "s", "LITERAL", "READ", "ALLOW"), AclValue(1))
+    log, copy = (f"sqlite:///{tmp_path / name}" for name in ("log.db", "copy.db"))
+    write_raw(log, rule)
+
+    assert 0 == strata("migrate", "--from", log, "--to", copy)[0]
+    assert (0, True) == (strata("verify", log, copy)[0], b'"kind":"ACL"' in (tmp_path / "copy.db").read_bytes())
+    code, _, errors = strata("migrate", "--from", log, "--to", serve(target_log).url)
+    assert (0, True) == (code, "left out 1 rules of access" in errors), errors
 
 
 def test_a_frozen_association_arrives_frozen(strata, source, serve, target_log):
