@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seeds = asked.seed or range(asked.first, asked.first + asked.runs)
         # All logs of a seed before the next seed, so that an invocation that is interrupted has covered every log.
         wanted = [(seed, log) for seed in seeds for log in asked.log or LOGS]
-        with Services(mutant=asked.mutant, workers=asked.workers) as services:
+        with Services(mutant=asked.mutant, workers=asked.workers, access=asked.access) as services:
             for done, (seed, log) in enumerate(wanted, start=1):
                 broken += _one(services, log, seed, asked, files[0])
                 print(f"[{done}/{len(wanted)} runs, {broken} broken]", flush=True)
@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         "--work", type=float, default=Settings().work_s, help="minimum time that the clients work, in seconds"
     )
     parser.add_argument("--workers", type=int, default=1, help="worker processes of each node  [1]")
+    parser.add_argument("--access", action="store_true", help="run the nodes with access control")
     parser.add_argument("--mutant", choices=MUTANTS, help="plant this bug in the registry (faults/mutants.py)")
     parser.add_argument(
         "--results",
@@ -91,13 +92,13 @@ def _one(services: Services, log: str, seed: int, asked: argparse.Namespace, fil
         kept = asked.keep / f"{log}-{seed}.jsonl"
         save(history, kept)
         print(
-            f"  repeat: {_command(result, settings, services.workers)}\n  check again: python -m faults --judge {kept}",
+            f"  repeat: {_command(result, settings, services)}\n  check again: python -m faults --judge {kept}",
             flush=True,
         )
     return bool(result.broken)
 
 
-def _command(result: Result, settings: Settings, workers: int) -> str:
+def _command(result: Result, settings: Settings, services: Services) -> str:
     return shlex.join(
         [
             "python",
@@ -106,7 +107,8 @@ def _command(result: Result, settings: Settings, workers: int) -> str:
             f"--log={result.log}",
             f"--seed={result.seed}",
             f"--work={settings.work_s:g}",
-            f"--workers={workers}",
+            f"--workers={services.workers}",
+            *(["--access"] if services.access else []),
         ]
     )
 

@@ -114,9 +114,8 @@ def opened(services: Services, log: str) -> Iterator[Scene]:
     for number in range(NODES[log]):
         proxy = Proxy()
         node_url, to_log = services.path_to(url, number)
-        node = RegistryNode(
-            node_url, f"--advertised-url={proxy.url}", f"--workers={services.workers}", start=services.nursery.start
-        )
+        options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options()]
+        node = RegistryNode(node_url, *options, start=services.nursery.start)
         proxy.lead_to(node.port)
         members.append(Member(number, node, proxy, to_log))
         set_clock(node.log_file, 0)

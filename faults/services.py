@@ -3,6 +3,7 @@
 A node reaches the brokers and the server through its own proxies, so that its path to them can be cut.
 """
 
+import secrets
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -35,7 +36,8 @@ class Services:
     """The services behind the logs; each is started on first use, unless the caller lent one.
 
     A lent service is not broken, only the nodes are. With a `mutant`, the nodes run a registry with a planted bug. Each
-    node has `workers` worker processes.
+    node has `workers` worker processes. With `access`, access control is on: clients are anonymous, and a role lets
+    `Anonymous` do everything.
     """
 
     lent_broker: KafkaBroker | None = None
@@ -44,9 +46,11 @@ class Services:
     own_postgres: Postgres | None = None
     mutant: str | None = None
     workers: int = 1
+    access: bool = False
     _nursery: Nursery | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _folder: Path | None = None
+    _access_folder: Path | None = None
     _to_brokers: list[list[Proxy]] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -60,7 +64,7 @@ class Services:
         if self._nursery is not None:
             self._nursery.close()
         self._stack.close()
-        self.own_broker = self.own_postgres = self._nursery = self._folder = None
+        self.own_broker = self.own_postgres = self._nursery = self._folder = self._access_folder = None
         self._to_brokers = []
 
     @property
@@ -69,6 +73,16 @@ class Services:
         if self._nursery is None:
             self._nursery = Nursery(self.mutant)
         return self._nursery
+
+    def access_options(self) -> list[str]:
+        """Return the flags of a node that switch on access control, if it is wanted."""
+        if not self.access:
+            return []
+        if self._access_folder is None:
+            self._access_folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+            (self._access_folder / "auth.yaml").write_text("roles: [{principal: Anonymous, role: admin}]\n")
+            (self._access_folder / "secret").write_text(secrets.token_hex(32))
+        return [f"--auth-file={self._access_folder / 'auth.yaml'}", f"--node-secret={self._access_folder / 'secret'}"]
 
     def mutate(self, mutant: str | None) -> None:
         """Use another registry from now on: one with a planted bug, or the real one if None."""
