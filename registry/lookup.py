@@ -231,11 +231,11 @@ def schema_by_id(
         state: the State to search.
         schema_id: the id.
         subject: a subject, a context (`:.ctx:`), or an empty string for the default context.
-        visible: which subjects of other contexts to search.
+        visible: which subjects to search for the one that uses the id.
     """
     name = subject_name(subject)
     for owner in (name, *namesakes(state, name, visible)):
-        entry = state.schema(context_of(owner), schema_id)
+        entry = state.schema(context_of(owner), schema_id) if visible(owner) else None
         if entry and (use := use_of(state, owner, entry)):
             return entry, use
     if context_of(name) != DEFAULT_CONTEXT and not is_scope_name(name):

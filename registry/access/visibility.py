@@ -15,8 +15,8 @@ from strata.storage.state import IdEntry, SchemaVersion, State
 __all__ = ["check_references", "check_version", "is_readable", "readable_use", "unknown_schema"]
 
 _LATEST = -1
-_MOST_REFERRERS = 10_000
-"""How many versions that refer to one are searched, so that a refusal costs milliseconds at most."""
+_MOST_REFERRERS, _MOST_USES = 10_000, 100
+"""How many versions that refer to one, and how many uses of an id, are searched; so a refusal costs milliseconds."""
 
 
 def is_readable(access: Access, state: State, subject: str, version: int) -> bool:
@@ -87,7 +87,7 @@ def readable_use(access: Access, state: State, entry: IdEntry, first: SchemaVers
     if first is not None and (access.is_unlimited or is_readable(access, state, first.subject, first.version)):
         return first
     readable = (place for place in entry.used_by if access.reads(place[0]))
-    through = (place for place in entry.used_by if is_readable(access, state, *place))
+    through = (place for place in entry.used_by[:_MOST_USES] if is_readable(access, state, *place))
     place = next(readable, None) or next(through, None)
     return state.version(*place) if place else None
 

@@ -298,6 +298,25 @@ def test_an_id_is_shown_with_a_subject_that_may_be_read(guarded):
         assert registry.code("GET", f"/schemas/ids/{schema_id}", None, "eve") == 40301
 
 
+def test_an_id_does_not_tell_which_hidden_subject_uses_it(guarded):
+    """Naming a hidden subject with an id gives the same answer whether the subject uses the id or not."""
+    answers = []
+    for hidden in ('"int"', '"long"'):
+        registry = guarded([rule("alice", "READ", "open"), rule("alice", "READ", ":.c:open")])
+        for name in ("open", "%3A.c%3Aopen"):
+            registry.register(name, '"int"')
+            registry.register(f"{name}2", '"long"')
+        for name in ("secret", "%3A.c%3Asecret"):
+            registry.register(name, hidden)
+        registry.register("%3A.d%3Asecret", '"string"')
+        asked = ["secret", ":.c:secret", ":.d:secret", ":.c:", ""]
+        paths = [f"/schemas/ids/1{more}?subject={name}" for name in asked for more in ("", "/subjects", "/versions")]
+        found = [registry.ask("GET", path, None, "alice")[:2] for path in paths]
+        answers.append(re.sub(r"'ts': \d+", "", str(found)))
+
+    assert answers[0] == answers[1]
+
+
 def test_answers_in_memory_are_behind_the_rights(guarded):
     """What one client may read, and is now answered from memory, another one does not get, nor the first after it lost
     the right.
