@@ -1,10 +1,9 @@
 """Rights against a model that asks every rule in turn, and the cases that people get wrong."""
 
-import ipaddress
-
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.access_model import model
 from strata.registry.access.principal import ANONYMOUS, Principal
 from strata.registry.access.rights import Rights
 from strata.registry.access.roles import expand_role
@@ -17,53 +16,6 @@ from strata.registry.access.rules import (
     parse_resource,
     parse_rule,
 )
-
-INCLUDES = {
-    "READ": {"READ", "DESCRIBE"},
-    "WRITE": {"WRITE", "DESCRIBE"},
-    "DELETE": {"DELETE", "DESCRIBE"},
-    "DESCRIBE": {"DESCRIBE"},
-    "DESCRIBE_CONFIGS": {"DESCRIBE_CONFIGS"},
-    "ALTER_CONFIGS": {"ALTER_CONFIGS", "DESCRIBE_CONFIGS"},
-    "ALTER": {"ALTER", "DESCRIBE"},
-    "ALL": {operation.value for operation in Operation},
-}
-
-
-def model(rules, superusers, principal, operation, kind, name, host):
-    """Return whether a principal may do something, by the words of the guide, one rule after the other."""
-    own = {"Anonymous"} if principal.user is None else {f"User:{principal.user}"}
-    own |= {f"Group:{group}" for group in principal.groups}
-    if own & set(superusers):
-        return True
-    allowed = False
-    for rule in rules:
-        denies = rule.permission == "DENY"
-        if rule.principal not in own and not (rule.principal == "User:*" and (denies or principal.user is not None)):
-            continue
-        if rule.host != "*":
-            if host is None:
-                if not denies:
-                    continue
-            elif ipaddress.ip_address(host) not in ipaddress.ip_network(rule.host):
-                continue
-        if rule.resource.type != kind or not names(rule.resource, kind, name):
-            continue
-        if denies and rule.operation in (operation, "ALL"):
-            return False
-        allowed = allowed or (not denies and operation in INCLUDES[rule.operation])
-    return allowed
-
-
-def names(resource, kind, name):
-    """Return whether a resource of a rule names another."""
-    given = resource.name
-    if resource.pattern == "LITERAL" and given in ("*", name):
-        return True
-    if kind == "SUBJECT":
-        given, name = (text if text.startswith(":.") else ":.:" + text for text in (given, name))
-    return resource.pattern == "PREFIXED" and name.startswith(given)
-
 
 SUBJECTS = ["a", "ab", "b", "", ":.c:", ":.c:a", ":.cd:ab", ":.c:ab"]
 kinds = st.sampled_from(ResourceType)

@@ -1,0 +1,91 @@
+"""A registry with access control that tests ask in process, as principals that a header names."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from harness.access_rules import Claimed
+from strata.registry.access.control import AccessControl
+from strata.registry.access.rules import Rule
+from strata.registry.app import create_app
+from strata.registry.settings import Settings
+from strata.registry.transport.asgi import Message, Scope
+from strata.storage.log import Log
+from strata.storage.memory_log import MemoryLog
+
+__all__ = ["ADMIN", "Registry"]
+
+ADMIN = "root"
+
+
+class Registry:
+    """A registry whose rules a test may exchange."""
+
+    def __init__(
+        self, runner: asyncio.Runner, rules: Iterable[Rule] = (), log: Log | None = None, **settings: Any
+    ) -> None:
+        self.rules, self._runner = tuple(rules), runner
+        self.log = log or MemoryLog()
+        control = AccessControl(Claimed(), lambda: self.rules, [f"User:{ADMIN}"])
+        self.app = create_app(self.log, Settings(log="memory:", **settings), control=control)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        user: str | None = ADMIN,
+        address: str = "10.0.0.1",
+        **headers: str,
+    ) -> tuple[int, Any, dict[str, str]]:
+        """Return status, content and headers of the answer."""
+        return self._runner.run(self._ask(method, path, body, user, address, headers))
+
+    async def _ask(
+        self, method: str, path: str, body: Any, user: str | None, address: str, headers: Mapping[str, str]
+    ) -> tuple[int, Any, dict[str, str]]:
+        raw, _, query = path.encode().partition(b"?")
+        sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        scope: Scope = {
+            "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path, "raw_path": raw,
+            "query_string": query, "root_path": "", "server": ("localhost", 80), "client": (address, 1),
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), *sent]
+            + ([(b"x-user", user.encode())] if user else []),
+        }  # fmt: skip
+        data: bytes | None = b"" if body is None else json.dumps(body).encode()
+        parts: list[Message] = []
+        gone = asyncio.Event()
+
+        async def receive() -> Message:
+            nonlocal data
+            if data is None:
+                await gone.wait()
+                return {"type": "http.disconnect"}
+            message: Message = {"type": "http.request", "body": data, "more_body": False}
+            data = None
+            return message
+
+        async def send(message: Message) -> None:
+            parts.append(message)
+
+        await self.app(scope, receive, send)
+        content = b"".join(part.get("body", b"") for part in parts[1:])
+        found = {name.decode(): value.decode() for name, value in parts[0]["headers"]}
+        try:
+            return parts[0]["status"], json.loads(content) if content else None, found
+        except ValueError:
+            return parts[0]["status"], content.decode(), found
+
+    def code(self, method: str, path: str, body: Any = None, user: str | None = ADMIN, **more: str) -> int:
+        """Return the error code of the answer, or its status if it is not an error."""
+        status, content, _ = self.ask(method, path, body, user, **more)
+        code: int = content.get("error_code", status) if isinstance(content, dict) else status
+        return code
+
+    def register(self, subject: str, schema: str = '"int"', user: str = ADMIN, **body: Any) -> int:
+        """Register a schema and return its id."""
+        status, content, _ = self.ask("POST", f"/subjects/{subject}/versions", {"schema": schema, **body}, user)
+        assert status == 200, content
+        schema_id: int = content["id"]
+        return schema_id
