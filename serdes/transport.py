@@ -26,6 +26,7 @@ _NOT_CARRIED_OUT = frozenset({429, 503})
 _NEVER_SENT = (NewConnectionError, ConnectTimeoutError)
 _NOT_FOUND = 404
 _UNAUTHORIZED = 401
+_FORBIDDEN = 403
 _REASON_LENGTH = 300
 
 
@@ -94,7 +95,7 @@ class Transport:
             else:
                 if 200 <= status < 300:
                     return _parse(base, data)
-                failure, wait = _refusal(base, status, data), retry_after(headers)
+                failure, wait = _refusal(base, status, data, f"{method} {path}"), retry_after(headers)
                 if status not in (_NOT_CARRIED_OUT if method == "DELETE" else RETRIED):
                     raise failure
             self._preferred = (preferred + 1) % len(self._settings.urls)
@@ -140,18 +141,20 @@ def _parse(base: str, data: bytes) -> Any:
         raise SerdeError(f"{base} answered with something that is not JSON; is it a schema registry?") from None
 
 
-def _refusal(base: str, status: int, data: bytes) -> RegistryError:
+def _refusal(base: str, status: int, data: bytes, request: str) -> RegistryError:
     try:
         body = json.loads(data)
         code, message = int(body["error_code"]), str(body["message"])
     except (ValueError, KeyError, TypeError, RecursionError):
         text = data[:_REASON_LENGTH].decode("utf-8", "replace").strip()
         code, message = status, text or "the answer has no body"
-    return RegistryError(status, code, message + _hint(base, code))
+    return RegistryError(status, code, message + _hint(base, code, request))
 
 
-def _hint(base: str, code: int) -> str:
-    """Return what to check; errors of a schema registry itself have codes of five digits."""
+def _hint(base: str, code: int, request: str) -> str:
+    """Return what to check; errors of a schema registry itself have codes of five digits, and messages that say it."""
+    if code == _FORBIDDEN:
+        return f": {request}"
     if code == _UNAUTHORIZED:
         return f": are username and password, or the token, those of {base}?"
     return f": is {base} the address of a schema registry?" if code == _NOT_FOUND else ""

@@ -40,11 +40,9 @@ _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
 _OUTSIDE_JOBS = "strata."
 """The prefix of settings that Spark does not copy into the properties of jobs."""
-_SECRETS = ("password", "token")
+_SECRETS = ("password", "token", "client_secret")
 _KEY = secrets.token_bytes(16)
 """Key of the digests of this process, which keeps passwords from being guessed from a catalog name in a query plan."""
-_OAUTH = ("token_url", "client_id", "client_secret", "scope", "token_ca_file")
-_PYTHON_ONLY = ("proxy", *_OAUTH, "logical_cluster", "identity_pool")
 
 
 class NotInstalled(RuntimeError):
@@ -127,11 +125,9 @@ def function_name(plan: DecodePlan) -> str:
 
 
 def _check(settings: ClientSettings) -> None:
-    given = [name for name in _PYTHON_ONLY if getattr(settings, name) is not None]
-    if given:
+    if settings.proxy is not None:  # without it, requests would bypass the proxy
         raise NotInstalled(
-            f"the JVM path does not support the settings {', '.join(given)} (proxy and OAuth): "
-            "do not call install, and call decode with path='python'"
+            "the JVM path does not support the setting proxy: do not call install, and call decode with path='python'"
         )
 
 

@@ -78,6 +78,9 @@ class ScriptedRegistry:
         page: body of every response, if set, such as the page of a proxy.
         stalls: whether a response stops in the middle and leaves the connection open.
         authorizations: the Authorization headers received.
+        headers: the headers of every request.
+        accepted: the Authorization headers that do not get a 401, if set.
+        denied: error code and message of a 403 for every request, if set.
     """
 
     def __init__(self) -> None:
@@ -87,6 +90,9 @@ class ScriptedRegistry:
         self.stalls = False
         self._closing = threading.Event()
         self.authorizations: set[str] = set()
+        self.headers: list[dict[str, str]] = []
+        self.accepted: set[str] | None = None
+        self.denied: tuple[int, str] | None = None
         self._scheme = "http"
         self._schemas: dict[int, dict[str, Any]] = {}
         # A port that no test has used: for the whole session, Spark caches what a registry at an address has answered.
@@ -142,8 +148,14 @@ class ScriptedRegistry:
     def _handler(registry: "ScriptedRegistry") -> type[BaseHTTPRequestHandler]:  # noqa: N805 - `self` is the handler's
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                registry.authorizations.add(self.headers.get("Authorization", ""))
+                given = self.headers.get("Authorization", "")
+                registry.authorizations.add(given)
+                registry.headers.append(dict(self.headers))
                 status, body = registry._answer(self.path)
+                if registry.accepted is not None and given not in registry.accepted:
+                    status, body = 401, {"error_code": 401, "message": "Unauthorized"}
+                elif registry.denied is not None:
+                    status, body = 403, dict(zip(("error_code", "message"), registry.denied, strict=True))
                 data = json.dumps(body).encode() if registry.page is None else registry.page
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))

@@ -50,7 +50,7 @@ def _in_a_worker(settings: ClientSettings, mode: Mode = Mode.PERMISSIVE) -> Avro
 # status, body, the message
 TROUBLES: list[Any] = [
     pytest.param(401, None, "are username and password, or the token, those of URL?", id="other credentials"),
-    pytest.param(403, None, "out of order (HTTP 403, error code 403)", id="not allowed"),
+    pytest.param(403, None, "out of order: GET /schemas/ids/1 (HTTP 403, error code 403)", id="not allowed"),
     pytest.param(404, None, "out of order: is URL the address of a schema registry?", id="another address"),
     pytest.param(500, None, "the registry keeps answering: out of order (HTTP 500, error code 500)", id="broken"),
     pytest.param(302, b"<html>", "<html> (HTTP 302, error code 302)", id="a redirect"),

@@ -11,11 +11,11 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpTimeoutException;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Base64;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -25,8 +25,8 @@ import java.util.concurrent.TimeUnit;
  * not follow redirects, so credentials go only where the user sent them.
  */
 final class Http {
-    /** A response: the URL it came from, its status and its JSON. */
-    record Answer(String base, int status, JsonNode body) {
+    /** A response: the URL and path it came from, its status and its JSON. */
+    record Answer(String base, String path, int status, JsonNode body) {
         int errorCode() {
             return body.path("error_code").asInt(status);
         }
@@ -42,28 +42,38 @@ final class Http {
             if (errorCode() == 401) {
                 return ": are username and password, or the token, those of " + base + "?";
             }
+            if (errorCode() == 403) {
+                return ": GET " + path;
+            }
             return errorCode() == 404 ? ": is " + base + " the address of a schema registry?" : "";
         }
     }
 
-    private static final Set<Integer> RETRIED = Set.of(408, 429, 500, 502, 503, 504);
+    static final Set<Integer> RETRIED = Set.of(408, 429, 500, 502, 503, 504);
     private static final String MEDIA_TYPES = "application/vnd.schemaregistry.v1+json, application/json; q=0.9";
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final RegistrySettings settings;
     private final HttpClient client;
+    private final Tokens tokens;
     private volatile int preferred;
 
     Http(RegistrySettings settings) {
         this.settings = settings;
+        this.client = client(settings, settings.caFile(), settings.certFile(), settings.keyFile());
+        this.tokens = settings.oauth() == null ? null : new Tokens(settings);
+    }
+
+    /** Return a client with the timeout of the settings; files that are null are not used. */
+    static HttpClient client(RegistrySettings settings, String caFile, String certFile, String keyFile) {
         HttpClient.Builder builder = HttpClient.newBuilder()
             .connectTimeout(settings.timeout())
             .version(HttpClient.Version.HTTP_1_1)
             .followRedirects(HttpClient.Redirect.NEVER);
-        if (settings.caFile() != null || settings.certFile() != null) {
-            builder.sslContext(Tls.context(settings));
+        if (caFile != null || certFile != null) {
+            builder.sslContext(Tls.context(caFile, certFile, keyFile));
         }
-        this.client = builder.build();
+        return builder.build();
     }
 
     /**
@@ -77,7 +87,9 @@ final class Http {
         for (int attempt = 0; attempt < Math.max(settings.retries() + 1, count); attempt++) {
             String base = settings.urls().get(preferred % count);
             try {
-                pause(attempt, count);
+                if (attempt % count == 0) { // the other URLs are tried first, without waiting
+                    settings.pause(attempt / count);
+                }
                 Answer answer = send(base, path);
                 if (!RETRIED.contains(answer.status())) {
                     return answer;
@@ -96,27 +108,42 @@ final class Http {
     }
 
     private Answer send(String base, String path) throws IOException, InterruptedException {
+        if (tokens == null) {
+            return send(base, path, authorization());
+        }
+        String token = tokens.get(null);
+        Answer answer = send(base, path, "Bearer " + token);
+        return answer.status() == 401 ? send(base, path, "Bearer " + tokens.get(token)) : answer;
+    }
+
+    private Answer send(String base, String path, String authorization) throws IOException, InterruptedException {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(base + path))
             .timeout(settings.timeout())
             .header("Accept", MEDIA_TYPES);
-        String authorization = authorization();
-        if (authorization != null) {
-            request.header("Authorization", authorization);
-        }
+        header(request, "Authorization", authorization);
+        header(request, "target-sr-cluster", settings.logicalCluster());
+        header(request, "Confluent-Identity-Pool-Id", settings.identityPool());
         HttpResponse<InputStream> response = client.send(request.build(), HttpResponse.BodyHandlers.ofInputStream());
         int status = response.statusCode();
-        return new Answer(base, status, parse(base, status, read(response.body())));
+        byte[] body = read(response.body(), settings.timeout(), settings.maxAnswerBytes());
+        return new Answer(base, path, status, parse(base, status, body));
+    }
+
+    private static void header(HttpRequest.Builder request, String name, String value) {
+        if (value != null) {
+            request.header(name, value);
+        }
     }
 
     /**
      * Read the body. The timeout of the request covers the headers of the response only; the body gets the same time
      * again.
      */
-    private byte[] read(InputStream body) throws IOException {
-        Executor later = CompletableFuture.delayedExecutor(settings.timeout().toMillis(), TimeUnit.MILLISECONDS);
+    static byte[] read(InputStream body, Duration timeout, long limit) throws IOException {
+        Executor later = CompletableFuture.delayedExecutor(timeout.toMillis(), TimeUnit.MILLISECONDS);
         CompletableFuture<Void> watch = CompletableFuture.runAsync(() -> close(body), later);
         try (body) {
-            int most = (int) Math.min(settings.maxAnswerBytes(), Integer.MAX_VALUE - 8);
+            int most = (int) Math.min(limit, Integer.MAX_VALUE - 8);
             byte[] data = body.readNBytes(most);
             if (data.length == most && body.read() >= 0) {
                 throw new RegistryFailure("an answer of more than " + most + " bytes is not read");
@@ -161,17 +188,10 @@ final class Http {
         if (settings.username() == null) {
             return null;
         }
-        String pair = settings.username() + ":" + settings.password();
-        return "Basic " + Base64.getEncoder().encodeToString(pair.getBytes(StandardCharsets.UTF_8));
+        return basic(settings.username() + ":" + settings.password());
     }
 
-    /** Wait before a retry; the other URLs are tried first, without waiting. */
-    private void pause(int attempt, int count) throws InterruptedException {
-        if (attempt == 0 || attempt % count != 0) {
-            return;
-        }
-        double ceiling = Math.min(
-            settings.maxBackoffSeconds(), settings.backoffSeconds() * Math.pow(2, (double) attempt / count - 1));
-        Thread.sleep((long) (1000 * ceiling * (0.5 + ThreadLocalRandom.current().nextDouble() / 2)));
+    static String basic(String pair) {
+        return "Basic " + Base64.getEncoder().encodeToString(pair.getBytes(StandardCharsets.UTF_8));
     }
 }

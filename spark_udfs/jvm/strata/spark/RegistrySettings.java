@@ -3,6 +3,7 @@ package strata.spark;
 import java.io.Serializable;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -21,24 +22,20 @@ record RegistrySettings(
     long maxAnswerBytes,
     String caFile,
     String certFile,
-    String keyFile)
+    String keyFile,
+    OAuthSettings oauth,
+    String logicalCluster,
+    String identityPool)
     implements Serializable {
-
-    /** Settings of OAuth and of a proxy. This client does not support them, and would not reach the registry. */
-    private static final List<String> PYTHON_ONLY = List.of(
-        "proxy", "token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster",
-        "identity_pool");
 
     static RegistrySettings of(CaseInsensitiveStringMap options, UnaryOperator<String> secret) {
         String urls = options.get("urls");
         if (urls == null || urls.isBlank()) {
             throw new IllegalArgumentException("the catalog needs the option urls, the addresses of the registry");
         }
-        for (String name : PYTHON_ONLY) {
-            if (options.containsKey(name)) {
-                throw new IllegalArgumentException(
-                    "the JVM path does not support the option " + name + "; call decode with path=\"python\"");
-            }
+        if (options.containsKey("proxy")) { // without it, requests would bypass the proxy
+            throw new IllegalArgumentException(
+                "the JVM path does not support the option proxy; call decode with path=\"python\"");
         }
         return new RegistrySettings(
             List.of(urls.split(",")),
@@ -54,11 +51,35 @@ record RegistrySettings(
             options.getLong("max_answer_bytes", 64L << 20),
             options.get("ca_file"),
             options.get("cert_file"),
-            options.get("key_file"));
+            options.get("key_file"),
+            oauth(options, secret),
+            options.get("logical_cluster"),
+            options.get("identity_pool"));
+    }
+
+    private static OAuthSettings oauth(CaseInsensitiveStringMap options, UnaryOperator<String> secret) {
+        String url = options.get("token_url");
+        if (url == null) {
+            return null;
+        }
+        String id = options.get("client_id");
+        String clientSecret = secret.apply("client_secret");
+        if (id == null || clientSecret == null) {
+            throw new IllegalArgumentException("the option token_url needs client_id and client_secret");
+        }
+        return new OAuthSettings(url, id, clientSecret, options.get("scope"), options.get("token_ca_file"));
     }
 
     Duration timeout() {
         return Duration.ofMillis((long) (timeoutSeconds * 1000));
+    }
+
+    /** Wait before a retry: exponentially longer, with jitter. */
+    void pause(int repetition) throws InterruptedException {
+        if (repetition > 0) {
+            double ceiling = Math.min(maxBackoffSeconds, backoffSeconds * Math.pow(2, (double) repetition - 1));
+            Thread.sleep((long) (1000 * ceiling * (0.5 + ThreadLocalRandom.current().nextDouble() / 2)));
+        }
     }
 
     @Override

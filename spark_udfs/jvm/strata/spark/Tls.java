@@ -23,13 +23,14 @@ import javax.net.ssl.TrustManagerFactory;
 final class Tls {
     private Tls() {}
 
-    static SSLContext context(RegistrySettings settings) {
+    /** Return a context; null means the system's trusted certificates, no own one, and a key in the same file. */
+    static SSLContext context(String caFile, String certFile, String keyFile) {
         try {
             SSLContext context = SSLContext.getInstance("TLS");
             TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-            trust.init(settings.caFile() == null ? null : trusted(settings.caFile()));
+            trust.init(caFile == null ? null : trusted(caFile));
             KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
-            keys.init(settings.certFile() == null ? null : own(settings), new char[0]);
+            keys.init(certFile == null ? null : own(certFile, keyFile == null ? certFile : keyFile), new char[0]);
             context.init(keys.getKeyManagers(), trust.getTrustManagers(), null);
             return context;
         } catch (IOException | GeneralSecurityException error) {
@@ -46,10 +47,9 @@ final class Tls {
         return store;
     }
 
-    private static KeyStore own(RegistrySettings settings) throws IOException, GeneralSecurityException {
-        String keyFile = settings.keyFile() == null ? settings.certFile() : settings.keyFile();
+    private static KeyStore own(String certFile, String keyFile) throws IOException, GeneralSecurityException {
         KeyStore store = empty();
-        Certificate[] chain = certificates(settings.certFile()).toArray(Certificate[]::new);
+        Certificate[] chain = certificates(certFile).toArray(Certificate[]::new);
         store.setKeyEntry("own", key(keyFile), new char[0], chain);
         return store;
     }
