@@ -24,6 +24,7 @@ const provider = new Provider(given.issuer, {
     devInteractions: { enabled: false },
     resourceIndicators: {
       enabled: true,
+      defaultResource: () => Object.keys(given.audiences)[0], // for clients that name none
       getResourceServerInfo: (_context, resource) => ({
         scope: '',
         audience: resource,

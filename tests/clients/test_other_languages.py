@@ -1,13 +1,12 @@
 """Clients in other languages run one story against a node, and read each other's records."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
-from urllib.parse import quote
-from urllib.request import urlopen
 
 import grpc_tools
 import pytest
@@ -28,6 +27,7 @@ from schema_registry.client.schema import AvroSchema, JsonSchema
 from schema_registry.serializers import AvroMessageSerializer, JsonMessageSerializer
 
 from harness.clients import CLIENTS
+from harness.secured import PASSWORD, SecuredNode
 from strata import serdes
 from strata.serdes.client import RegistryClient
 
@@ -136,32 +136,41 @@ def stories(commands, node_url):
     return story
 
 
-def run(command, lines=""):
-    """Run a program and return the steps that it prints, by name."""
+def run(command, lines="", **variables):
+    """Run a program, with some more variables, and return the steps that it prints, by name."""
     done = subprocess.run(
-        command, input=lines, capture_output=True, text=True, encoding="utf-8", timeout=RUN_TIMEOUT_S, check=False
+        command,
+        input=lines,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+        env=os.environ | variables,
     )
     assert 0 == done.returncode, done.stdout[-2000:] + done.stderr[-4000:]
     steps = [json.loads(line) for line in done.stdout.splitlines()]
     return {step["step"]: step["got"] for step in steps}
 
 
-def registered_id(node_url, subject, version):
+def registered_id(node_url, subject, version, **credentials):
     """Return the id that the node reports for a version."""
-    with urlopen(
-        f"{node_url}/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true", timeout=10
-    ) as answer:
-        return json.load(answer)["id"]
+    with RegistryClient(node_url, **credentials) as client:
+        return client.get_version(subject, version).schema_id
 
 
-def expected_steps(node_url, name):
+def expected_steps(node_url, name, **credentials):
     """Return the answers that a client must get."""
-    first, second = (registered_id(node_url, f"{name}-avro", version) for version in (1, 2))
+
+    def registered(subject, version=1):
+        return registered_id(node_url, f"{name}-{subject}", version, **credentials)
+
+    first, second = (registered("avro", version) for version in (1, 2))
     odd = sorted(f"{name}-odd-{each}" for each in ODD_NAMES.get(name, STORY["odd"]))
     steps = {
         "register avro": first,
-        "register json": registered_id(node_url, f"{name}-json", 1),
-        "register protobuf": registered_id(node_url, f"{name}-protobuf", 1),
+        "register json": registered("json"),
+        "register protobuf": registered("protobuf"),
         "look up": first,
         "by id": STORY["avro"]["first"],
         "register second": second,
@@ -184,7 +193,7 @@ def expected_steps(node_url, name):
     }
     kept = {step: got for step, got in steps.items() if step not in LEFT_OUT[name]}
     if name == "node-kafkajs":
-        kept["odd ids"] = [registered_id(node_url, f"{name}-odd-{each}", 1) for each in STORY["odd"]]
+        kept["odd ids"] = [registered(f"odd-{each}") for each in STORY["odd"]]
     return kept | OWN_STEPS.get(name, {})
 
 
@@ -196,6 +205,34 @@ def test_story(stories, node_url, name):
     steps = {step: got for step, got in told.items() if not step.startswith("frame ")}
     assert expected_steps(node_url, name) == steps
     assert {f"frame {kind}" for kind in WRITES[name]} == set(told) - set(steps)
+
+
+# Clients that take a password from the URL, and a CA from a variable of their runtime.
+TRUSTING = {"go-franz": "SSL_CERT_FILE", "go-confluent": "SSL_CERT_FILE", "node-confluent": "NODE_EXTRA_CA_CERTS"}
+
+
+@pytest.mark.parametrize("name", TRUSTING)
+def test_story_over_https_with_a_password(commands, tmp_path, name):
+    """With access control on, a client reports the same, and none of it without the password."""
+    command = commands(name)
+    with SecuredNode(tmp_path) as node:
+        trust = {TRUSTING[name]: node.ca_file}
+        url = node.url.replace("://", f"://ada:{PASSWORD}@")
+        told = run([*command, "story", url, name, str(STORY_FILE)], **trust)
+
+        steps = {step: got for step, got in told.items() if not step.startswith("frame ")}
+        assert expected_steps(node.url, name, **node.password("ada")) == steps
+
+        stranger = subprocess.run(
+            [*command, "story", node.url, "stranger", str(STORY_FILE)],
+            capture_output=True,
+            text=True,
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+            env=os.environ | trust,
+        )
+        assert 0 != stranger.returncode
+        assert "Unauthorized" in stranger.stdout + stranger.stderr
 
 
 @pytest.mark.parametrize("reader", CLIENTS)

@@ -39,7 +39,11 @@ type teller struct {
 }
 
 func clientOf(url string) schemaregistry.Client {
-	return story.MustGet(schemaregistry.NewClient(schemaregistry.NewConfig(url)))
+	config := schemaregistry.NewConfig(url)
+	if strings.Contains(url, "@") {
+		config.BasicAuthCredentialsSource = "URL"
+	}
+	return story.MustGet(schemaregistry.NewClient(config))
 }
 
 func (t teller) subject(name string) string { return t.prefix + "-" + name }
