@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.access_rules import Claimed
 from strata.registry.access.control import AccessControl
+from strata.registry.access.node_secret import NodeSecret
 from strata.registry.access.rules import Rule
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
@@ -23,11 +24,16 @@ class Registry:
     """A registry whose rules a test may exchange."""
 
     def __init__(
-        self, runner: asyncio.Runner, rules: Iterable[Rule] = (), log: Log | None = None, **settings: Any
+        self,
+        runner: asyncio.Runner,
+        rules: Iterable[Rule] = (),
+        log: Log | None = None,
+        secret: NodeSecret | None = None,
+        **settings: Any,
     ) -> None:
         self.rules, self._runner = tuple(rules), runner
         self.log = log or MemoryLog()
-        control = AccessControl(Claimed(), lambda: self.rules, [f"User:{ADMIN}"])
+        control = AccessControl(Claimed(), lambda: self.rules, [f"User:{ADMIN}"], secret)
         self.app = create_app(self.log, Settings(log="memory:", **settings), control=control)
 
     def ask(

@@ -31,6 +31,7 @@ from strata.registry.transport.front import Front, Key
 from strata.registry.transport.kept_answers import KeptAnswers
 from strata.registry.transport.link import Link
 from strata.registry.workers.board import Seat
+from strata.registry.workers.buckets import Buckets
 from strata.registry.writer import Writer
 from strata.storage.log import Log
 from strata.storage.state import State
@@ -73,7 +74,7 @@ def create_app(
     writer = Writer(log, state=state, write_timeout_s=settings.write_timeout)
     writer.replay(quietly=state is not None)
     seat = seat or Seat()
-    authenticator = Authenticator(settings.identity)
+    authenticator = Authenticator(settings.identity, buckets=seat.board.buckets)
     if control is None and authenticator.is_on:
         given = settings.read_node_secret()
         secret = NodeSecret(given) if given else None
@@ -134,7 +135,7 @@ def create_app(
         state=lambda: writer.state,
         audit=audit,
         cors=Cors(settings.cors) if settings.cors else None,
-        rate=RateLimit(settings.rate_limit) if settings.rate_limit else None,
+        rate=_rate_limit(settings, seat.board.buckets),
         address=authenticator.address,
         max_body=settings.max_body,
         access_log=settings.access_log,
@@ -144,6 +145,13 @@ def create_app(
 def _audit(settings: Settings) -> Audit:
     refuses = settings.audit_on_failure is AuditFailure.REFUSE
     return Audit(open_sink(settings.audit or ""), refuses=refuses, reads=settings.audit_reads)
+
+
+def _rate_limit(settings: Settings, buckets: Buckets) -> RateLimit | None:
+    per_user, per_address = settings.rate_limit, settings.address_rate_limit
+    if not per_user and not per_address:
+        return None
+    return RateLimit(buckets, per_user=per_user, per_address=per_address, burst_s=settings.rate_burst_seconds)
 
 
 def _file_rules(authenticator: Authenticator) -> tuple[Rule, ...]:

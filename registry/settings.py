@@ -25,6 +25,7 @@ __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load
 PREFIX = "STRATA_"
 _LEAST_SECRET = 32
 _MOST_WORKERS = 256
+_HIGHEST_RATE = 100_000  # they are counted in microseconds
 
 
 class Reads(StrEnum):
@@ -171,8 +172,19 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings):
     rate_limit: float | None = Field(
         None,
         gt=0,
-        description="requests per second of each user, or of each address without a user, in each worker; further ones "
-        "get status 429  [no limit]",
+        le=_HIGHEST_RATE,
+        description="requests per second of each user, or of each address without a user; further ones get status 429  "
+        "[no limit]",
+    )
+    address_rate_limit: float | None = Field(
+        None,
+        gt=0,
+        le=_HIGHEST_RATE,
+        description="requests per second of each address, all its users together; further ones get status 429  "
+        "[no limit]",
+    )
+    rate_burst_seconds: float = Field(
+        2.0, gt=0, le=3600, description="seconds' worth of requests within a rate limit that may come at once"
     )
     workers: int | None = Field(
         None,

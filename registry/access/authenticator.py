@@ -30,6 +30,7 @@ from strata.registry.access.remembered import Remembered
 from strata.registry.access.throttle import Throttle
 from strata.registry.access.watched_file import WatchedFile
 from strata.registry.errors import RegistryError, TooManyRequests, Unauthorized
+from strata.registry.workers.buckets import Buckets
 
 if TYPE_CHECKING:
     from strata.registry.access.bearer import TokenCheck
@@ -52,19 +53,27 @@ class Authenticator:
         options: the mechanisms that are on.
         fetch: returns the JSON at a URL of the identity provider, and may block.
         sleep: delays an answer, given the seconds.
+        buckets: where failed logins are counted; by default a table of its own.
 
     Raises:
         AuthFileError: if the auth file cannot be used.
     """
 
-    def __init__(self, options: IdentityOptions, *, fetch: Fetch | None = None, sleep: _Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        options: IdentityOptions,
+        *,
+        fetch: Fetch | None = None,
+        sleep: _Sleep = asyncio.sleep,
+        buckets: Buckets | None = None,
+    ) -> None:
         self._options = options
         self._remembered, self._certificates = Remembered(), Remembered()
         forget = self._remembered.clear
         self.file = WatchedFile(options.auth_file, forget) if options.auth_file else None
         """The auth file in force; None without one."""
         self._passwords = PasswordCheck()
-        self._throttle = Throttle()
+        self._throttle = Throttle(buckets or Buckets())
         self._sleep, self._delayed = sleep, 0
         self._checks: dict[tuple[bytes, int], asyncio.Task[Principal]] = {}
         self._schemes: dict[bytes, Callable[[bytes, bytes, str], Awaitable[Principal]]] = {}

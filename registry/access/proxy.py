@@ -6,13 +6,14 @@ remove them itself, never pass on those of its client.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from strata.registry.access.names import InvalidName, check_name
 from strata.registry.access.principal import Principal
 
-__all__ = ["NO_PROXIES", "InvalidProxyHeader", "TrustedProxies", "parse_networks"]
+__all__ = ["NO_PROXIES", "InvalidProxyHeader", "TrustedProxies", "network_of", "parse_networks"]
 
 _FORWARDED_FOR = b"x-forwarded-for"
 _MOST_GROUPS = 1000
@@ -29,6 +30,20 @@ def parse_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
         ValueError: if one of them is not a network or address.
     """
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def network_of(address: str) -> str:
+    """Return what an address counts as: itself, or for IPv6 the network of 64 bits that one host has to itself."""
+    return _network_of_ipv6(address) if ":" in address else address
+
+
+@lru_cache(maxsize=4096)
+def _network_of_ipv6(address: str) -> str:
+    try:
+        found = IPv6Address(address)
+    except ValueError:
+        return address
+    return str(found.ipv4_mapped or IPv6Address(int(found) >> 64 << 64))
 
 
 @dataclass(frozen=True, slots=True)

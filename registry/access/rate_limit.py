@@ -1,45 +1,43 @@
-"""A limit on the requests of each client: a token bucket for each user, and for each address without a user."""
+"""Limits on the requests of each user and of each address, for the node as a whole."""
 
-from collections.abc import Hashable
+from strata.registry.access.proxy import network_of
+from strata.registry.workers.buckets import Buckets
 
 __all__ = ["RateLimit"]
 
-_BURST_S = 2.0
-_MOST_CLIENTS = 100_000
+_US = 1_000_000
 
 
 class RateLimit:
-    """The rates of all clients of one process.
+    """The rates of all clients.
 
     Args:
-        per_second: the requests that a client may send per second; twice as many at once.
+        buckets: where requests are counted.
+        per_user: requests per second of each user, and of each address without a user; None for no limit.
+        per_address: requests per second of each address, all its users together; None for no limit.
+        burst_s: how many seconds' worth of requests may come at once, but always one.
     """
 
-    def __init__(self, per_second: float) -> None:
-        self._rate, self._most = per_second, max(1.0, per_second * _BURST_S)
-        self._buckets: dict[Hashable, tuple[float, float]] = {}
+    def __init__(
+        self, buckets: Buckets, *, per_user: float | None, per_address: float | None, burst_s: float = 2.0
+    ) -> None:
+        self._buckets, self._burst = buckets, round(burst_s * _US)
+        self._user = round(_US / per_user) if per_user else 0
+        self._address = round(_US / per_address) if per_address else 0
 
-    def wait_s(self, client: Hashable, now: float) -> float:
-        """Count a request, and return how long the client must wait before it: 0 if it may be answered.
+    def wait_s(self, user: str | None, address: str) -> float:
+        """Count a request, and return how long its client must wait before it, in seconds: 0 if it may be answered.
 
         Args:
-            client: who sends it.
-            now: the time, in seconds.
+            user: the name of the user; None for an anonymous client.
+            address: the address of the client.
         """
-        left, at = self._buckets.get(client, (self._most, now))
-        left = min(self._most, left + (now - at) * self._rate)
-        if left < 1.0:
-            return (1.0 - left) / self._rate
-        if len(self._buckets) >= _MOST_CLIENTS and client not in self._buckets:
-            self._forget(now)
-        self._buckets[client] = (left - 1.0, now)
+        network = network_of(address)
+        if self._address and (wait := self._pour(hash(("address", network)), self._address)):
+            return wait / _US
+        if self._user:
+            return self._pour(hash(("rate", network if user is None else user, user is None)), self._user) / _US
         return 0.0
 
-    def _forget(self, now: float) -> None:
-        """Drop the buckets that are full again, or all if none is."""
-        busy = {
-            client: (left, at)
-            for client, (left, at) in self._buckets.items()
-            if left + (now - at) * self._rate < self._most
-        }
-        self._buckets = busy if len(busy) < _MOST_CLIENTS else {}
+    def _pour(self, client: int, amount: int) -> int:
+        return self._buckets.pour(client, amount, max(amount, self._burst))

@@ -5,14 +5,13 @@ costs the server little more than its bytes, so this layer does only what such a
 `Accept`, the host, the cache. The layer in `kept_answers.py` answers what depends on the newest State.
 """
 
-import time
 from collections.abc import Callable
 from http import HTTPStatus
 
 from strata.registry.access.audit import Audit
-from strata.registry.access.control import AccessControl
+from strata.registry.access.control import BODY_DIGEST, AccessControl
 from strata.registry.access.rate_limit import RateLimit
-from strata.registry.access.request_access import EVERYTHING, UNLIMITED, Access
+from strata.registry.access.request_access import UNLIMITED, Access
 from strata.registry.errors import TooManyRequests
 from strata.registry.service import SERVICE, Service
 from strata.registry.transport.access_layer import ACCESS, AccessLayer
@@ -31,6 +30,8 @@ from strata.registry.transport.route_facts import RouteTable
 from strata.storage.state import State
 
 __all__ = ["Front", "Key"]
+
+_PROBES = b"/health/"
 
 Key = tuple[bytes, bytes, bytes, bool, int]
 """Raw path, query string, media type, whether the client accepts gzip, and the number of its rights, of a GET request.
@@ -54,7 +55,7 @@ class Front:
         state: returns the State in memory, which holds rules of access.
         audit: the audit; None if there is none.
         cors: the origins whose pages may read answers; None if there are none.
-        rate: the limit on the requests of each client; None if there is none.
+        rate: the limits on the requests of each client; None if there are none.
         address: returns the address of a client.
     """
 
@@ -102,12 +103,13 @@ class Front:
             await reply.send_answer(granted)
             return
         access = UNLIMITED if self._control is None else await self._control.admit(scope, self._state())
-        if self._rate is not None:
-            access = self._limited(scope, access, self._rate)
         if access is not UNLIMITED:
             scope[ACCESS] = access
+        if self._rate is not None and (wait_s := self._wait_s(scope, access, self._rate)):
+            await self._layers.refuse(scope, reply, TooManyRequests("Too many requests; try again later", wait_s))
+            return
         key = scope["raw_path"], scope["query_string"], reply.media_type, reply.takes_gzip, access.number
-        is_hot = scope["method"] == "GET" and reply.is_acceptable and self._uses_cache and access.error is None
+        is_hot = scope["method"] == "GET" and reply.is_acceptable and self._uses_cache
         if is_hot and self._guard.knows(headers.get(b"host", b"")) and (found := self._cache.get(key)):
             await reply.send_answer(found)
             return
@@ -118,15 +120,17 @@ class Front:
         if service and service.lasts and same_rights and reply.answer and reply.status == HTTPStatus.OK:
             self._cache.put(key, reply.answer, basis, key_bytes=len(key[0]) + len(key[1]))
 
-    def _limited(self, scope: Scope, access: Access, rate: RateLimit) -> Access:
-        """Count a request, and return its rights; with an error if its client sends too many."""
-        who = access.principal
-        wait_s = rate.wait_s(self._address(scope) if who.user is None else who, time.monotonic())
-        if wait_s and access is UNLIMITED:  # which all requests share
-            access = Access(who, EVERYTHING, address=self._address(scope) or None)
-        if wait_s:
-            access.error = TooManyRequests("Too many requests; try again later", wait_s)
-        return access
+    def _wait_s(self, scope: Scope, access: Access, rate: RateLimit) -> float:
+        """Count a request, and return how long its client must wait, in seconds.
+
+        Not counted are probes, the requests of superusers, so that they can always act, and what another node has
+        forwarded, because it has counted that.
+        """
+        user = access.principal.user
+        is_free = (user is not None and access.is_unlimited) or BODY_DIGEST in scope
+        if is_free or scope["raw_path"].startswith(_PROBES):
+            return 0.0
+        return rate.wait_s(user, access.address or self._address(scope))
 
     async def answer_passed_on(self, scope: Scope, receive: Receive) -> Answer:
         """Return the answer to a request that another worker has received and checked."""

@@ -7,6 +7,8 @@ that dies cannot leave the board locked: there is no lock.
 import mmap
 import time
 
+from strata.registry.workers.buckets import Buckets
+
 __all__ = ["Board", "Seat"]
 
 _CELL = 8
@@ -25,6 +27,8 @@ class Board:
 
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
+        self.buckets = Buckets()
+        """What clients have sent lately."""
         self._cells = memoryview(mmap.mmap(-1, _CELL * (1 + _ROW * workers))).cast("d")
 
     @property

@@ -1,50 +1,139 @@
 """Rates of clients, and web pages of other origins."""
 
+import asyncio
+import json
+import time
+
 import pytest
 
 from harness.access_rules import rule
+from strata.registry.access.node_secret import HEADER, NodeSecret
 from strata.registry.access.rate_limit import RateLimit
+from strata.registry.app import create_app
+from strata.registry.settings import Settings
+from strata.registry.workers.buckets import Buckets
+from strata.storage.memory_log import MemoryLog
 
+HERE, THERE = "192.0.2.1", "192.0.2.2"
 PAGE = "https://ui.example.com"
 ALLOW = "access-control-allow-origin"
 
 
-def test_a_client_may_send_so_many_requests():
-    """A bucket holds two seconds' worth, fills again, and is the client's own."""
-    limit = RateLimit(5)
-    waits = [limit.wait_s("a", 100.0) for _ in range(11)]
+class Clock:
+    """A clock that only the test moves."""
 
-    assert waits == [0.0] * 10 + [pytest.approx(0.2)]
-    assert limit.wait_s("b", 100.0) == 0.0
-    assert [limit.wait_s("a", 100.4) for _ in range(3)] == [0.0, 0.0, pytest.approx(0.2)]
-    assert RateLimit(0.1).wait_s("a", 1.0) == 0.0
+    def __init__(self):
+        self.now = 1000.0
+
+    def read_us(self):
+        """Return the time in microseconds."""
+        return round(self.now * 1_000_000)
 
 
-def test_buckets_do_not_fill_the_memory(monkeypatch):
-    """Clients that have paused are forgotten first."""
-    monkeypatch.setattr("strata.registry.access.rate_limit._MOST_CLIENTS", 10)
-    limit = RateLimit(1)
-    for number in range(10):
-        limit.wait_s(number, 100.0)
-    for _ in range(2):
-        limit.wait_s("busy", 103.0)
+async def status_of(app, address):
+    """Return the status of a read from an address."""
+    parts = []
 
-    assert len(limit._buckets) == 1
-    assert limit.wait_s("busy", 103.0) > 0
+    async def send(message):
+        parts.append(message)
+
+    scope = {
+        "type": "http", "method": "GET", "path": "/subjects", "raw_path": b"/subjects", "query_string": b"",
+        "headers": [(b"host", b"localhost")], "client": (address, 1),
+    }  # fmt: skip
+    await app(scope, None, send)
+    return parts[0]["status"]
+
+
+@pytest.fixture
+def clock():
+    """Return a clock that only the test moves."""
+    return Clock()
+
+
+def limit(clock, **rates):
+    """Return limits by a clock."""
+    return RateLimit(Buckets(clock.read_us), **{"per_user": None, "per_address": None, **rates})
+
+
+def test_a_user_may_send_so_many_requests(clock):
+    """A bucket holds two seconds' worth, drains with time, and is the user's own, wherever he is."""
+    rates = limit(clock, per_user=5)
+
+    assert [0.0] * 10 + [pytest.approx(0.2)] == [rates.wait_s("a", HERE) for _ in range(11)]
+    assert 0.2 == pytest.approx(rates.wait_s("a", THERE))
+    assert 0.0 == rates.wait_s("b", HERE)
+    clock.now += 0.4
+    assert [0.0, 0.0, pytest.approx(0.2)] == [rates.wait_s("a", HERE) for _ in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst_s", "at_once"), [(5, 2.0, 10), (5, 0.2, 1), (5, 0.01, 1), (0.1, 2.0, 1), (0.5, 60.0, 30)]
+)
+def test_bursts(clock, rate, burst_s, at_once):
+    """As many requests as arrive in the time of a burst may come at once, but always one."""
+    rates = limit(clock, per_user=rate, burst_s=burst_s)
+
+    assert at_once == [rates.wait_s("a", HERE) for _ in range(40)].count(0.0)
+
+
+@pytest.mark.parametrize(
+    ("rates", "first", "second", "refused"),
+    [
+        ({"per_user": 0.5}, ("a", HERE), ("a", THERE), True),
+        ({"per_user": 0.5}, ("a", HERE), ("b", HERE), False),
+        ({"per_user": 0.5}, (None, HERE), (None, HERE), True),
+        ({"per_user": 0.5}, (None, HERE), (None, THERE), False),
+        ({"per_user": 0.5}, (None, HERE), ("a", HERE), False),
+        ({"per_user": 0.5}, (None, HERE), (HERE, HERE), False),
+        ({"per_address": 0.5}, ("a", HERE), ("b", HERE), True),
+        ({"per_address": 0.5}, ("a", HERE), ("a", THERE), False),
+        ({"per_address": 0.5}, (None, HERE), ("a", HERE), True),
+        ({"per_address": 0.5}, ("a", "2001:db8::1"), ("a", "2001:db8::ffff:1"), True),
+        ({"per_address": 0.5}, ("a", "2001:db8::1"), ("a", "2001:db8:0:1::1"), False),
+        ({"per_address": 0.5, "per_user": 5}, ("a", HERE), ("b", HERE), True),
+        ({"per_address": 5, "per_user": 0.5}, ("a", HERE), ("a", THERE), True),
+    ],
+)
+def test_what_counts_together(clock, rates, first, second, refused):
+    """Requests count by user, or by address without one; the limit of addresses counts all users of an address."""
+    found = limit(clock, **rates)
+
+    assert 0.0 == found.wait_s(*first)
+    assert refused == (found.wait_s(*second) > 0)
 
 
 def test_requests_beyond_the_rate_get_429(guarded):
-    """Each user has a rate, and each address without a user; open routes have none."""
+    """Each user has a rate, and each address without a user, also for paths that are no route; the body is not read."""
     registry = guarded([rule("alice", "ALL", "*"), rule("bob", "ALL", "*")], rate_limit=0.5)
     first, second = (registry.ask("GET", "/subjects", None, "alice") for _ in range(2))
 
     assert (first[0], second[:2]) == (200, (429, {"error_code": 429, "message": "Too many requests; try again later"}))
     assert int(second[2]["retry-after"]) >= 1
     assert registry.code("GET", "/subjects", None, "bob") == 200
-    assert registry.code("GET", "/subjects", None, None, address="10.0.0.7") == 401
-    assert registry.code("GET", "/subjects", None, None, address="10.0.0.7") == 429
-    assert registry.code("GET", "/health/ready", None, "alice") == 200
+    assert registry.code("GET", "/subjects", None, None, address=HERE) == 401
+    assert registry.code("GET", "/subjects", None, None, address=HERE) == 429
+    assert registry.code("GET", "/nothing/here", None, None, address=HERE) == 429
     assert registry.code("POST", "/subjects/a/versions", {"schema": '"int"'}, "alice") == 429
+
+
+def test_probes_and_superusers_are_not_limited(guarded):
+    """Neither a load balancer nor an administrator is kept out by a limit, and neither uses it up."""
+    registry = guarded([rule("alice", "ALL", "*")], address_rate_limit=0.5)
+    free = [registry.code("GET", path, None, None) for path in ("/health/ready", "/health/live") for _ in range(5)]
+    free += [registry.code("GET", "/subjects") for _ in range(5)]
+
+    assert [200] * 15 == free
+    assert [200, 429] == [registry.code("GET", "/subjects", None, "alice") for _ in range(2)]
+
+
+def test_without_access_control_addresses_are_limited():
+    """Nobody is a superuser then."""
+    with asyncio.Runner() as runner:
+        app = create_app(MemoryLog(), Settings(log="memory:", rate_limit=0.5))
+        asked = [runner.run(status_of(app, address)) for address in (HERE, HERE, THERE)]
+
+    assert [200, 429, 200] == asked
 
 
 def test_the_rate_holds_for_answers_in_memory(guarded):
@@ -54,6 +143,31 @@ def test_the_rate_holds_for_answers_in_memory(guarded):
     codes = [registry.code("GET", "/schemas/ids/1", None, "alice") for _ in range(5)]
 
     assert codes == [200] * 4 + [429]
+
+
+def test_the_audit_notes_no_refusal_for_a_rate(guarded, tmp_path):
+    """A flood of requests would fill the disk, and then no change could be noted."""
+    audit = tmp_path / "audit.log"
+    registry = guarded([rule("alice", "READ", "*")], rate_limit=1, audit=str(audit))
+    codes = [registry.code("DELETE", "/subjects/a", None, "alice") for _ in range(20)]
+    registry.code("PUT", "/mode", {"mode": "READWRITE"})
+
+    assert [40301, 40301] + [429] * 18 == codes
+    assert [403, 403, 200] == [json.loads(line).get("status", 200) for line in audit.read_text().splitlines()]
+
+
+def test_a_forwarded_write_is_counted_once(guarded):
+    """The node that a client asked has counted the write; the one that it is forwarded to does not."""
+    secret = NodeSecret(b"s" * 32)
+    registry = guarded([rule("alice", "ALL", "*")], secret=secret, rate_limit=0.5)
+    asked_by, level = ("alice", (), "basic", HERE), {"compatibility": "NONE"}
+
+    def forwarded():
+        value = secret.sign("PUT", b"/config/a", json.dumps(level).encode(), asked_by, time.time()).decode()
+        return registry.code("PUT", "/config/a", level, None, **{HEADER.decode().replace("-", "_"): value})
+
+    assert [200] * 4 == [forwarded() for _ in range(4)]
+    assert [200, 429] == [registry.code("PUT", "/config/a", level, "alice") for _ in range(2)]
 
 
 def test_pages_of_allowed_origins_read_answers(guarded):

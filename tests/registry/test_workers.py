@@ -155,6 +155,17 @@ def test_connections_are_shared_evenly(node, number):
     assert max(counts) <= 1 + 2 * number / _WORKERS
 
 
+def test_workers_count_requests_together(tmp_path):
+    """A rate limit holds for the node: what one worker has counted, the others know."""
+    limits = "--rate-limit=0.001", "--rate-burst-seconds=3600"
+    with started(f"sqlite:///{tmp_path}/strata.db", *limits) as node, ExitStack() as stack:
+        connections = [stack.enter_context(closing(Connection(node))) for _ in range(3 * _WORKERS)]
+        until(lambda: connections[0].call("GET", "/subjects")[0] == 429)
+
+        assert {429} == {connection.call("GET", "/subjects")[0] for connection in connections}
+        assert {200} == {connection.call("GET", "/health/live")[0] for connection in connections}
+
+
 @pytest.mark.kafka
 def test_every_worker_describes_the_process_that_writes(kafka_broker):
     """`GET /v1/log` says that the node holds the pen, whichever worker is asked."""
