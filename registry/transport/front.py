@@ -78,7 +78,8 @@ class Front:
     ) -> None:
         self._app, self._cache, self._guard = app, cache, guard
         self._routes, self._control, self._state = routes, control, state
-        within = AccessLayer(within).answer
+        if control is not None or rate is not None:
+            within = AccessLayer(within).answer
         if audit is not None:
             within = AuditLayer(within, audit).answer
         self._inner = ErrorBoundary(within, access_log=False)

@@ -57,7 +57,8 @@ class KeptAnswers:
         service.body_bytes = len(body)
         if self._cache.get(key):
             await service.fresh()
-            key = *asked, *form, access.number  # other rules may be in force now
+            if access.number != key[-1]:  # other rules are in force now
+                key = *asked, *form, access.number
             if found := self._cache.get(key):
                 await reply.send_answer(found)
                 return

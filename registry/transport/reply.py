@@ -29,7 +29,7 @@ class Reply:
         self, send: Send, asked: Mapping[bytes, bytes], request_id: bytes, more: Headers | None = None
     ) -> None:
         self._send = send
-        self._own = [(REQUEST_ID, request_id), *(more or ())]
+        self._own = ((REQUEST_ID, request_id), *more) if more else ((REQUEST_ID, request_id),)
         self._start: Message | None = None
         self.asked = asked
         accepted = media_type_for(asked.get(b"accept", b""))
