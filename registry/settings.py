@@ -25,6 +25,7 @@ __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load
 PREFIX = "STRATA_"
 _LEAST_SECRET = 32
 _MOST_WORKERS = 256
+_OWN_PORTS = {"http": ":80", "https": ":443"}
 _HIGHEST_RATE = 100_000  # they are counted in microseconds
 
 
@@ -105,6 +106,8 @@ def _origins(value: str | None) -> str | None:
             raise ValueError(
                 f"expected origins such as https://ui.example.com, separated by commas, or {ANY}; got {origin!r}"
             )
+        if authority.endswith(_OWN_PORTS.get(scheme, ANY)):
+            raise ValueError(f"browsers leave out the port of {origin!r}; write the origin without it")
     return value
 
 

@@ -41,13 +41,9 @@ class ErrorBoundary:
         except Exception:  # noqa: BLE001 - the outermost layer logs it and answers 500
             _log.exception("%s %s failed (request %s)", method, plain_path(raw_path), reply.request_id.decode())
             await reply.fail(errors.internal())
-        self._note(method, raw_path, reply)
+        self.note(method, raw_path, reply)
 
-    async def refuse(self, scope: Scope, reply: Reply, error: RegistryError) -> None:
-        """Answer with an error object instead of the next layer."""
-        await reply.fail(error)
-        self._note(scope["method"], scope["raw_path"], reply)
-
-    def _note(self, method: str, raw_path: bytes, reply: Reply) -> None:
+    def note(self, method: str, raw_path: bytes, reply: Reply) -> None:
+        """Log a request that has its answer, if all requests are logged."""
         if self._access_log:
             _log.info("%s %s %d %s", method, plain_path(raw_path), reply.status, reply.request_id.decode())

@@ -102,12 +102,14 @@ class Front:
         reply = Reply(send, headers, request_id, self._cors.headers(headers) if self._cors else None)
         if self._cors and scope["method"] == "OPTIONS" and (granted := self._cors.preflight(headers)):
             await reply.send_answer(granted)
+            self._layers.note(scope["method"], scope["raw_path"], reply)
             return
         access = UNLIMITED if self._control is None else await self._control.admit(scope, self._state())
         if access is not UNLIMITED:
             scope[ACCESS] = access
         if self._rate is not None and (wait_s := self._wait_s(scope, access, self._rate)):
-            await self._layers.refuse(scope, reply, TooManyRequests("Too many requests; try again later", wait_s))
+            await reply.fail(TooManyRequests("Too many requests; try again later", wait_s))
+            self._layers.note(scope["method"], scope["raw_path"], reply)
             return
         key = scope["raw_path"], scope["query_string"], reply.media_type, reply.takes_gzip, access.number
         is_hot = scope["method"] == "GET" and reply.is_acceptable and self._uses_cache

@@ -7,10 +7,11 @@ import time
 import pytest
 
 from harness.access_rules import rule
+from harness.guarded_registry import ADMIN
 from strata.registry.access.node_secret import HEADER, NodeSecret
 from strata.registry.access.rate_limit import RateLimit
 from strata.registry.app import create_app
-from strata.registry.settings import Settings
+from strata.registry.settings import SettingRefused, Settings, load_settings
 from strata.registry.workers.buckets import Buckets
 from strata.storage.memory_log import MemoryLog
 
@@ -189,6 +190,71 @@ def test_pages_of_allowed_origins_read_answers(guarded):
     assert "Authorization" in headers["access-control-allow-headers"]
     other = registry.ask("OPTIONS", "/config/a", None, None, origin="https://evil.example", **asked)
     assert ALLOW not in other[2]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "user", "headers", "status"),
+    [
+        ("GET", "/subjects", None, {}, 401),
+        ("GET", "/subjects/b/versions", "alice", {}, 403),
+        ("GET", "/subjects", ADMIN, {"host": "evil.example"}, 403),
+        ("GET", "/nothing/here", ADMIN, {}, 404),
+        ("PATCH", "/subjects", ADMIN, {}, 405),
+        ("GET", "/subjects", ADMIN, {"accept": "text/html"}, 406),
+        ("POST", "/subjects/a/versions", ADMIN, {"content-length": "99999999"}, 413),
+        ("POST", "/subjects/a/versions", ADMIN, {"content-encoding": "br"}, 415),
+        ("POST", "/subjects/a/versions", ADMIN, {}, 422),
+        ("GET", "/subjects", "bob", {}, 429),
+    ],
+)
+def test_pages_read_errors(guarded, method, path, user, headers, status):
+    """A page can tell why it is refused, and when to try again."""
+    registry = guarded([rule("alice", "READ", "a")], cors_origins=PAGE, rate_limit=0.5, listen="127.0.0.1:0")
+    registry.ask("GET", "/subjects", None, "bob")
+    found, content, more = registry.ask(method, path, {} if method == "POST" else None, user, origin=PAGE, **headers)
+
+    assert (status, PAGE, "Origin") == (found, more[ALLOW], more["vary"])
+    assert str(content["error_code"]).startswith(str(status))
+    assert {"X-Request-ID", "Retry-After", "WWW-Authenticate"} == set(more["access-control-expose-headers"].split(", "))
+
+
+@pytest.mark.parametrize("origins", ["*", PAGE])
+def test_the_credentials_of_a_browser_are_never_allowed(guarded, origins):
+    """Any page could use them otherwise; the answer names the page itself, also if all are allowed."""
+    registry = guarded((), cors_origins=origins)
+    asked = {"origin": PAGE, "access_control_request_method": "GET"}
+    for method, user in (("OPTIONS", None), ("GET", ADMIN), ("GET", None)):
+        _, _, headers = registry.ask(method, "/subjects", None, user, **asked)
+        assert (PAGE, None) == (headers[ALLOW], headers.get("access-control-allow-credentials"))
+
+
+def test_preflights_and_refusals_are_in_the_access_log(guarded, caplog):
+    """The access log has every request."""
+    caplog.set_level("INFO", "strata.http")
+    registry = guarded((), cors_origins=PAGE, access_log=True, rate_limit=0.5)
+    registry.ask("OPTIONS", "/subjects", None, None, origin=PAGE, access_control_request_method="GET")
+    for _ in range(2):
+        registry.ask("GET", "/contexts", None, "alice")
+
+    assert ["OPTIONS /subjects 204", "GET /contexts 200", "GET /contexts 429"] == [
+        line.rpartition(" ")[0] for line in caplog.messages
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("ui.example.com", "expected origins such as https://ui.example.com"),
+        ("https://ui.example.com/", "expected origins"),
+        ("null", "expected origins"),
+        ("https://ui.example.com:443", "browsers leave out the port of 'https://ui.example.com:443'"),
+        ("http://ui.example.com:80", "browsers leave out the port"),
+    ],
+)
+def test_origins_that_no_browser_sends(value, reason):
+    """A setting that could never match is an error."""
+    with pytest.raises(SettingRefused, match=reason):
+        load_settings(cors_origins=value)
 
 
 def test_pages_of_allowed_origins_may_write(guarded):
