@@ -2,11 +2,17 @@
 
 The versions of a subject share most of their fields, and so do many subjects. A field whose type has no names means the
 same in every schema, so it is read, checked and printed once. Both tables are bounded by the JSON that they hold.
+
+The JSON must come from `read_plain_json`: orjson writes equal values of it, and no others, as equal bytes.
 """
 
-import marshal
 from collections.abc import Sequence
 from typing import Final
+
+try:
+    import orjson
+except ImportError:  # then `read_plain_json` reads nothing
+    orjson = None  # type: ignore[assignment]
 
 from strata.compat.avro.model import Field, Json
 
@@ -14,7 +20,6 @@ __all__ = ["KnownFields"]
 
 _MOST_BYTES: Final = 512 << 10  # of keys in one generation; a parsed field takes some twenty times as much
 _LONGEST: Final = 4 << 10  # bytes of one key
-_EXACT: Final = 2  # the version of the format that writes equal values as equal bytes
 
 
 class KnownFields:
@@ -28,12 +33,11 @@ class KnownFields:
     @staticmethod
     def key(json: Json) -> bytes:
         """Return bytes that are equal for equal JSON only: 1, 1.0 and true differ, and so does the order of keys."""
-        return marshal.dumps(json, _EXACT)
+        return orjson.dumps(json)
 
     def find(self, texts: Sequence[Json]) -> list[Field | None]:
         """Return the field of each JSON value; None for those that are not known to be fields, or not kept lately."""
-        get, key = self._young.get, marshal.dumps
-        return [get(key(json, _EXACT)) for json in texts]
+        return list(map(self._young.get, map(orjson.dumps, texts)))
 
     def get(self, key: bytes) -> Field | None:
         """Return the field of a key; None if there is none."""

@@ -21,7 +21,7 @@ from strata.compat.avro import model
 from strata.compat.avro.defaults import DefaultCheck
 from strata.compat.avro.equivalence import same_structure
 from strata.compat.avro.java_numbers import parse_java_double
-from strata.compat.avro.json_text import excerpt, read_json, write_json
+from strata.compat.avro.json_text import excerpt, read_json, read_plain_json, write_json
 from strata.compat.avro.known_fields import KnownFields
 from strata.compat.avro.names import make_name, name_fault, qualify
 from strata.compat.avro.printer import print_field, print_schema
@@ -85,20 +85,23 @@ def _read(text: str, names: dict[str, model.NamedType], limits: Limits, *, stric
     If the text is the definition of a type that is already known, return the known definition, whose doc and aliases
     may differ.
     """
-    parser = _Parser(names, limits, strict=strict)
-    root = parser.node(read_json(text, limits), "")
+    plain = read_plain_json(text, limits)
+    parser = _Parser(names, limits, strict=strict, known_fields=None if plain is None else _KNOWN_FIELDS[strict])
+    root = parser.node(read_json(text, limits) if plain is None else plain, "")
     parser.finish()
     return names[root.name.full] if isinstance(root, model.EnumType | model.FixedType | model.RecordType) else root
 
 
 class _Parser:
-    def __init__(self, names: dict[str, model.NamedType], limits: Limits, *, strict: bool):
+    def __init__(
+        self, names: dict[str, model.NamedType], limits: Limits, *, strict: bool, known_fields: KnownFields | None
+    ):
         self.names = names
         self._limits = limits
         self._strict = strict
         self._fields = 0
         self._named = 0  # how many definitions and uses of named types were met
-        self._known_fields = _KNOWN_FIELDS[strict]
+        self._known_fields = known_fields
         self._path: list[str] = []  # the fields around the current position, for error messages
         self._open: tuple[str, ...] = ()  # the records around it
         self._forward: dict[int, tuple[model.Reference, str]] = {}  # by object id, each with the path of its field
@@ -212,7 +215,8 @@ class _Parser:
             raise self._fault(f"More than the {self._limits.fields} fields allowed")
         around, self._open = self._open, (*self._open, name.full)
         fields = {}
-        for text, known in zip(texts, self._known_fields.find(texts), strict=True):
+        table = self._known_fields
+        for text, known in zip(texts, table.find(texts) if table else (None,) * len(texts), strict=True):
             field = known or self._field(text, name)
             if field.name in fields:
                 raise self._fault(f"Record {name.full} has two fields called {field.name}; rename one")
@@ -228,14 +232,15 @@ class _Parser:
     def _field(self, json: model.Json, record: model.Name) -> model.Field:
         """Return a field that was read before, or read it."""
         self._limits.look_at_clock()
-        key = KnownFields.key(json)
-        field = self._known_fields.get(key)
+        table, key = self._known_fields, b""
+        field = table.get(key := table.key(json)) if table else None
         if field is None:
             named = self._named
             field = self._new_field(json, record)
             if named == self._named:
                 object.__setattr__(field, "text", print_field(field, self._limits))  # nothing else has seen it yet
-                self._known_fields.put(key, field)
+                if table:
+                    table.put(key, field)
         return field
 
     def _new_field(self, json: model.Json, record: model.Name) -> model.Field:

@@ -117,15 +117,22 @@ class _Printer:
     def _put_record(self, node: model.RecordType, namespace: str, depth: int) -> None:
         kind = "error" if node.is_error else "record"
         self.parts.append(f'{{"type":"{kind}"{_name(node.name, namespace)}{_doc(node.doc)},"fields":[')
-        separator = ""
-        for field in node.fields:
-            if field.text is None:
-                self.parts.append(separator)
-                self.put_field(field, node.name.namespace, depth + 3)
-            else:
-                self.parts.append(separator + field.text)
-            separator = ","
+        texts = [field.text for field in node.fields if field.text is not None]
+        if len(texts) == len(node.fields):
+            self.parts.append(",".join(texts))
+        else:
+            self._put_fields(node, depth)
         self.parts.append(f"]{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}")
+
+    def _put_fields(self, record: model.RecordType, depth: int) -> None:
+        separator = ""
+        for field in record.fields:
+            self.parts.append(separator)
+            if field.text is None:
+                self.put_field(field, record.name.namespace, depth + 3)
+            else:
+                self.parts.append(field.text)
+            separator = ","
 
     def put_field(self, field: model.Field, namespace: str, depth: int) -> None:
         """Append a field whose type is at a depth of JSON brackets."""

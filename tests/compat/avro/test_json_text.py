@@ -2,7 +2,7 @@
 
 import pytest
 
-from strata.compat.avro.json_text import in_java_order, json_equal, quote, read_json, write_json
+from strata.compat.avro.json_text import in_java_order, json_equal, quote, read_json, read_plain_json, write_json
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
 
@@ -82,6 +82,54 @@ def test_refused(text):
     """Text that Jackson refuses, or that exceeds a bound, is an error that says so."""
     with pytest.raises(SchemaParseError):
         read_json(text, SMALL)
+
+
+PLAIN = [
+    (
+        "a small schema",
+        '{"type":"record","name":"R","fields":[{"name":"a","type":["null","int"],"default":null}]}',
+        True,
+    ),
+    ("numbers", "[0,-0,1.50,-0.0,1e5,0.1e-400,123456789012345678]", True),
+    ("blanks and escapes", ' [ "\\u00e9\\ud83d\\ude00", "a\\/b" ]\r\n', True),
+    ("equal keys", '{"a":1,"b":2,"a":3}', True),
+    ("integer that may need more than 64 bits", "[1234567890123456789]", False),
+    ("integer beyond 64 bits", "[-9223372036854775809]", False),
+    ("number beyond the largest double", "[1e400]", False),
+    ("lone surrogate, escaped", r'"\ud800"', False),
+    ("lone surrogate", '"\ud800"', False),
+    ("comment", "[1/**/]", False),
+    ("control character after the end", "1\x01", False),
+]
+
+
+@pytest.mark.parametrize(("text", "is_plain"), [row[1:] for row in PLAIN], ids=[row[0] for row in PLAIN])
+def test_plain_json(text, is_plain):
+    """The fast reader gives the same value or none."""
+    expected = read_json(text, SMALL)
+
+    assert repr(expected if is_plain else None) == repr(read_plain_json(text, SMALL))
+
+
+@pytest.mark.parametrize("text", [row[1] for row in [*READ, *REFUSED]], ids=[row[0] for row in [*READ, *REFUSED]])
+def test_the_fast_reader_agrees(text):
+    """The fast reader refuses what the other one refuses, and reads nothing differently."""
+    try:
+        expected = read_json(text, SMALL)
+    except SchemaParseError:
+        expected = None
+    try:
+        value = read_plain_json(text, SMALL)
+    except SchemaParseError:
+        value = None
+
+    assert repr(value) in ("None", repr(expected))
+
+
+def test_the_fast_reader_reads_no_long_number():
+    """The limit on digits holds for short limits, too."""
+    assert [12345] == read_plain_json("[12345]", Limits(number=5))
+    assert read_plain_json("[123456]", Limits(number=5)) is None
 
 
 def test_depth_counts_no_brackets_in_strings():

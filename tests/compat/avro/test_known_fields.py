@@ -53,6 +53,15 @@ def test_values_that_python_takes_for_equal_stay_apart(default):
     assert text == parse(text, strict=True).canonical
 
 
+def test_an_infinite_number_is_no_null():
+    """A number that no double holds is infinite; the writer of keys would write it as null."""
+    text = '{{"type":"record","name":"R","fields":[{{"name":"a","type":"int","x":{}}}]}}'
+    parse(text.format("null"), strict=True)
+
+    assert text.format('"Infinity"') == parse(text.format("1e400"), strict=True).canonical
+    assert text.format("null") == parse(text.format("null"), strict=True).canonical
+
+
 @pytest.mark.parametrize(
     "field", [optional("no name"), {"name": "a", "type": "int", "default": "x"}], ids=["name", "default"]
 )
