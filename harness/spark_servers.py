@@ -145,10 +145,10 @@ def bare_python(folder: Path) -> Path:
 
 
 def shipped_packages(folder: Path) -> Path:
-    """Return a zip of the package with the two parts of it that executors need."""
+    """Return a zip of the package with the parts of it that executors need."""
     archive = folder / "strata.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
-        for part in (".", "serdes", "spark_udfs"):
+        for part in (".", "compat", "serdes", "spark_udfs"):
             folder = CHECKOUT / "strata" / part
             for source in sorted(folder.glob("*.py") if part == "." else folder.rglob("*.py")):
                 made.write(source, source.relative_to(CHECKOUT))
