@@ -38,8 +38,7 @@ class SharedResponses(Transport):
         super().__init__(settings)
         self._once = Transport(replace(settings, retries=0))
         self._folder = folder
-        # Part of the cache key: other settings may see other responses. The repr shows no secrets.
-        self._registry = repr(settings)
+        self._registry = _digest(settings)
 
     def close(self) -> None:
         """Close the connections; the files stay for the other workers."""
@@ -85,3 +84,12 @@ class SharedResponses(Transport):
         with os.fdopen(handle, "w") as made:
             json.dump(response, made)
         Path(name).replace(file)
+
+
+def _digest(settings: ClientSettings) -> str:
+    """Return the part of the cache key that is the settings': with other ones the registry may answer something else.
+
+    The names of the files show the key, so secrets are hashed slowly.
+    """
+    secrets = repr((settings.password, settings.token, settings.client_secret)).encode()
+    return hashlib.scrypt(secrets, salt=repr(settings).encode(), n=2**14, r=8, p=1).hex()

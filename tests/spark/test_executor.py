@@ -209,6 +209,32 @@ def test_workers_share_what_they_know(scripted_registry: Any, frame: MakeFrame, 
         worker().decode(_binary([frame(unknown, NUMBER, {"n": 1})]))
 
 
+@pytest.mark.parametrize("kind", ["token", "password", "client_secret"])
+def test_workers_with_other_credentials_share_nothing(
+    scripted_registry: Any, frame: MakeFrame, tmp_path: Path, kind: str
+) -> None:
+    """What the registry has answered to one principal, no other one gets, even while the registry is down."""
+    schema_id = scripted_registry.add(NUMBER)
+    more = {"password": {"username": "ann"}, "client_secret": {"token_url": "http://127.0.0.1:1/", "client_id": "job"}}
+
+    def worker(secret: str) -> AvroDecoder:
+        given = {**more.get(kind, {}), kind: secret}
+        settings = ClientSettings.of(scripted_registry.url, retries=0, timeout=5.0, **given)
+        shared = SharedResponses(settings, tmp_path / "answers")
+        shared._once._tokens = None  # there is no token endpoint
+        plan = plan_decode(settings, ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
+        return AvroDecoder(plan, RegistryClient.from_settings(settings, transport=shared))
+
+    frames = _binary([frame(schema_id, NUMBER, {"n": 1})])
+    worker("first").decode(frames)
+    scripted_registry.close()
+
+    assert [{"n": 1}] == worker("first").decode(frames).to_pylist()
+    with pytest.raises(RegistryNotUsable):
+        worker("second").decode(frames)
+    assert not [file for file in (tmp_path / "answers").iterdir() if "first" in file.name + file.read_text()]
+
+
 def test_registry_that_comes_back(scripted_registry: Any, frame: MakeFrame) -> None:
     """A failed look-up is not cached: when the task runs again it decodes."""
     schema_id = scripted_registry.add(NUMBER)
