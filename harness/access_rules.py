@@ -34,4 +34,4 @@ class Claimed:
 
     def unauthorized(self) -> Unauthorized:
         """Return the error for anonymous clients."""
-        return Unauthorized(['Basic realm="test"'])
+        return Unauthorized(['Basic realm="test"', 'Bearer realm="test"'])

@@ -77,7 +77,10 @@ class Registry:
 
         await self.app(scope, receive, send)
         content = b"".join(part.get("body", b"") for part in parts[1:])
-        found = {name.decode(): value.decode() for name, value in parts[0]["headers"]}
+        found: dict[str, str] = {}
+        for name, value in parts[0]["headers"]:
+            before = found.get(name.decode())
+            found[name.decode()] = f"{before}, {value.decode()}" if before else value.decode()
         try:
             return parts[0]["status"], json.loads(content) if content else None, found
         except ValueError:

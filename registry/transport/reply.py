@@ -1,6 +1,6 @@
 """Answers on their way to the client: their headers, their compression, and HEAD."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import orjson
 
@@ -51,7 +51,7 @@ class Reply:
             await self._send(message)
             return
         self._start = None
-        headers = self._headers(dict(start["headers"]))
+        headers = self._headers(start["headers"])
         if message.get("more_body", False):
             await self._send({**start, "headers": [*headers, *self._own]})
             await self._send(message)
@@ -63,7 +63,7 @@ class Reply:
         if self.status and self._start is None:
             return
         self.status = error.status
-        headers = self._headers({}) + [(name.lower().encode(), value.encode()) for name, value in error.headers]
+        headers = self._headers((name.lower().encode(), value.encode()) for name, value in error.headers)
         await self._send_whole(headers, error_body(error.code, error.message), may_compress=False)
 
     async def send_answer(self, answer: Answer) -> None:
@@ -86,10 +86,15 @@ class Reply:
         self.answer = self.status, headers, body
         await self.send_answer(self.answer)
 
-    def _headers(self, given: dict[bytes, bytes]) -> Headers:
-        media_type = given.pop(b"content-type", self.media_type)
-        given.pop(b"content-length", None)
-        return [(b"content-type", media_type), *given.items()]
+    def _headers(self, given: Iterable[tuple[bytes, bytes]]) -> Headers:
+        """Return the headers of an answer without its length; a name may occur several times."""
+        media_type, rest = self.media_type, Headers()
+        for name, value in given:
+            if name == b"content-type":
+                media_type = value
+            elif name != b"content-length":
+                rest.append((name, value))
+        return [(b"content-type", media_type), *rest]
 
 
 Layer = Callable[[Scope, Receive, Reply], Awaitable[None]]

@@ -10,7 +10,7 @@ from harness.access_rules import rule
 from strata.registry.access.needs import OPEN, How
 from strata.registry.access.principal import Principal
 from strata.registry.access.rights import Rights
-from strata.registry.access.rules import Operation, Permission, ResourceType
+from strata.registry.access.rules import Operation, Permission, ResourceType, Rule, parse_resource
 from strata.registry.routes.all import ROUTERS
 
 ROUTES = [route for router in ROUTERS for route in router.declared]
@@ -78,6 +78,7 @@ QUESTIONS = [
     ("POST", "/security/acls", []), ("GET", "/security/acls/verdict?principal=User:alice", None),
 ]  # fmt: skip
 
+SCHEMES = 'Basic realm="test", Bearer realm="test"'
 ALL_ON_OPEN = [rule("alice", "ALL", "open-*"), rule("alice", "ALL", "nick"), rule("alice", "READ", "common")]
 
 
@@ -134,7 +135,17 @@ def test_anonymous_clients_are_asked_who_they_are(guarded, question):
         status, content, headers = registry.ask(method, path, body, user)
 
         assert (status, content) == (401, {"error_code": 401, "message": "Unauthorized"})
-        assert headers["www-authenticate"] == 'Basic realm="test"'
+        assert headers["www-authenticate"] == SCHEMES
+
+
+def test_a_late_refusal_of_an_anonymous_client_names_the_schemes_too(guarded):
+    """A right that is missing only once the schema is looked up is asked for like any other."""
+    registry = guarded([Rule("Anonymous", "*", parse_resource(ResourceType.SUBJECT, "a"), Operation.READ)])
+    registry.register("a")
+    assert registry.register("a", user="") == 1
+    status, content, headers = registry.ask("POST", "/subjects/a/versions", {"schema": '"long"'}, None)
+
+    assert (status, content["error_code"], headers["www-authenticate"]) == (401, 401, SCHEMES)
 
 
 def test_open_routes_need_no_credentials(guarded):
