@@ -133,6 +133,7 @@ def create_app(
         guard,
         control=control,
         state=lambda: writer.state,
+        newest=writer.catch_up,
         audit=audit,
         cors=Cors(settings.cors) if settings.cors else None,
         rate=_rate_limit(settings, seat.board.buckets),

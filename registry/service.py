@@ -14,6 +14,7 @@ from strata.registry.access.control import AccessControl
 from strata.registry.access.logged_rules import logged_rules
 from strata.registry.access.request_access import UNLIMITED, Access
 from strata.registry.access.rights import Rights
+from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.clock import Clock, TimedDecide
 from strata.registry.decide.decision import Decide, Decision
 from strata.registry.health import Health
@@ -139,6 +140,14 @@ class Service:
             with suppress(NotAtOnce):
                 return work(self.limits.briefly())
         return await self.writer.in_thread(lambda: work(self.limits.started()))
+
+    async def require(self, operation: Operation, kind: ResourceType, name: str) -> None:
+        """Check a right that is not in the path of the request.
+
+        Raises:
+            RegistryError: 40301, or 401 if an anonymous client must say who it is.
+        """
+        await self.access.reconsider(partial(self.access.check, operation, kind, name), self.writer.catch_up)
 
     async def change(self, decide: Decide[_T]) -> _T:
         """Write what a decision writes, if the request has the rights for it on the State that it is decided on.

@@ -5,7 +5,7 @@ up; by the names that the State leads to (an alias, another context, a reference
 would be written, with the rules of the State that they are decided on. So no write lands after its right was revoked.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from strata.registry import errors
@@ -142,6 +142,28 @@ class Access:
             self._view = view
             if self._need is not None:
                 self.enter(self._need, self._subject, self._kek)
+
+    async def reconsider(self, check: Callable[[], None], newest: Callable[[], Awaitable[State]]) -> None:
+        """Carry out a check; if it refuses, read the log and check again: another node may have granted the right.
+
+        Args:
+            check: raises if a right is missing.
+            newest: returns a State with every write acknowledged before this call.
+
+        Raises:
+            RegistryError: the refusal, or 50301 if the log cannot be read.
+        """
+        try:
+            check()
+        except RegistryError:
+            # What anyone can send does not make the node read its log.
+            if self.error is not None or self.principal.user is None:
+                raise
+            number = self.number
+            self.renew(await newest())
+            if self.number == number:
+                raise
+            check()
 
     def check_target(self, target: str) -> None:
         """Check the need of the route for the subject that its path leads to by an alias.

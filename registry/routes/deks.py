@@ -87,7 +87,7 @@ async def create_by_body(request: Request, service: ServiceDep, name: KekPath, r
     """Store a data encryption key for the subject that the body names."""
     body = await read_body(request, DekBody)
     subject = subject_name(body.subject or "")
-    service.access.check(Operation.WRITE, ResourceType.SUBJECT, subject)
+    await service.require(Operation.WRITE, ResourceType.SUBJECT, subject)
     named = PathSubject(subject, check=service.access.for_target(Operation.WRITE, subject))
     return await _create(service, body, name, named, rewrap=rewrap)
 

@@ -65,7 +65,7 @@ async def names(
 async def create(request: Request, service: ServiceDep) -> Response:
     """Create a key encryption key, or restore a soft-deleted one."""
     body = await read_body(request, KekBody)
-    service.access.check(Operation.WRITE, ResourceType.KEK, body.name or "")
+    await service.require(Operation.WRITE, ResourceType.KEK, body.name or "")
     asked, now, most = body.kek(), time.time_ns() // 1_000_000, service.settings.max_keys
     return answer(kek_answer(await service.change(lambda state: create_kek(state, asked, now, most))))
 

@@ -183,7 +183,7 @@ async def register_schema(
     """Register a schema under a subject; return the existing version if it is already registered."""
     asked = body.request(service.limits)
     if force or asked.schema_id is not None:
-        service.access.check(Operation.ALTER_CONFIGS, ResourceType.SUBJECT, subject)
+        await service.require(Operation.ALTER_CONFIGS, ResourceType.SUBJECT, subject)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
 
     def decide(state: State, limits: Limits) -> Decision[Registered]:

@@ -3,6 +3,8 @@
 It stands before the answers that are kept in memory; those in front of it (`front.py`) are kept by rights.
 """
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import unquote
 
 from strata.registry.access.needs import OPEN
@@ -12,6 +14,7 @@ from strata.registry.transport.asgi import Receive, Scope
 from strata.registry.transport.reply import Layer, Reply
 from strata.registry.transport.request_checks import route_of
 from strata.registry.transport.route_facts import SUBJECT, DeclaredRoute
+from strata.storage.state import State
 
 __all__ = ["ACCESS", "AccessLayer", "access_of"]
 
@@ -31,21 +34,23 @@ class AccessLayer:
 
     Args:
         within: the next layer.
+        newest: reads the log to its end and returns the State there.
     """
 
-    def __init__(self, within: Layer) -> None:
-        self._within = within
+    def __init__(self, within: Layer, newest: Callable[[], Awaitable[State]]) -> None:
+        self._within, self._newest = within, newest
 
     async def answer(self, scope: Scope, receive: Receive, reply: Reply) -> None:
         """Check the rights of a request and pass it on.
 
         Raises:
-            RegistryError: 401, 40301 or 429 if it must not pass.
+            RegistryError: 401, 40301 or 429 if it must not pass; 50301 if the newest rules cannot be read.
         """
         route, access = route_of(scope), access_of(scope)
         need = route.facts.need if route else None
         if route is not None and need is not None and need is not OPEN and access is not UNLIMITED:
-            access.enter(need, subject_name(_segment(route, scope, SUBJECT)), _segment(route, scope, _KEK))
+            subject, kek = subject_name(_segment(route, scope, SUBJECT)), _segment(route, scope, _KEK)
+            await access.reconsider(partial(access.enter, need, subject, kek), self._newest)
         await self._within(scope, receive, reply)
 
 

@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 
 import orjson
 import urllib3
@@ -55,6 +56,7 @@ _SHARE = 0.9  # of the remaining time, for the holder: its answer then comes bef
 # Never the credentials of a client: anyone who may write to the topic can name any URL as the holder's.
 _COPIED = (b"content-type", b"accept", b"x-request-id", b"confluent-accept-unknown-properties")
 _COPIED_FROM_ANSWER = ("content-type", "retry-after")
+_STRANGER = "the node that holds the pen rejects the signature of this one; compare --node-secret and their clocks"
 _BUSY = "the node is busy forwarding other writes"
 _MAX_CALLS = 32
 _CONNECT_S = 1.0
@@ -290,6 +292,8 @@ class Forward:
             if call.aborted:
                 raise errors.write_forwarding_failed() from None
             raise self._pass_over(holder, str(error)) from None
+        if answer.status == HTTPStatus.UNAUTHORIZED and access_of(scope).principal.user is not None:
+            raise errors.not_written(_STRANGER)
         if answer.status >= 500 and _error_code(answer.data) is None:
             raise self._pass_over(holder, f"a proxy answered {answer.status}")
         if _is_refused(answer.status, answer.data):

@@ -5,7 +5,7 @@ costs the server little more than its bytes, so this layer does only what such a
 `Accept`, the host, the cache. The layer in `kept_answers.py` answers what depends on the newest State.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 from strata.registry.access.audit import Audit
@@ -40,6 +40,10 @@ So an answer is only sent to a client with the same rights as the one that it wa
 """
 
 
+async def _empty() -> State:
+    return State()
+
+
 class Front:
     """The ASGI app of the service.
 
@@ -53,6 +57,7 @@ class Front:
         access_log: whether to log every request; the cache is then unused, as it is if the audit notes reads.
         control: access control; None if it is off.
         state: returns the State in memory, which holds rules of access.
+        newest: reads the log to its end and returns the State there.
         audit: the audit; None if there is none.
         cors: the origins whose pages may read answers; None if there are none.
         rate: the limits on the requests of each client; None if there are none.
@@ -71,6 +76,7 @@ class Front:
         access_log: bool,
         control: AccessControl | None = None,
         state: Callable[[], State] = State,
+        newest: Callable[[], Awaitable[State]] = _empty,
         audit: Audit | None = None,
         cors: Cors | None = None,
         rate: RateLimit | None = None,
@@ -79,7 +85,7 @@ class Front:
         self._app, self._cache, self._guard = app, cache, guard
         self._routes, self._control, self._state = routes, control, state
         if control is not None or rate is not None:
-            within = AccessLayer(within).answer
+            within = AccessLayer(within, newest).answer
         if audit is not None:
             within = AuditLayer(within, audit).answer
         self._inner = ErrorBoundary(within, access_log=False)

@@ -18,6 +18,7 @@ from harness.serving import serving
 from strata.registry.access.control import AccessControl
 from strata.registry.access.node_secret import HEADER, NodeSecret
 from strata.registry.access.passwords import hash_password
+from strata.registry.access.rules import rule_json
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
 from strata.storage.log import START
@@ -108,6 +109,73 @@ def test_forwarding_headers_of_a_client_gain_nothing():
         assert other_body[0] == 400
         signed_body = SECRET.sign("PUT", b"/config/b", json.dumps(LEVEL).encode(), ("root", (), "", None), time.time())
         assert ask(port, "PUT", "/config/b", LEVEL, None, **{name: signed_body.decode()})[0] == 200
+
+
+SCHEMA = {"schema": '"int"'}
+GRANTED = [
+    pytest.param("POST", "/subjects/a/versions", SCHEMA, [("SUBJECT", "a", "WRITE")], id="by-path"),
+    pytest.param("GET", "/config/a", None, [("SUBJECT", "a", "DESCRIBE_CONFIGS")], id="read"),
+    pytest.param(
+        "POST",
+        "/subjects/a/versions?force=true",
+        SCHEMA,
+        [("SUBJECT", "a", "WRITE"), ("SUBJECT", "a", "ALTER_CONFIGS")],
+        id="by-parameter",
+    ),
+    pytest.param(
+        "POST",
+        "/dek-registry/v1/keks",
+        {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "x"},
+        [("KEK", "k", "WRITE")],
+        id="by-body",
+    ),
+    pytest.param(
+        "POST",
+        "/dek-registry/v1/keks/first/deks",
+        {"subject": "a", "encryptedKeyMaterial": "eA=="},
+        [("KEK", "first", "WRITE"), ("SUBJECT", "a", "WRITE")],
+        id="by-path-and-body",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "needed"), GRANTED)
+def test_a_right_granted_on_one_node_holds_on_all(method, path, body, needed):
+    """A node refuses nothing by rules that are older than the request."""
+    log = SharedLog()
+    with node(View(log), (), SECRET) as one, node(View(log), (), SECRET) as other:
+        first = {"name": "first", "kmsType": "aws-kms", "kmsKeyId": "x"}
+        assert ask(one, "POST", "/dek-registry/v1/keks", first, "root")[0] == 200
+        assert ask(one, "PUT", "/config/a", LEVEL, "root")[0] == 200
+        assert ask(other, "GET", "/config/a", None, "root")[0] == 200
+        for kind, name, operation in needed:
+            assert ask(other, method, path, body, "alice")[1]["error_code"] == 40301
+            granted = [rule_json(rule("alice", operation, name, kind))]
+            assert ask(one, "POST", "/security/acls", granted, "root")[0] == 201
+        assert ask(other, method, path, body, "alice")[0] == 200
+
+
+def test_a_right_revoked_on_one_node_is_gone_on_all():
+    """A write that was forwarded, or is decided by a node that has not read the revocation, is refused."""
+    log = SharedLog()
+    revoked = [rule_json(rule("alice", "WRITE", "a"))]
+    with node(View(log), (), SECRET) as one, node(View(log), (), SECRET) as other:
+        assert ask(one, "POST", "/security/acls", revoked, "root")[0] == 201
+        assert ask(other, "POST", "/subjects/a/versions", SCHEMA, "alice")[0] == 200
+        assert ask(one, "DELETE", "/security/acls", revoked, "root")[0] == 200
+        assert ask(other, "POST", "/subjects/a/versions", {"schema": '"long"'}, "alice")[1]["error_code"] == 40301
+
+
+def test_a_signature_that_is_not_accepted_is_no_error_of_the_client():
+    """The holder of the pen takes such a write for one of a stranger; the client learns that nothing was written."""
+    log = SharedLog()
+    with node(View(log), BOTH, NodeSecret(b"other" * 8)) as holder:
+        log.url = f"http://127.0.0.1:{holder}"
+        with node(log, BOTH, SECRET) as port:
+            status, content = ask(port, "PUT", "/config/a", LEVEL, "alice")
+            assert (status, content["error_code"]) == (503, 50302)
+            assert "--node-secret" in content["message"]
+    assert not list(log.read(-1))
 
 
 AUTH_FILE = """
