@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import certifi
 import pytest
 from schema_registry.client import SchemaRegistryClient
 from schema_registry.client.errors import ClientError
@@ -12,15 +11,6 @@ from schema_registry.serializers import AvroMessageSerializer, JsonMessageSerial
 
 STORY = json.loads(Path(__file__).with_name("story.json").read_text())
 FIRST, SECOND, INCOMPATIBLE = (AvroSchema(STORY["avro"][each]) for each in ("first", "second", "incompatible"))
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory):
-    """Return a file with one of the certificates that clients trust."""
-    first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
-    file = tmp_path_factory.mktemp("trust") / "one.pem"
-    file.write_text(first + end)
-    return str(file)
 
 
 @pytest.fixture

@@ -107,22 +107,6 @@ MESSAGES = message_classes()
 
 
 @pytest.fixture(scope="session")
-def commands():
-    """Return a function that builds a client on first use; the test is skipped if the client's toolchain is missing."""
-    built = {}
-
-    def command(name):
-        client = CLIENTS[name]
-        if client.missing:
-            pytest.skip(f"{name} needs {' and '.join(client.missing)} on the PATH")
-        if name not in built:
-            built[name] = client.command()
-        return built[name]
-
-    return command
-
-
-@pytest.fixture(scope="session")
 def stories(commands, node_url):
     """Return a function that runs a client's story once and returns the answer to each step."""
     told = {}

@@ -29,7 +29,10 @@ import org.apache.flink.avro.shaded.org.apache.avro.io.DecoderFactory;
 import org.apache.flink.avro.shaded.org.apache.avro.io.EncoderFactory;
 import org.apache.flink.formats.avro.registry.confluent.ConfluentSchemaRegistryCoder;
 
-/** Confluent's Java client, as Flink carries it, runs the story (story URL PREFIX STORY.json) or reads frames (read URL). */
+/**
+ * Confluent's Java client, as Flink carries it, runs the story (story URL PREFIX STORY.json), reads frames (read URL), or
+ * is refused what it asks for (access URL NAME STORY.json ID FRAME).
+ */
 public final class Story {
     private static final ObjectMapper JSON = new ObjectMapper();
     private final String url;
@@ -44,6 +47,9 @@ public final class Story {
         System.setOut(new java.io.PrintStream(System.out, true, StandardCharsets.UTF_8));
         if (args[0].equals("read")) {
             new Story(args[1], "").read();
+        } else if (args[0].equals("access")) {
+            JsonNode story = JSON.readTree(Files.readString(Path.of(args[3])));
+            new Story(args[1], args[2]).access(story, Integer.parseInt(args[4]), HexFormat.of().parseHex(args[5]));
         } else {
             new Story(args[1], args[2]).tell(JSON.readTree(Files.readString(Path.of(args[3]))));
         }
@@ -142,6 +148,58 @@ public final class Story {
             value.put("amount", order.get("amount"));
             value.put("note", order.get("note").toString());
             say(frame.get("step").asText(), value);
+        }
+    }
+
+    private void access(JsonNode story, int id, byte[] frame) throws Exception {
+        String right = story.at("/passwords/right").asText();
+        String open = "open-" + prefix;
+        String closed = "closed-" + prefix;
+        AvroSchema first = avro(story.at("/avro/first"));
+        AvroSchema second = avro(story.at("/avro/second"));
+
+        int made = clientAs("owner", right).register(open, first);
+        say("registered", made);
+        CachedSchemaRegistryClient reader = clientAs("reader", right);
+        say("read", JSON.readTree(reader.getSchemaById(made).canonicalString()).get("fields"));
+        ConfluentSchemaRegistryCoder coder = new ConfluentSchemaRegistryCoder(reader);
+        Callable<Schema> decode = () -> coder.readSchema(new ByteArrayInputStream(frame));
+
+        CachedSchemaRegistryClient wrong = clientAs(prefix, story.at("/passwords/wrong").asText());
+        say("wrong password", shown(() -> wrong.getLatestSchemaMetadata(open)));
+        say("wrong password, registration", shown(() -> wrong.register(open, second)));
+        say("id", shown(() -> reader.getSchemaById(id)));
+        say("latest", shown(() -> reader.getLatestSchemaMetadata(closed)));
+        say("registration", shown(() -> reader.register(closed, first)));
+        say("next version", shown(() -> reader.register(open, second)));
+        say("frame", shown(decode));
+        say("waiting", null);
+        System.in.readAllBytes();
+        reader.getSchemaById(id);
+        decode.call();
+        SchemaMetadata latest = reader.getLatestSchemaMetadata(closed);
+        say("after the grant", List.of(latest.getVersion(), latest.getId()));
+    }
+
+    private CachedSchemaRegistryClient clientAs(String user, String password) {
+        return new CachedSchemaRegistryClient(url, 1000,
+            Map.of("basic.auth.credentials.source", "USER_INFO", "basic.auth.user.info", user + ":" + password));
+    }
+
+    /** What an error shows; Flink's coder wraps that of the client. */
+    private static Object shown(Callable<?> call) {
+        StringBuilder text = new StringBuilder();
+        try {
+            return Map.of("answered", String.valueOf(call.call()));
+        } catch (Exception error) {
+            for (Throwable each = error; each != null; each = each.getCause()) {
+                text.append(each).append('\n');
+                if (each instanceof RestClientException) {
+                    RestClientException refused = (RestClientException) each;
+                    return Map.of("status", refused.getStatus(), "code", refused.getErrorCode(), "text", text.toString());
+                }
+            }
+            return Map.of("text", text.toString());
         }
     }
 

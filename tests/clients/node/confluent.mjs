@@ -1,11 +1,12 @@
-// @confluentinc/schemaregistry runs the story: `node confluent.mjs story URL PREFIX STORY.json`, or reads frames: `… read URL`.
+// @confluentinc/schemaregistry runs the story: `node confluent.mjs story URL PREFIX STORY.json`, reads frames: `… read URL`,
+// or is refused what it asks for: `… access URL NAME STORY.json ID FRAME`.
 import { readFileSync } from "node:fs";
 import sr from "@confluentinc/schemaregistry";
 import { create, createFileRegistry, createMutableRegistry } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 
 const { SchemaRegistryClient, SerdeType, Compatibility } = sr;
-const [mode, url, prefix, storyFile] = process.argv.slice(2);
+const [mode, url, prefix, storyFile, deniedId, deniedFrame] = process.argv.slice(2);
 const say = (step, got) => console.log(JSON.stringify({ step, got }));
 const clientOf = (base) => new SchemaRegistryClient({ baseURLs: [base], cacheCapacity: 1000, cacheLatestTtlSecs: 1 });
 
@@ -122,4 +123,46 @@ async function read() {
   }
 }
 
-await (mode === "read" ? read() : tell(JSON.parse(readFileSync(storyFile, "utf8"))));
+async function shown(call) {
+  try {
+    return { answered: await call() };
+  } catch (error) {
+    return { status: error.status, code: error.errorCode, text: String(error) };
+  }
+}
+
+async function access({ avro, passwords }) {
+  const as = (user, password) =>
+    new SchemaRegistryClient({
+      baseURLs: [url],
+      cacheCapacity: 1000,
+      basicAuthCredentials: { credentialsSource: "USER_INFO", userInfo: `${user}:${password}` },
+    });
+  const [open, closed] = [`open-${prefix}`, `closed-${prefix}`];
+  const [first, second] = [avro.first, avro.second].map((each) => ({ schema: JSON.stringify(each), schemaType: "AVRO" }));
+
+  const id = await as("owner", passwords.right).register(open, first);
+  say("registered", id);
+  const reader = as("reader", passwords.right);
+  say("read", JSON.parse((await reader.getBySubjectAndId(open, id)).schema).fields);
+  const deserializer = new sr.AvroDeserializer(reader, SerdeType.VALUE, {});
+  const decode = () => deserializer.deserialize("closed", Buffer.from(deniedFrame, "hex"));
+
+  const wrong = as(prefix, passwords.wrong);
+  say("wrong password", await shown(() => wrong.getLatestSchemaMetadata(open)));
+  say("wrong password, registration", await shown(() => wrong.register(open, second)));
+  say("id", await shown(() => reader.getBySubjectAndId(closed, Number(deniedId))));
+  say("latest", await shown(() => reader.getLatestSchemaMetadata(closed)));
+  say("registration", await shown(() => reader.register(closed, first)));
+  say("next version", await shown(() => reader.register(open, second)));
+  say("frame", await shown(decode));
+  say("waiting", null);
+  readFileSync(0);
+  await reader.getBySubjectAndId(closed, Number(deniedId));
+  await decode();
+  const latest = await reader.getLatestSchemaMetadata(closed);
+  say("after the grant", [latest.version, latest.id]);
+}
+
+const story = storyFile && JSON.parse(readFileSync(storyFile, "utf8"));
+await { read, story: tell, access }[mode](story);

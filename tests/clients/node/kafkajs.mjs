@@ -1,9 +1,10 @@
-// @kafkajs/confluent-schema-registry runs its part of the story: `node kafkajs.mjs story URL PREFIX STORY.json`, or reads frames: `… read URL`.
+// @kafkajs/confluent-schema-registry runs its part of the story: `node kafkajs.mjs story URL PREFIX STORY.json`, reads
+// frames: `… read URL`, or is refused what it asks for: `… access URL NAME STORY.json ID FRAME`.
 import { readFileSync } from "node:fs";
 import kafkajs from "@kafkajs/confluent-schema-registry";
 
 const { SchemaRegistry, SchemaType, COMPATIBILITY } = kafkajs;
-const [mode, url, prefix, storyFile] = process.argv.slice(2);
+const [mode, url, prefix, storyFile, deniedId, deniedFrame] = process.argv.slice(2);
 const say = (step, got) => console.log(JSON.stringify({ step, got }));
 const clientOf = (base) => new SchemaRegistry({ host: base });
 
@@ -69,4 +70,43 @@ async function read() {
   }
 }
 
-await (mode === "read" ? read() : tell(JSON.parse(readFileSync(storyFile, "utf8"))));
+async function shown(call) {
+  try {
+    return { answered: await call() };
+  } catch (error) {
+    return { status: error.status, text: String(error) };
+  }
+}
+
+async function access({ avro, passwords }) {
+  const as = (username, password) => new SchemaRegistry({ host: url, auth: { username, password } });
+  const [open, closed] = [`open-${prefix}`, `closed-${prefix}`];
+  const [first, second] = [avro.first, avro.second].map((each) => ({ type: SchemaType.AVRO, schema: JSON.stringify(each) }));
+
+  const { id } = await as("owner", passwords.right).register(first, { subject: open });
+  say("registered", id);
+  const reader = as("reader", passwords.right);
+  say("read", JSON.parse(JSON.stringify(await reader.getSchema(id))).fields);
+  const decode = () => reader.decode(Buffer.from(deniedFrame, "hex"));
+
+  const wrong = as(prefix, passwords.wrong);
+  say("wrong password", await shown(() => wrong.getLatestSchemaId(open)));
+  say("wrong password, registration", await shown(() => wrong.register(second, { subject: open })));
+  say("id", await shown(() => reader.getSchema(Number(deniedId))));
+  say("latest", await shown(() => reader.getLatestSchemaId(closed)));
+  say("registration", await shown(() => reader.register(first, { subject: closed })));
+  say("next version", await shown(() => reader.register(second, { subject: open })));
+  say("frame", await shown(decode));
+  // After it has registered the first version, the client sets the subject's level, unless it is told not to.
+  const unset = { subject: `${open}-unset` };
+  say("level", await shown(() => as("producer", passwords.right).register(first, unset)));
+  await as("producer", passwords.right).register(second, { ...unset, updateConfig: false });
+  say("waiting", null);
+  readFileSync(0);
+  await reader.getSchema(Number(deniedId));
+  await decode();
+  say("after the grant", [1, await reader.getLatestSchemaId(closed)]);
+}
+
+const story = storyFile && JSON.parse(readFileSync(storyFile, "utf8"));
+await { read, story: tell, access }[mode](story);

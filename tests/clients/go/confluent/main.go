@@ -1,12 +1,15 @@
-// confluent-kafka-go's schemaregistry runs the story (confluent story URL PREFIX STORY.json) or reads frames (confluent read URL).
+// confluent-kafka-go's schemaregistry runs the story (confluent story URL PREFIX STORY.json), reads frames (confluent read
+// URL), or is refused what it asks for (confluent access URL NAME STORY.json ID FRAME).
 package main
 
 import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -24,6 +27,11 @@ import (
 )
 
 func main() {
+	if os.Args[1] == "access" {
+		id, frame := story.MustGet(strconv.Atoi(os.Args[5])), story.MustGet(hex.DecodeString(os.Args[6]))
+		access(os.Args[2], os.Args[3], story.Load(os.Args[4]), id, frame)
+		return
+	}
 	client := clientOf(os.Args[2])
 	if os.Args[1] == "read" {
 		read(client)
@@ -177,4 +185,44 @@ func read(client schemaregistry.Client) {
 		}
 		return order
 	})
+}
+
+func access(url, name string, told story.Story, id int, frame []byte) {
+	as := func(user, password string) schemaregistry.Client {
+		return story.MustGet(schemaregistry.NewClient(schemaregistry.NewConfigWithBasicAuthentication(url, user, password)))
+	}
+	open, closed := "open-"+name, "closed-"+name
+	first, second := avroOf(told.Avro.First), avroOf(told.Avro.Second)
+
+	made := story.MustGet(as("owner", told.Passwords.Right).Register(open, first, false))
+	story.Say("registered", made)
+	reader := as("reader", told.Passwords.Right)
+	story.SayFields("read", story.MustGet(reader.GetBySubjectAndID(open, made)).Schema)
+	deserializer := story.MustGet(avrov2.NewDeserializer(reader, serde.ValueSerde, avrov2.NewDeserializerConfig()))
+	decode := func() (story.Order, error) {
+		var order story.Order
+		return order, deserializer.DeserializeInto("closed", frame, &order)
+	}
+
+	wrong := as(name, told.Passwords.Wrong)
+	story.Say("wrong password", shown(wrong.GetLatestSchemaMetadata(open)))
+	story.Say("wrong password, registration", shown(wrong.Register(open, second, false)))
+	story.Say("id", shown(reader.GetBySubjectAndID(closed, id)))
+	story.Say("latest", shown(reader.GetLatestSchemaMetadata(closed)))
+	story.Say("registration", shown(reader.Register(closed, first, false)))
+	story.Say("next version", shown(reader.Register(open, second, false)))
+	story.Say("frame", shown(decode()))
+	story.AwaitGrant()
+	story.MustGet(reader.GetBySubjectAndID(closed, id))
+	story.MustGet(decode())
+	latest := story.MustGet(reader.GetLatestSchemaMetadata(closed))
+	story.Say("after the grant", []int{latest.Version, latest.ID})
+}
+
+func shown[T any](value T, err error) any {
+	var refused *rest.Error
+	if errors.As(err, &refused) {
+		return story.Refusal{Code: refused.Code, Text: err.Error()}
+	}
+	return map[string]any{"answered": value, "error": fmt.Sprint(err)}
 }

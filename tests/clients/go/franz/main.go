@@ -1,4 +1,5 @@
-// franz-go's sr runs the story (franz story URL PREFIX STORY.json) or reads frames (franz read URL).
+// franz-go's sr runs the story (franz story URL PREFIX STORY.json), reads frames (franz read URL), or is refused what it
+// asks for (franz access URL NAME STORY.json ID FRAME).
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/hamba/avro/v2"
@@ -22,6 +24,10 @@ import (
 var ctx = context.Background()
 
 func main() {
+	if os.Args[1] == "access" {
+		access(os.Args[2], os.Args[3], story.Load(os.Args[4]), story.MustGet(strconv.Atoi(os.Args[5])))
+		return
+	}
 	client := clientOf(os.Args[2])
 	if os.Args[1] == "read" {
 		read(client)
@@ -173,4 +179,38 @@ func read(client *sr.Client) {
 		story.Must(avro.Unmarshal(schema, payload, &order))
 		return order
 	})
+}
+
+// The client has no deserializer that asks the registry, so the frame is not used.
+func access(url, name string, told story.Story, id int) {
+	as := func(user, password string) *sr.Client {
+		return story.MustGet(sr.NewClient(sr.URLs(url), sr.BasicAuth(user, password)))
+	}
+	open, closed := "open-"+name, "closed-"+name
+	first, second := avroOf(told.Avro.First), avroOf(told.Avro.Second)
+
+	made := story.MustGet(as("owner", told.Passwords.Right).CreateSchema(ctx, open, first))
+	story.Say("registered", made.ID)
+	reader := as("reader", told.Passwords.Right)
+	story.SayFields("read", story.MustGet(reader.SchemaByID(ctx, made.ID)).Schema)
+
+	wrong := as(name, told.Passwords.Wrong)
+	story.Say("wrong password", shown(wrong.SchemaByVersion(ctx, open, -1)))
+	story.Say("wrong password, registration", shown(wrong.CreateSchema(ctx, open, second)))
+	story.Say("id", shown(reader.SchemaByID(ctx, id)))
+	story.Say("latest", shown(reader.SchemaByVersion(ctx, closed, -1)))
+	story.Say("registration", shown(reader.CreateSchema(ctx, closed, first)))
+	story.Say("next version", shown(reader.CreateSchema(ctx, open, second)))
+	story.AwaitGrant()
+	story.MustGet(reader.SchemaByID(ctx, id))
+	latest := story.MustGet(reader.SchemaByVersion(ctx, closed, -1))
+	story.Say("after the grant", []int{latest.Version, latest.ID})
+}
+
+func shown[T any](value T, err error) any {
+	var refused *sr.ResponseError
+	if errors.As(err, &refused) {
+		return story.Refusal{Status: refused.StatusCode, Code: refused.ErrorCode, Text: err.Error()}
+	}
+	return map[string]any{"answered": value, "error": fmt.Sprint(err)}
 }

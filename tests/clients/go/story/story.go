@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -18,9 +19,10 @@ type Order struct {
 
 // Story holds the schemas, the value and the names that every client gets.
 type Story struct {
-	Value Order
-	Avro  struct{ First, Second, Incompatible json.RawMessage }
-	JSON  json.RawMessage
+	Passwords struct{ Right, Wrong string }
+	Value     Order
+	Avro      struct{ First, Second, Incompatible json.RawMessage }
+	JSON      json.RawMessage
 	// Protobuf and Nested are texts of .proto files; the message of the second is acme.Cart.Order.
 	Protobuf, Nested string
 	References       struct {
@@ -43,6 +45,26 @@ func Load(path string) Story {
 // Say prints one step as a line of JSON.
 func Say(step string, got any) {
 	fmt.Println(string(MustGet(json.Marshal(map[string]any{"step": step, "got": got}))))
+}
+
+// Refusal is what an error of a client shows; Status is 0 if the client does not keep it.
+type Refusal struct {
+	Status int    `json:"status,omitempty"`
+	Code   int    `json:"code"`
+	Text   string `json:"text"`
+}
+
+// AwaitGrant says that the refusals are over, and waits until standard input ends.
+func AwaitGrant() {
+	Say("waiting", nil)
+	MustGet(io.ReadAll(os.Stdin))
+}
+
+// SayFields prints the fields of an Avro record.
+func SayFields(step, schema string) {
+	var record struct{ Fields json.RawMessage }
+	Must(json.Unmarshal([]byte(schema), &record))
+	Say(step, record.Fields)
 }
 
 // SayFrame prints the bytes of a serializer.

@@ -1,4 +1,5 @@
-//! schema_registry_converter runs its part of the story (`story URL PREFIX STORY.json`) or reads frames (`read URL`).
+//! schema_registry_converter runs its part of the story (`story URL PREFIX STORY.json`), reads frames (`read URL`), or is
+//! refused what it asks for (`access URL NAME STORY.json ID FRAME`).
 
 use std::io::BufRead;
 
@@ -24,7 +25,11 @@ fn main() {
         return read(settings);
     }
     let text = std::fs::read_to_string(&arguments[4]).unwrap();
-    tell(settings, &arguments[2], &arguments[3], &serde_json::from_str(&text).unwrap());
+    let story = serde_json::from_str(&text).unwrap();
+    if arguments[1] == "access" {
+        return access(&arguments[2], &arguments[3], &story, arguments[5].parse().unwrap(), &unhex(&arguments[6]));
+    }
+    tell(settings, &arguments[2], &arguments[3], &story);
 }
 
 fn say(step: &str, got: Value) {
@@ -149,6 +154,46 @@ fn read(settings: SrSettings) {
         };
         say(frame["step"].as_str().unwrap(), value);
     }
+}
+
+fn access(url: &str, name: &str, story: &Value, id: u32, frame: &[u8]) {
+    let client = |user: &str, password: &str| {
+        let password = story["passwords"][password].as_str().unwrap();
+        SrSettings::new_builder(url.into()).set_basic_authorization(user, Some(password)).build().unwrap()
+    };
+    let (open, closed) = (format!("open-{name}"), format!("closed-{name}"));
+    let (first, second) = (avro(&story["avro"]["first"]), avro(&story["avro"]["second"]));
+    let latest = |settings: &SrSettings, subject: &String| {
+        get_schema_by_subject(settings, &SubjectNameStrategy::RecordNameStrategy(subject.clone()))
+    };
+
+    let made = post_schema(&client("owner", "right"), open.clone(), first.clone()).unwrap().id;
+    say("registered", json!(made));
+    let reader = client("reader", "right");
+    let read: Value = serde_json::from_str(&get_schema_by_id(made, &reader).unwrap().schema).unwrap();
+    say("read", read["fields"].clone());
+    let decoder = AvroDecoder::new(reader.clone());
+
+    let wrong = client(name, "wrong");
+    say("wrong password", shown(latest(&wrong, &open)));
+    say("wrong password, registration", shown(post_schema(&wrong, open.clone(), second.clone())));
+    say("id", shown(get_schema_by_id(id, &reader)));
+    say("latest", shown(latest(&reader, &closed)));
+    say("registration", shown(post_schema(&reader, closed.clone(), first)));
+    say("next version", shown(post_schema(&reader, open, second)));
+    say("frame", shown(decoder.decode(Some(frame))));
+    say("waiting", json!(null));
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+    get_schema_by_id(id, &reader).unwrap();
+    decoder.remove_errors_from_cache(); // the decoder keeps errors until it is told to forget them
+    decoder.decode(Some(frame)).unwrap();
+    let found = latest(&reader, &closed).unwrap();
+    say("after the grant", json!([found.version, found.id]));
+}
+
+/// Return what the client's error shows: status and code are in its text alone.
+fn shown<T>(answered: Result<T, SRCError>) -> Value {
+    answered.map_or_else(|error| json!({"text": error.to_string()}), |_| json!({"answered": true}))
 }
 
 fn order(value: &prost_reflect::Value) -> Value {
