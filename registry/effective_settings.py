@@ -99,6 +99,10 @@ class Mode(StrEnum):
 def config_in_force(state: State, subject: Subject | None) -> EffectiveConfig:
     """Return the configuration in force for a subject; None means the registry as a whole."""
     fields = _fields(state, subject)
+    return _effective(fields) if fields else _NOTHING_SET
+
+
+def _effective(fields: Mapping[str, Any]) -> EffectiveConfig:
     level, policy = fields.get("compatibilityLevel"), fields.get("compatibilityPolicy")
     return EffectiveConfig(
         level=Level.__members__.get(level or ""),
@@ -113,6 +117,9 @@ def config_in_force(state: State, subject: Subject | None) -> EffectiveConfig:
         default_rules=fields.get("defaultRuleSet"),
         override_rules=fields.get("overrideRuleSet"),
     )
+
+
+_NOTHING_SET = _effective({})
 
 
 def config_answer(state: State, subject: Subject | None, default: Level) -> dict[str, Any]:

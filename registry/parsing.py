@@ -7,6 +7,7 @@ still load.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -105,7 +106,7 @@ class SchemaRequest:
 
     def under(self, limits: Limits) -> "SchemaRequest":
         """Return the request with other limits."""
-        return replace(self, limits=limits)
+        return self if limits is self.limits else replace(self, limits=limits)
 
     @property
     def contract(self) -> Contract:
@@ -122,13 +123,12 @@ class SchemaRequest:
         return self.text if descriptor else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
-    """A parsed schema of a request: `text` is what would be stored, `digest` its identity."""
+    """A parsed schema of a request: `text` is what would be stored."""
 
     parsed: ParsedSchema
     text: str
-    digest: bytes
     references: tuple[Reference, ...] = ()
     contract: Contract = Contract()
     limits: Limits = DEFAULT_LIMITS
@@ -138,11 +138,14 @@ class Candidate:
         """The format's name on the wire."""
         return self.parsed.format.value
 
+    @cached_property
+    def digest(self) -> bytes:
+        """The identity."""
+        return _identity(self.text, self.references, self.contract)
+
     def under(self, contract: Contract) -> "Candidate":
         """Return the same schema with another contract, and so with another identity."""
-        if contract == self.contract:
-            return self
-        return replace(self, contract=contract, digest=_identity(self.text, self.references, contract))
+        return self if contract == self.contract else replace(self, contract=contract)
 
 
 def schema_types() -> list[str]:
@@ -184,8 +187,7 @@ def parse_request(
         raise errors.TooExpensive(f"The schema cannot be read: {error}") from None
     except (SchemaParseError, UnicodeEncodeError) as error:
         raise errors.invalid_schema(_invalid_message(subject, request, str(error))) from None
-    digest = _identity(text, references, request.contract)
-    return Candidate(parsed, text, digest, references, request.contract, limits)
+    return Candidate(parsed, text, references, request.contract, limits)
 
 
 def inline_tags(state: State, entry: SchemaVersion, limits: Limits) -> Tags:
@@ -315,6 +317,8 @@ def compare(
 def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, policy: Policy) -> CheckResult:
     """Return the verdict, from the cache if a dry run before the request's turn has computed it."""
     parsed = candidate.parsed
+    if candidate.limits.at_once:  # there was no dry run, and the check is brief
+        return check(parsed, versions, level, policy, candidate.limits)
     key = (id(parsed), tuple((one.version, id(one.schema)) for one in versions), level, policy)
     known = _verdicts.get(key)
     if known is None:

@@ -72,20 +72,24 @@ def read_json(text: str, limits: Limits) -> Json:
 
 
 def read_plain_json(text: str, limits: Limits) -> Json:
-    """Return the value that `read_json` returns, read faster; None if the text is not plain JSON with short numbers.
+    """Return what `read_json` returns, faster; None if the text is not plain JSON, or has integers beyond 64 bits.
 
     Raises:
-        SchemaParseError: The text is nested too deeply.
+        SchemaParseError: The text exceeds a bound.
     """
     if orjson is None or len(text) > limits.text:
         return None
     try:
         content = text.encode()
-        # orjson reads integers beyond 64 bits as floats. All else that it reads differently is an error here.
-        if b"0" * (min(limits.number, _FITS_64_BITS) + 1) in content.translate(_NUMBERS):
-            return None
         value = orjson.loads(content)
-    except ValueError:
+        # orjson reads integers beyond 64 bits as floats, and does not write them. All else that it reads differently is
+        # an error here.
+        if b"0" * (min(limits.number, _FITS_64_BITS) + 1) in content.translate(_NUMBERS):
+            value = read_json(text, limits)
+            orjson.dumps(value)
+    except SchemaParseError:
+        raise
+    except (ValueError, TypeError):
         return None
     check_bounds(text, limits)
     return value

@@ -51,6 +51,8 @@ def merged_contract(request: SchemaRequest, previous: SchemaVersion | None, conf
 
 def merged_metadata(*layers: _Object) -> _Object:
     """Merge layers of metadata: tags and sensitive names add up, a later property replaces an earlier one."""
+    if not any(layers):
+        return None
     tags: dict[str, set[str]] = {}
     properties: dict[str, str] = {}
     sensitive: set[str] = set()
@@ -69,6 +71,8 @@ def merged_metadata(*layers: _Object) -> _Object:
 
 def merged_rules(*layers: _Object) -> _Object:
     """Merge rule sets by phase: a later rule replaces an earlier one of its name, and moves to the end."""
+    if not any(layers):
+        return None
     merged: dict[str, Any] = {}
     for layer in filter(None, layers):
         for phase in PHASES:

@@ -90,7 +90,7 @@ async def _checked(
     normalize: bool,
     verbose: bool,
 ) -> Response:
-    check_references(service.access, state, subject, body.request(service.limits).references)
+    check_references(service.access, state, subject, body.cited)
     verdict = await service.computed(
         lambda limits: _verdict(service, state, subject, previous, body.request(limits), normalize, verbose)
     )

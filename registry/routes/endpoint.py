@@ -53,8 +53,9 @@ class Endpoint:
         Raises:
             RegistryError: any error of the parameters or of the function.
         """
-        request = _Given(Request(scope, receive), scope["path"].split("/"), _query(scope))
-        response: Response = await self._call.answer(request)
+        request = Request(scope, receive)
+        query = request.query_params if scope["query_string"] else _NO_QUERY
+        response: Response = await self._call.answer(_Given(request, scope["path"].split("/"), query))
         return response
 
 
@@ -115,11 +116,6 @@ class _Call:
         if self._request is not None:
             values[self._request] = given.request
         return await self._function(**values)
-
-
-def _query(scope: Scope) -> QueryParams:
-    query = scope["query_string"]
-    return QueryParams(query) if query else _NO_QUERY
 
 
 def _validation(kind: Any, notes: tuple[Any, ...]) -> _Validate | None:

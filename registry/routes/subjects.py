@@ -103,7 +103,7 @@ async def look_up(
     check_references(service.access, state, name, asked.references)
     found = await service.computed(
         lambda limits: version_with(
-            state, name, body.request(limits), normalize=normalize, include_deleted=deleted, visible=visible
+            state, name, asked.under(limits), normalize=normalize, include_deleted=deleted, visible=visible
         )
     )
     text = await service.text_of(state, found.entry, form or ("serialized" if asked.own_text else ""))

@@ -70,12 +70,17 @@ class SchemaBody(Body):
         None, alias="propagateSchemaTags", description="copy the tags of the previous version into the text"
     )
 
+    @property
+    def cited(self) -> tuple[Reference, ...]:
+        """The references of the schema."""
+        return tuple(Reference(r.name, r.subject, r.version) for r in self.references) if self.references else ()
+
     def request(self, limits: Limits) -> SchemaRequest:
         """Return the registration request that this body describes, with the limits of its processing."""
         return SchemaRequest(
             self.text or "",
             self.schema_type or "AVRO",
-            tuple(Reference(r.name, r.subject, r.version) for r in self.references or ()),
+            self.cited,
             self.version or 0,
             None if self.schema_id is not None and self.schema_id < 0 else self.schema_id,
             None if self.metadata is None else self.metadata.value(),
