@@ -12,9 +12,10 @@ from strata.registry.aliases import PathSubject
 from strata.registry.lookup import parse_version
 from strata.registry.subject_names import subject_name, writable_subject
 from strata.registry.transport.access_layer import access_of
+from strata.registry.transport.bodies import read_whole
 from strata.registry.transport.context_prefix import PATH_CONTEXT
 from strata.registry.wire.contracts import Body
-from strata.registry.wire.json_bodies import Flag, read_body
+from strata.registry.wire.json_bodies import Flag, parse_body
 from strata.registry.wire.schemas import SchemaBody
 from strata.storage.records import DEFAULT_CONTEXT
 
@@ -139,7 +140,7 @@ def body_first(model: type[Body]) -> Any:
     """Return a dependency that parses the body first, so that its errors come first as in the reference."""
 
     async def read(request: Request) -> Body:
-        return await read_body(request, model)
+        return parse_body(await read_whole(request.receive), model)
 
     return Depends(read)
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ValidationError
 from strata.registry import errors
 from strata.registry.wire.contracts import Body
 
-__all__ = ["Flag", "answer", "read_body", "text_answer"]
+__all__ = ["Flag", "answer", "parse_body", "read_body", "text_answer"]
 
 _BodyT = TypeVar("_BodyT", bound=Body)
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -28,13 +28,18 @@ Flag = Annotated[bool, BeforeValidator(_lenient_flag)]
 
 
 async def read_body(request: Request, model: type[_BodyT]) -> _BodyT:
-    """Return the body of a request as an instance of `model`.
+    """Return the body of a request as an instance of `model`; see `parse_body`."""
+    return parse_body(await request.body(), model)
+
+
+def parse_body(body: bytes, model: type[_BodyT]) -> _BodyT:
+    """Return a body as an instance of `model`.
 
     Raises:
         RegistryError: 422 if the body is missing; 400 if it is not JSON or does not fit the model; 42210 if a rule set
             does not fit.
     """
-    data = _as_utf8(await request.body())
+    data = _as_utf8(body)
     if not data.strip() or data.strip() == b"null":
         raise errors.missing_body()
     try:
