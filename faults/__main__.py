@@ -2,6 +2,7 @@
 
     python -m faults --log kafka --seed 17      repeat one run
     python -m faults --runs 70                  seeds 1 to 70 on each log
+    python -m faults --access --runs 5          with access control, and rights that change in mid-run
     python -m faults --judge FILE               check the kept history of a broken run again
 
     python -m faults --results A --results B --report docs/faults.md    tables from the results of two invocations
@@ -39,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seeds = asked.seed or range(asked.first, asked.first + asked.runs)
         # All logs of a seed before the next seed, so that an invocation that is interrupted has covered every log.
         wanted = [(seed, log) for seed in seeds for log in asked.log or LOGS]
-        with Services(mutant=asked.mutant, workers=asked.workers, access=asked.access) as services:
+        access = asked.access or (asked.mutant is not None and MUTANTS[asked.mutant].access)
+        with Services(mutant=asked.mutant, workers=asked.workers, access=access) as services:
             for done, (seed, log) in enumerate(wanted, start=1):
                 broken += _one(services, log, seed, asked, files[0])
                 print(f"[{done}/{len(wanted)} runs, {broken} broken]", flush=True)
@@ -62,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
         "--work", type=float, default=Settings().work_s, help="minimum time that the clients work, in seconds"
     )
     parser.add_argument("--workers", type=int, default=1, help="worker processes of each node  [1]")
-    parser.add_argument("--access", action="store_true", help="run the nodes with access control")
+    parser.add_argument(
+        "--access", action="store_true", help="switch on access control, with rights that change (faults/rights.py)"
+    )
     parser.add_argument("--mutant", choices=MUTANTS, help="plant this bug in the registry (faults/mutants.py)")
     parser.add_argument(
         "--results",

@@ -6,7 +6,7 @@ The guarantees:
 - An id names one schema in every answer, and it is the schema in the log.
 - Every acknowledged write is in the log with the acknowledged content.
 - The log itself obeys the laws (`ledger.py`): ids are dense, versions increase, every version was compatible when it
-  was added.
+  was added, and its user had the right to add it.
 
 A node answers reads by explicit version and by id from memory (docs/decisions/0004), so for a while it may return what
 another node has deleted. Such an answer may come from any earlier moment, but must have been right then. A "not found"
@@ -21,6 +21,7 @@ from faults.ledger import Ledger
 from faults.linear import WRITES, Finding, Verdict, explain
 from faults.model import NOT_WRITTEN, Operation, Request, context_of
 from faults.objects import OBJECTS, object_of
+from faults.rights import misplaced
 
 __all__ = ["Judgement", "by_subject", "judge"]
 
@@ -50,6 +51,7 @@ def judge(operations: Sequence[Operation], ledger: Ledger, imported_contexts: Se
         *(_sentence(subject, found) for subject, found in findings.items() if found.verdict is not Verdict.EXPLAINED),
         *_two_schemas_of_an_id(operations, imported_contexts),
         *_not_in_the_log(operations, ledger),
+        *misplaced(operations, ledger.registered),
         *ledger.broken,
     ]
     return Judgement(tuple(broken), max((found.steps for found in findings.values()), default=0))

@@ -11,11 +11,12 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from faults.kind import Wire
 from faults.model import (
     CONTENTS,
     LEVELS,
@@ -93,10 +94,27 @@ class Recorder:
 
 
 class Client:
-    """A client that sends requests to nodes by their ports, with one connection to each."""
+    """A client that sends requests to nodes by their ports, with one connection to each.
 
-    def __init__(self, name: str, ports: Sequence[int], recorder: Recorder, *, timeout_s: float = 2.5) -> None:
+    Args:
+        name: its name in the history.
+        ports: the ports of the nodes.
+        recorder: the history.
+        headers: its credentials; empty without access control.
+        timeout_s: how long it waits for an answer, in seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        ports: Sequence[int],
+        recorder: Recorder,
+        headers: Mapping[str, str],
+        *,
+        timeout_s: float = 2.5,
+    ) -> None:
         self._name, self._ports, self._recorder, self._timeout_s = name, ports, recorder, timeout_s
+        self._headers = {**_JSON, **headers}
         self._connections: dict[int, http.client.HTTPConnection] = {}
 
     def work(self, seed: str, home: int, until: Callable[[], bool], pause_s: float) -> None:
@@ -115,6 +133,23 @@ class Client:
             answer = self.send(node, request)
             if request.kind == "soft_delete" and answer and answer[0] == 200 and rng.random() < _FOR_GOOD:
                 self.send(node, replace(request, kind="hard_delete"))
+            threading.Event().wait(rng.uniform(0, 2 * pause_s))
+        self.close()
+
+    def send_each(self, seed: str, requests: Iterable[Request], until: Callable[[], bool], pause_s: float) -> None:
+        """Send requests to random nodes, until `until()` is true.
+
+        Args:
+            seed: determines the nodes.
+            requests: the requests.
+            until: returns whether to stop.
+            pause_s: the average pause between requests, in seconds.
+        """
+        rng = random.Random(seed)
+        for request in requests:
+            if until():
+                break
+            self.send(rng.randrange(len(self._ports)), request)
             threading.Event().wait(rng.uniform(0, 2 * pause_s))
         self.close()
 
@@ -138,13 +173,13 @@ class Client:
             connection.close()
         self._connections.clear()
 
-    def _call(self, node: int, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, Any]:
+    def _call(self, node: int, method: str, path: str, body: Any) -> tuple[int, Any]:
         connection = self._connections.get(node)
         if connection is None:
             connection = http.client.HTTPConnection(_HOST, self._ports[node], timeout=self._timeout_s)
             self._connections[node] = connection
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), _JSON)
+            connection.request(method, path, None if body is None else json.dumps(body), self._headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read() or b"null")
         except BaseException:
@@ -191,7 +226,7 @@ def _import(subject: str, number: int) -> Request:
     return Request("import", subject, CONTENTS[number], schema_id=1 + number % 6, version=version)
 
 
-def _wire(request: Request) -> tuple[str, str, Mapping[str, Any] | None]:
+def _wire(request: Request) -> Wire:
     if request.kind in KINDS:
         return KINDS[request.kind].wire(request)
     subject = quote(request.subject, safe="")
@@ -202,7 +237,7 @@ def _wire(request: Request) -> tuple[str, str, Mapping[str, Any] | None]:
     context = context_of(request.subject)
     where = "" if context == "." else f"?subject=:{context}:"
     place = {"id": request.schema_id, "version": request.version} if request.version else {"id": request.schema_id}
-    wire: dict[str, tuple[str, str, Mapping[str, Any] | None]] = {
+    wire: dict[str, Wire] = {
         "register": ("POST", versions, schema),
         "import": ("POST", versions, {**schema, **place}),
         "look_up": ("POST", f"/subjects/{subject}", schema),
@@ -227,7 +262,7 @@ def _answer(request: Request, status: int, content: Any) -> Answer | None:
     if status >= 500:
         says_so = "nothing was written" in str(content.get("message", "")).lower()
         return (NOT_WRITTEN, None) if says_so else None
-    if status not in (200, 204):
+    if status not in (200, 201, 204):
         return int(content["error_code"]), None
     read = KINDS[request.kind].read if request.kind in KINDS else _READ[request.kind]
     return 200, read(content)

@@ -7,10 +7,12 @@ This fold is written from the meaning of the records (storage/README.md) and is 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from faults import rights
 from faults.model import NEW, Entry, Subject, compatible, content_of, context_of
 from strata.storage.log import Entry as LogEntry
 from strata.storage.record_json import RecordError, decode_key, decode_value
 from strata.storage.records import (
+    AclKey,
     ConfigKey,
     ConfigValue,
     DeleteSubjectKey,
@@ -30,13 +32,14 @@ Registration = tuple[str, int, int, str]
 
 @dataclass(slots=True)
 class Ledger:
-    """The fold of the log: current subjects, every version ever registered, and the violated laws."""
+    """The fold of the log: current subjects and rules, every version ever registered, and the violated laws."""
 
     subjects: dict[str, Subject] = field(default_factory=dict)
     registered: set[Registration] = field(default_factory=set)
     broken: list[str] = field(default_factory=list)
     highest: dict[str, int] = field(default_factory=dict)
     names: dict[tuple[str, int], str] = field(default_factory=dict)
+    rules: set[AclKey] = field(default_factory=set)
 
     def subject(self, name: str) -> Subject:
         """Return the current value of a subject."""
@@ -82,6 +85,10 @@ def _fold(ledger: Ledger, offset: int, key: Key, value: Value, imported_contexts
             ledger.subjects[subject] = replace(ledger.subject(subject), mode=value or "")
         case HighWaterKey(context), int():
             ledger.highest[context] = max(ledger.highest.get(context, 0), value)
+        case AclKey(), None:
+            ledger.rules.discard(key)
+        case AclKey(), _:
+            ledger.rules.add(key)
         case _:
             pass
 
@@ -98,6 +105,8 @@ def _take(ledger: Ledger, value: SchemaValue, offset: int, *, imports: bool) -> 
     _take_id(ledger, entry, subject, where, imports=imports)
     if held.is_read_only:
         ledger.broken.append(f"{where}: the subject is read-only")
+    if subject in rights.GUARDED and not rights.may_write(ledger.rules, subject):
+        ledger.broken.append(f"{where}: its user had no right to write")
     is_deletion = old is not None and old._replace(deleted=True) == entry
     if not is_deletion and not imports:
         if value.version <= held.highest():

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 __all__ = [
     "CONTENTS",
+    "GUARDED_CONTENTS",
     "LEVELS",
     "MANY_CONTENTS",
     "MODES",
@@ -36,6 +37,7 @@ __all__ = [
 
 CONTENTS = ("", "a", "b", "ab", "abc", "A", "aA", "abA", "aB", "bAB")
 MANY_CONTENTS = (*CONTENTS, *("".join(letters) for letters in itertools.combinations("cdefghij", 3)))
+GUARDED_CONTENTS = tuple("".join(letters) for letters in itertools.combinations("klmnopqrstuvwxyz", 5))
 LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE")
 MODES = ("READONLY", "READWRITE")
 _VERSION_WRITES = ("register", "import", "soft_delete", "hard_delete")
@@ -157,7 +159,7 @@ def content_of(text: str, refers_to: int | None = None) -> str:
 
 
 _REFERRING = '{"type":"record","name":"U","fields":[{"name":"r","type":"R"}]}'
-_BY_TEXT = {text_of(content): content for content in MANY_CONTENTS}
+_BY_TEXT = {text_of(content): content for content in (*MANY_CONTENTS, *GUARDED_CONTENTS)}
 
 
 def compatible(content: str, live: Iterable[str], level: str) -> bool:

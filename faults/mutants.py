@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strata.registry import errors
+from strata.registry.access.request_access import Access
 from strata.registry.decide import delete, register
 from strata.registry.effective_settings import Mode
 from strata.registry.routes import schemas as schema_routes
@@ -39,11 +40,15 @@ _Make = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One planted bug: what it breaks, the logs on which it matters, and a function that plants it."""
+    """One planted bug: what it breaks, the logs on which it matters, and a function that plants it.
+
+    `access` says whether only nodes with access control have it.
+    """
 
     breaks: str
     logs: tuple[str, ...]
     apply: Callable[[], None]
+    access: bool = False
 
 
 def apply(name: str) -> None:
@@ -305,6 +310,13 @@ def _show_deleted() -> None:
     _swap(State, "latest", lambda original: lambda self, subject, **_: original(self, subject, include_deleted=True))
 
 
+def _check_once(_original: Any) -> Any:
+    async def reconsider(_access: Any, check: Callable[[], None], _newest: Any) -> None:
+        check()
+
+    return reconsider
+
+
 _ANY, _SQL, _SERVERS = ("sqlite", "kafka"), ("sqlite", "postgres"), ("postgres", "kafka")
 _SQLITE, _POSTGRES, _KAFKA = ("sqlite",), ("postgres",), ("kafka",)
 MUTANTS: Mapping[str, Mutant] = {
@@ -371,6 +383,18 @@ MUTANTS: Mapping[str, Mutant] = {
         "a KEK can be deleted under its DEKs",
         _SQLITE,
         lambda: _swap(EncryptionKeys, "subjects", lambda _: lambda *_, **__: iter(())),
+    ),
+    "rights-of-an-old-state": Mutant(
+        "a write is decided on the rights of the State when it arrived",
+        _ANY,
+        lambda: _swap(Access, "renew", _nothing),
+        access=True,
+    ),
+    "refused-by-an-old-state": Mutant(
+        "a node refuses what another node has permitted",
+        _ANY,
+        lambda: _swap(Access, "reconsider", _check_once),
+        access=True,
     ),
     "compaction-drops-too-much": Mutant("compaction drops a record that is still needed", _SQL, _compact_one_more),
     "compaction-unnoticed": Mutant(

@@ -6,14 +6,16 @@ HTTP, and the part of the answer that is compared. Ids are not compared here; th
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from faults import rights
+from faults.kind import Kind
 from faults.model import NEW, Answer, Entry, Request, Subject, text_of
 
-__all__ = ["KINDS", "OBJECTS", "READS", "SET_UP", "Keys", "Kind", "Pair", "chosen_for_object", "object_of"]
+__all__ = ["KINDS", "OBJECTS", "READS", "SET_UP", "Keys", "Pair", "chosen_for_object", "object_of"]
 
 _BASE, _USER = ":.r:b", ":.r:u"
 _ALIAS, _TARGETS = ":.a:n", {":.a:ta": "a", ":.a:tb": "b"}
@@ -55,20 +57,6 @@ class Keys:
 
     kek: tuple[str, bool] | None = None
     dek: tuple[str, bool] | None = None
-
-
-Perform = Callable[[Any, Request], tuple[Any, Answer]]
-Wire = tuple[str, str, Mapping[str, Any] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of request: its effect and answer, its form over HTTP, and a reader of its answer."""
-
-    perform: Perform
-    wire: Callable[[Request], Wire]
-    read: Callable[[Any], Any]
-    writes: bool = True
 
 
 # --- references
@@ -273,7 +261,7 @@ def _whole(content: Any) -> Any:
 
 _RESOURCE_PATH = f"/associations/resources/{_RESOURCE}"
 _CONFIG = f"/config/{quote(_ALIAS, safe='')}"
-KINDS: Mapping[str, Kind] = {
+_KINDS: Mapping[str, Kind] = {
     "pair_register": Kind(
         _pair_register, lambda r: ("POST", _subject(r, "/versions"), _pair_body(r)), lambda c: c["version"]
     ),
@@ -310,7 +298,14 @@ KINDS: Mapping[str, Kind] = {
         writes=False,
     ),
 }
-OBJECTS: Mapping[str, Any] = {"references": Pair(), "alias": "", "keys": Keys(), "associations": frozenset()}
+KINDS: Mapping[str, Kind] = {**_KINDS, **rights.KINDS}
+OBJECTS: Mapping[str, Any] = {
+    "references": Pair(),
+    "alias": "",
+    "keys": Keys(),
+    "associations": frozenset(),
+    **rights.OBJECTS,
+}
 """The initial value of each object."""
 
 READS = (
@@ -320,7 +315,7 @@ READS = (
     Request("dek_read", "keys"),
     Request("association_read", "associations"),
 )
-"""Every read request about the objects."""
+"""Every read request about the objects, without the rights."""
 
 SET_UP = ({**_TARGETS, _ASSOCIATED: "ab"}).items()
 """Subjects that must exist before the first request, with the content of their only version."""
@@ -331,12 +326,14 @@ _WEIGHTS = {"pair_register": 12, "pair_soft_delete": 3, "kek_delete": 1, "kek_pu
 
 def object_of(request: Request) -> str | None:
     """Return the object that a request is about, None if it is about a single subject."""
-    return _OF[request.kind.partition("_")[0]] if request.kind in KINDS else None
+    if request.kind in rights.KINDS:
+        return f"right on {request.subject}"
+    return _OF[request.kind.partition("_")[0]] if request.kind in _KINDS else None
 
 
 def chosen_for_object(rng: random.Random) -> Request:
-    """Return a random request about one of the objects."""
-    kind = rng.choices(list(KINDS), [_WEIGHTS.get(kind, 2) for kind in KINDS])[0]
+    """Return a random request about one of the objects, without the rights."""
+    kind = rng.choices(list(_KINDS), [_WEIGHTS.get(kind, 2) for kind in _KINDS])[0]
     if kind.startswith("pair"):
         subject = rng.choice((_BASE, _USER))
         if kind == "pair_register":

@@ -40,9 +40,11 @@ def of_commit(results: Sequence[Result], commit: str | None = None) -> list[Resu
 def lines(result: Result) -> list[str]:
     """Return a run's result as text: one line, and one more for each fault and each violated guarantee."""
     verdict = "BROKEN" if result.broken else "kept"
+    access = " with access control" if result.access else ""
     head = (
-        f"{result.log} seed {result.seed}: {verdict}; {result.operations} operations, {result.unknown} unanswered, "
-        f"{result.writes} writes acknowledged, {result.records} records, {result.seconds:.1f} s, at {result.commit}"
+        f"{result.log} seed {result.seed}{access}: {verdict}; {result.operations} operations, "
+        f"{result.unknown} unanswered, {result.writes} writes acknowledged, {result.records} records, "
+        f"{result.seconds:.1f} s, at {result.commit}"
     )
     return [
         head,

@@ -26,6 +26,8 @@ from faults.ledger import Ledger, read_ledger
 from faults.linear import WRITES
 from faults.model import Entry, Operation, Request, Subject, content_of, context_of, perform, text_of
 from faults.objects import KINDS, READS, SET_UP
+from faults.rights import GUARDED, changes, credentials, registrations
+from faults.rights import READS as READS_OF_RIGHTS
 from faults.scene import Scene, opened
 from faults.services import Services
 from strata.storage.log import Entry as LogEntry
@@ -40,6 +42,7 @@ FAILED = "the run failed"
 _PATIENCE_S = 45.0
 _RETRY_S = 0.1
 _SETTLE_S = 1.0
+_CHANGE_S, _USE_S = 0.08, 0.03  # average pauses between changes of rights, and between uses
 _MAX_READINGS = 10
 _FINAL_TIMEOUT_S = 10.0
 _FINAL_READS = ("all_versions", "latest", "level", "mode")
@@ -95,6 +98,7 @@ class Result:
     seconds: float
     commit: str = "unknown"
     dropped: int = 0
+    access: bool = False
 
 
 def run_recorded(
@@ -148,6 +152,7 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
         writes=len(acknowledged),
         records=ending.records,
         dropped=ending.dropped,
+        access=services.access,
         faults=tuple(_with_outages(happened, acknowledged)),
         broken=(*ending.problems, *judgement.broken),
         longest_search=judgement.longest_search,
@@ -164,7 +169,9 @@ def _prepare(scene: Scene) -> None:
     asked += [("POST", f"/subjects/{name}/versions", {"schema": text_of(content)}) for name, content in SET_UP]
     with closing(connection):
         for method, path, body in asked:
-            connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+            connection.request(
+                method, path, json.dumps(body), {"Content-Type": "application/json", **scene.credentials}
+            )
             answer = connection.getresponse()
             if (text := answer.read()) and answer.status != 200:
                 raise RuntimeError(f"{method} {path} failed: {text!r}")
@@ -180,10 +187,10 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
         scene.log, seed, work_s=settings.work_s, own_service=owned is not None, workers=scene.services.workers
     )
     count, stop = settings.clients_per_node * len(scene.members), threading.Event()
-    with ThreadPoolExecutor(count + len(schedule)) as pool:
+    with ThreadPoolExecutor(count + len(schedule) + 1 + len(GUARDED)) as pool:
         clients = [
             pool.submit(
-                Client(f"client {i}", scene.ports, recorder).work,
+                Client(f"client {i}", scene.ports, recorder, scene.credentials).work,
                 f"{scene.log} {seed} client {i}",
                 i % len(scene.members),
                 stop.is_set,
@@ -191,6 +198,8 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
             )
             for i in range(count)
         ]
+        if scene.services.access:
+            clients += _about_rights(pool, scene, seed, recorder, stop)
         faults = [pool.submit(_happen, scene, planned, recorder) for planned in schedule]
         try:
             happened = _all_of(faults)
@@ -199,6 +208,25 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
             stop.set()
         _all_of(clients)
     return [fault for fault in happened if fault.target]
+
+
+def _about_rights(
+    pool: ThreadPoolExecutor, scene: Scene, seed: int, recorder: Recorder, stop: threading.Event
+) -> list[Future[None]]:
+    """Let a superuser change rights while their users register."""
+    rng = random.Random(f"{scene.log} {seed} rights")
+    asking = [("rights", scene.credentials, changes(rng), _CHANGE_S)]
+    asking += [(each.user, credentials(each.user), registrations(name), _USE_S) for name, each in GUARDED.items()]
+    return [
+        pool.submit(
+            Client(name, scene.ports, recorder, headers).send_each,
+            f"{scene.log} {seed} {name}",
+            requests,
+            stop.is_set,
+            pause_s,
+        )
+        for name, headers, requests, pause_s in asking
+    ]
 
 
 def _all_of(futures: Sequence[Future[_T]]) -> list[_T]:
@@ -250,14 +278,17 @@ def _end(scene: Scene, recorder: Recorder) -> _Ending:
 
 
 def _final_clients(scene: Scene, recorder: Recorder) -> list[Client]:
-    return [Client(f"final {i}", scene.ports, recorder, timeout_s=_FINAL_TIMEOUT_S) for i in range(len(scene.members))]
+    return [
+        Client(f"final {i}", scene.ports, recorder, scene.credentials, timeout_s=_FINAL_TIMEOUT_S)
+        for i in range(len(scene.members))
+    ]
 
 
 def _read_everything(scene: Scene, recorder: Recorder) -> Iterator[str]:
     """Read everything on each node; a healed node that does not answer is a problem."""
     for node, client in enumerate(_final_clients(scene, recorder)):
         asked = [Request(kind, subject) for subject in SUBJECTS for kind in _FINAL_READS]
-        asked += READS
+        asked += [*READS, *(READS_OF_RIGHTS if scene.services.access else ())]
         for subject in SUBJECTS:
             answer = client.send(node, Request("versions", subject))
             versions = answer[1] if answer and answer[0] == 200 else ()

@@ -12,6 +12,7 @@ from faults.archive import Archive
 from faults.clients import Recorder
 from faults.nursery import set_clock
 from faults.proxy import Proxy
+from faults.rights import SUPERUSER, credentials
 from faults.services import NODES, Services
 from harness.registry import RegistryNode
 
@@ -46,6 +47,11 @@ class Scene:
     recorder: Recorder
     archive: Archive | None = None
     service_locks: list[threading.Lock] = field(default_factory=lambda: [threading.Lock() for _ in range(3)])
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """The header of a client that may do everything; empty without access control."""
+        return credentials(SUPERUSER) if self.services.access else {}
 
     @property
     def ports(self) -> list[int]:
@@ -114,7 +120,7 @@ def opened(services: Services, log: str) -> Iterator[Scene]:
     for number in range(NODES[log]):
         proxy = Proxy()
         node_url, to_log = services.path_to(url, number)
-        options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options()]
+        options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options]
         node = RegistryNode(node_url, *options, start=services.nursery.start)
         proxy.lead_to(node.port)
         members.append(Member(number, node, proxy, to_log))

@@ -3,7 +3,6 @@
 A node reaches the brokers and the server through its own proxies, so that its path to them can be cut.
 """
 
-import secrets
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from sqlalchemy.engine import make_url
 
 from faults.nursery import Nursery
 from faults.proxy import Proxy
+from faults.rights import node_options
 from harness.kafka import KafkaBroker
 from harness.postgres import Postgres
 
@@ -36,8 +36,7 @@ class Services:
     """The services behind the logs; each is started on first use, unless the caller lent one.
 
     A lent service is not broken, only the nodes are. With a `mutant`, the nodes run a registry with a planted bug. Each
-    node has `workers` worker processes. With `access`, access control is on: clients are anonymous, and a role lets
-    `Anonymous` do everything.
+    node has `workers` worker processes. With `access`, the nodes have access control.
     """
 
     lent_broker: KafkaBroker | None = None
@@ -50,7 +49,6 @@ class Services:
     _nursery: Nursery | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _folder: Path | None = None
-    _access_folder: Path | None = None
     _to_brokers: list[list[Proxy]] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -64,7 +62,7 @@ class Services:
         if self._nursery is not None:
             self._nursery.close()
         self._stack.close()
-        self.own_broker = self.own_postgres = self._nursery = self._folder = self._access_folder = None
+        self.own_broker = self.own_postgres = self._nursery = self._folder = None
         self._to_brokers = []
 
     @property
@@ -74,21 +72,16 @@ class Services:
             self._nursery = Nursery(self.mutant)
         return self._nursery
 
-    def access_options(self) -> list[str]:
-        """Return the flags of a node that switch on access control, if it is wanted."""
-        if not self.access:
-            return []
-        if self._access_folder is None:
-            self._access_folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
-            (self._access_folder / "auth.yaml").write_text("roles: [{principal: Anonymous, role: admin}]\n")
-            (self._access_folder / "secret").write_text(secrets.token_hex(32))
-        return [f"--auth-file={self._access_folder / 'auth.yaml'}", f"--node-secret={self._access_folder / 'secret'}"]
-
     def mutate(self, mutant: str | None) -> None:
         """Use another registry from now on: one with a planted bug, or the real one if None."""
         if self._nursery is not None:
             self._nursery.close()
         self.mutant, self._nursery = mutant, None
+
+    @property
+    def access_options(self) -> list[str]:
+        """The flags of nodes with access control; empty without it."""
+        return node_options(self._files()) if self.access else []
 
     def fresh_log(self, log: str) -> str:
         """Return the URL of a new, empty log."""

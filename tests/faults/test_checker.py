@@ -23,11 +23,13 @@ from faults.model import (
     text_of,
 )
 from faults.objects import OBJECTS
+from faults.rights import misplaced
 from strata.storage.log import Entry as LogEntry
 from strata.storage.record_json import encode
-from strata.storage.records import ConfigKey, ConfigValue, ModeKey, SchemaKey, SchemaValue
+from strata.storage.records import AclKey, AclValue, ConfigKey, ConfigValue, ModeKey, SchemaKey, SchemaValue
 
 S = "s"
+ONE = ":.guarded:one"
 
 
 def op(start, end, kind, answer, node=0, subject=S, **request):
@@ -256,7 +258,43 @@ def _schema(version, content, schema_id, subject=S, **rest):
     )
 
 
+def test_a_revoked_right_is_used_only_while_the_revocation_is_under_way():
+    """A registration may overlap with the revocation, but not follow its answer."""
+    granted = op(0, 1, "right_allow", (200, None), subject=ONE)
+    revoked = op(2, 4, "right_disallow", (200, None), subject=ONE, node=1)
+    meanwhile, afterwards = (op(at, at + 2, "right_use", (200, None), subject=ONE, content="k") for at in (3, 4.5))
+    assert Verdict.EXPLAINED == explain([granted, revoked, meanwhile]).verdict
+    assert Verdict.CONTRADICTED == explain([granted, revoked, afterwards]).verdict
+
+
+@pytest.mark.parametrize(
+    ("answer", "landed", "expected"),
+    [
+        pytest.param((200, None), True, None, id="acknowledged"),
+        pytest.param((40301, None), False, None, id="refused"),
+        pytest.param(None, True, None, id="unknown"),
+        pytest.param((200, None), False, "acknowledged, but not in the log", id="acknowledged-and-lost"),
+        pytest.param((40301, None), True, "refused, but in the log", id="refused-and-yet-written"),
+    ],
+)
+def test_registrations_of_users_in_the_log(answer, landed, expected):
+    """The log has exactly the registrations that were acknowledged."""
+    registered_versions = {(ONE, 1, 1, "k")} if landed else set()
+    found = list(misplaced([op(0, 1, "right_use", answer, subject=ONE, content="k")], registered_versions))
+    assert ([expected] if expected else []) == [one.split(":")[0] for one in found]
+
+
+def _acl(permission, *, gone=False):
+    key = AclKey("User:ula", "*", "SUBJECT", ONE, "LITERAL", "WRITE", permission)
+    return encode(key) if gone else encode(key, AclValue(1))
+
+
 LOGS = [
+    pytest.param([_acl("ALLOW"), _schema(1, "k", 1, ONE), _acl("ALLOW", gone=True)], "", id="written-while-granted"),
+    pytest.param(
+        [_acl("ALLOW"), _acl("ALLOW", gone=True), _schema(1, "k", 1, ONE)], "no right to write", id="after-a-revocation"
+    ),
+    pytest.param([_acl("ALLOW"), _acl("DENY"), _schema(1, "k", 1, ONE)], "no right to write", id="after-a-denial"),
     pytest.param([_schema(1, "a", 1), _schema(2, "ab", 2)], "", id="good"),
     pytest.param(
         [_schema(1, "a", 1), _schema(1, "a", 1, deleted=True), encode(SchemaKey(S, 1))], "", id="good-deletion"
@@ -355,6 +393,20 @@ STORIES = [
             ("association_read", "t", "", 0, (200, ("key",))),
         ],
         id="associations",
+    ),
+    pytest.param(
+        [
+            ("right_use", ONE, "k", 0, (40301, None)),
+            ("right_allow", ONE, "", 0, (200, None)),
+            ("right_use", ONE, "l", 0, (200, None)),
+            ("right_deny", ONE, "", 0, (200, None)),
+            ("right_read", ONE, "", 0, (200, (True, True))),
+            ("right_use", ONE, "m", 0, (40301, None)),
+            ("right_disallow", ONE, "", 0, (200, None)),
+            ("right_undeny", ONE, "", 0, (200, None)),
+            ("right_use", ONE, "n", 0, (40301, None)),
+        ],
+        id="rights",
     ),
 ]
 

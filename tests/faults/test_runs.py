@@ -51,10 +51,26 @@ def test_a_short_run(lent, log):
     _kept(lent, log, 1, SHORT)
 
 
+@pytest.fixture(scope="module")
+def guarded():
+    """Yield nodes with access control."""
+    with Services(access=True) as services:
+        yield services
+
+
+def test_a_short_run_with_access_control(guarded):
+    """While rights change, no write lands after its revocation, and every node knows every grant."""
+    result, history = run(guarded, "sqlite", 1, SHORT)
+    assert () == result.broken, "\n".join(lines(result))
+    used = [operation.answer for operation in history if operation.request.kind == "right_use"]
+    assert {200, 40301} <= {answer[0] for answer in used if answer is not None}
+
+
 QUICK = [
     pytest.param("catch-up-skipped", "sqlite", id="catch-up-skipped"),
     pytest.param("read-only-ignored", "sqlite", id="read-only-ignored"),
     pytest.param("deletion-not-applied", "sqlite", id="deletion-not-applied"),
+    pytest.param("rights-of-an-old-state", "sqlite", id="rights-of-an-old-state"),
     pytest.param("fencing-off", "kafka", id="fencing-off", marks=MARKS["kafka"]),
 ]
 EVERY = [
