@@ -9,6 +9,8 @@ import pytest
 
 from harness.clients import CLIENTS
 from harness.registry import RegistryNode
+from strata.registry.access.auth_file_edits import add_user
+from strata.registry.access.passwords import hash_password
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +18,21 @@ def node_url() -> Iterator[str]:
     """Yield the address of a registry for this test session."""
     with RegistryNode("memory:") as node:
         yield node.url
+
+
+@pytest.fixture(scope="session")
+def superuser(tmp_path_factory) -> Iterator[dict[str, str]]:
+    """Yield the settings of a client that is a superuser of a registry with access control, for this test session."""
+    auth_file = tmp_path_factory.mktemp("access") / "auth.yaml"
+    add_user(auth_file, "root", hash_password("a password"))
+    with RegistryNode("memory:", f"--auth-file={auth_file}", "--superusers=User:root") as node:
+        yield {"url": node.url, "basic.auth.user.info": "root:a password"}
+
+
+@pytest.fixture(scope="session", params=["no access control", "superuser"])
+def conf(request, node_url) -> dict[str, str]:
+    """Return the settings of a client: of a registry without access control, and of a superuser."""
+    return request.getfixturevalue("superuser") if request.param == "superuser" else {"url": node_url}
 
 
 @pytest.fixture

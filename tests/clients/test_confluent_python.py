@@ -78,9 +78,9 @@ def messages(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def clients(node_url):
+def clients(conf):
     """Yield two clients for the session: creating one takes longer than most tests."""
-    with SchemaRegistryClient({"url": node_url}) as one, SchemaRegistryClient({"url": node_url}) as other:
+    with SchemaRegistryClient(conf) as one, SchemaRegistryClient(conf) as other:
         yield one, other
 
 
@@ -360,9 +360,9 @@ def test_names_of_subjects(client, name, odd):
     assert [1] == client.delete_subject(subject)
 
 
-def test_contexts_by_base_url(node_url, client, name):
+def test_contexts_by_base_url(conf, client, name):
     """A client with `/contexts/.c` in its address has separate ids and subjects, and serdes work there."""
-    with SchemaRegistryClient({"url": f"{node_url}/contexts/.{name}"}) as inside:
+    with SchemaRegistryClient(conf | {"url": f"{conf['url']}/contexts/.{name}"}) as inside:
         frame = AvroSerializer(inside, ORDER)(VALUE, value_of(name))
 
         assert b"\x00\x00\x00\x00\x01" == frame[:5]
@@ -372,11 +372,11 @@ def test_contexts_by_base_url(node_url, client, name):
     assert "AVRO" == client.get_latest_version(f":.{name}:{name}-value").schema.schema_type
 
 
-def test_async_client(node_url, messages, name):
+def test_async_client(conf, messages, name):
     """The async client and its serdes behave like the sync ones."""
 
     async def story():
-        async with AsyncSchemaRegistryClient({"url": node_url}) as client:
+        async with AsyncSchemaRegistryClient(conf) as client:
             serializer = await AsyncAvroSerializer(client, ORDER)
             deserializer = await AsyncAvroDeserializer(client)
             frame = await serializer(VALUE, value_of(name))

@@ -13,16 +13,16 @@ MATERIAL = base64.b64encode(bytes(range(61))).decode()
 
 
 @pytest.fixture
-def writer(node_url):
+def writer(conf):
     """Yield the client of a producer."""
-    with DekRegistryClient({"url": node_url}) as client:
+    with DekRegistryClient(conf) as client:
         yield client
 
 
 @pytest.fixture
-def reader(node_url):
+def reader(conf):
     """Yield the client of a consumer, with an empty cache."""
-    with DekRegistryClient({"url": node_url}) as client:
+    with DekRegistryClient(conf) as client:
         yield client
 
 

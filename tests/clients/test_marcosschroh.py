@@ -14,10 +14,11 @@ FIRST, SECOND, INCOMPATIBLE = (AvroSchema(STORY["avro"][each]) for each in ("fir
 
 
 @pytest.fixture
-def client(node_url, certificate, monkeypatch):
+def client(conf, certificate, monkeypatch):
     """Return the client, with a single certificate to trust, because it reads all of them for each request."""
     monkeypatch.setenv("SSL_CERT_FILE", certificate)
-    return SchemaRegistryClient(node_url)
+    source = {"basic.auth.credentials.source": "USER_INFO"} if "basic.auth.user.info" in conf else {}
+    return SchemaRegistryClient(conf | source)
 
 
 def test_registration_and_reads(client, name):
