@@ -307,7 +307,11 @@ class KafkaLog:
             self._await_signature()
             raise Conflict from error
         except LogTimeout as error:
-            raise LogError(f"{error}; the append itself wrote nothing") from error
+            if time.monotonic() > deadline:
+                raise LogError(f"{error}; the append itself wrote nothing") from error
+            # The broker did answer: it reports an unknown error if another node takes the pen during the commit.
+            self._await_signature()
+            raise Conflict from error
         self._pen_offset = signed.offset
         if end == signed.offset + _MARKED:
             self._known_end = _LogEnd(self._last_before(signed.offset), end)

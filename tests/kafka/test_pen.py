@@ -264,6 +264,24 @@ def test_a_commit_that_never_took_place(topic: "Topic", monkeypatch: pytest.Monk
     assert _keys(other) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.parametrize("has_signed", [True, False])
+def test_a_signature_whose_outcome_is_unknown(
+    topic: "Topic", monkeypatch: pytest.MonkeyPatch, *, has_signed: bool
+) -> None:
+    """A broker may answer the commit of a signature with an unknown error if another node takes the pen meanwhile.
+
+    Nothing of the append was written, so the writer decides again.
+    """
+    node, other = topic.node(), topic.node()
+    error = LogTimeout("unknown broker error")
+    _once(monkeypatch, (_commit_and_lose_the_answer if has_signed else _lose_the_commit)(error), taken_by=other)
+    with pytest.raises(Conflict):
+        node.append(START, [_record("a")])
+    assert _keys(other) == []
+    node.append(_end(node), [_record("a")])
+    assert _keys(other) == [b"a"]
+
+
 # --- other writers in the topic
 
 
