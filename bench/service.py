@@ -15,10 +15,11 @@ from uuid import uuid4
 from confluent_kafka import Producer
 
 from bench.filled_logs import filled
+from bench.load import Load
 from bench.node_costs import cpu_seconds, pss_mib
 from bench.report import table
 from bench.service_rows import BODY_FIELDS, REGISTER, Row, prepare
-from bench.wrk import Load, Request, check_installed, start, waited_for
+from bench.wrk import Request, check_installed, start, waited_for
 from harness.kafka import KafkaBroker
 from harness.processes import free_port, start_tied, stop_process
 from harness.registry import RegistryNode

@@ -14,7 +14,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Load", "Request", "check_installed", "start", "waited_for"]
+from bench.load import Load
+
+__all__ = ["Request", "check_installed", "start", "waited_for"]
 
 _SCRIPT = """
 local n, run = 0, {run}
@@ -40,21 +42,6 @@ class Request:
     method: str
     path: str
     body: str = "nil"
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """The result of a run of requests."""
-
-    requests: int
-    seconds: float
-    p50_ms: float
-    p99_ms: float
-
-    @property
-    def per_second(self) -> float:
-        """The answers per second."""
-        return self.requests / self.seconds
 
 
 def check_installed() -> None:

@@ -76,13 +76,7 @@ def create_app(
     seat = seat or Seat()
     authenticator = Authenticator(settings.identity, buckets=seat.board.buckets)
     if control is None and authenticator.is_on:
-        given = settings.read_node_secret()
-        secret = NodeSecret(given) if given else None
-        if secret is None and settings.log.startswith("kafka:"):
-            _log.warning(
-                "without --node-secret this node forwards no writes, but takes the pen for each; set it on all"
-            )
-        control = AccessControl(authenticator, partial(_file_rules, authenticator), settings.superuser_names, secret)
+        control = _control(settings, authenticator)
     audit = _audit(settings) if settings.audit else None
     health = Health(writer, seat, auth_file=authenticator.file)
 
@@ -141,6 +135,14 @@ def create_app(
         max_body=settings.max_body,
         access_log=settings.access_log,
     )
+
+
+def _control(settings: Settings, authenticator: Authenticator) -> AccessControl:
+    given = settings.read_node_secret()
+    secret = NodeSecret(given) if given else None
+    if secret is None and settings.log.startswith("kafka:"):
+        _log.warning("without --node-secret this node forwards no writes, but takes the pen for each; set it on all")
+    return AccessControl(authenticator, partial(_file_rules, authenticator), settings.superuser_names, secret)
 
 
 def _audit(settings: Settings) -> Audit:
