@@ -13,6 +13,7 @@ from collections.abc import Sequence
 __all__ = ["broker_addresses", "why_unreachable", "without_password"]
 
 _PAUSE_S = 0.25
+_MOMENT_S = 0.5  # for answers that are on their way when the time is up, since this process may have paused
 _BROKER_PORT = 9092
 # As far as the last @: a password may hold one, and a slash.
 _USER = re.compile(r"(?<=://)([^:/?@]*):.*@")
@@ -72,7 +73,7 @@ def _tried(addresses: Sequence[tuple[str, int]], deadline: float) -> str | None:
         threading.Thread(target=lambda h=host, p=port: outcomes.put(_reason(h, p, deadline)), daemon=True).start()
     reasons = []
     for _ in addresses:
-        reason = outcomes.get(timeout=max(0.0, deadline - time.monotonic()))
+        reason = outcomes.get(timeout=max(_MOMENT_S, deadline - time.monotonic()))
         if reason is None:
             return None
         reasons.append(reason)

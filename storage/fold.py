@@ -8,49 +8,25 @@ A record that cannot be read, or that contradicts the State, is set aside with i
 applied.
 """
 
+import json
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from strata.storage import records
+from strata.storage.context_ids import ContextIds
 from strata.storage.fingerprint import fingerprint
 from strata.storage.listing import Listing, VersionCount
 from strata.storage.log import Entry
-from strata.storage.record_json import RecordError, decode_key, decode_value, encode, plain_schema
-from strata.storage.records import (
-    DEFAULT_CONTEXT,
-    AclKey,
-    AclValue,
-    AssociationKey,
-    AssociationValue,
-    ClearSubjectKey,
-    ConfigKey,
-    ConfigValue,
-    ContextKey,
-    DekKey,
-    DekValue,
-    DeleteSubjectKey,
-    HighWaterKey,
-    KekKey,
-    KekValue,
-    Key,
-    ModeKey,
-    NoopKey,
-    SchemaId,
-    SchemaKey,
-    SchemaValue,
-    Subject,
-    Value,
-    Version,
-    context_of,
-    qualified,
-)
+from strata.storage.record_json import RecordError, decode_key, decode_value, encode, is_tombstone, plain_schema
+from strata.storage.records import DEFAULT_CONTEXT, SchemaValue, Subject, Version, context_of, qualified
 from strata.storage.stored import (
     REMOVALS,
     ContextState,
-    IdEntry,
+    FormatCount,
     SchemaVersion,
     SetAside,
     StateData,
@@ -70,8 +46,17 @@ _V = TypeVar("_V")
 _MAX_SET_ASIDE = 1000
 _NO_VERSIONS: dict[Version, SchemaVersion] = {}
 _NO_CONTEXT = ContextState()
-_NO_CONFIG = ConfigValue()
+_NO_CONFIG = records.ConfigValue()
+_NO_COUNT = FormatCount()
+_EVER = 2  # where `FormatCount` begins to count what happened, in the order of what is
 _DELETED = attrgetter("deleted")
+# The parts of a State that are maps of values as they are in the log, with what in the key they are found by.
+_WHOLE: Mapping[type, tuple[str, Callable[[Any], Any]]] = {
+    records.AclKey: ("acls", lambda key: key),
+    records.StandbyKey: ("standbys", attrgetter("scope")),
+    records.ExporterKey: ("exporters", attrgetter("name")),
+    records.ExportKey: ("exports", attrgetter("name")),
+}
 # A named tuple's own constructor is a Python function, which costs as much as the rest of making one.
 _new = tuple.__new__
 # Most subjects have few versions, so equal counts share one object.
@@ -84,15 +69,19 @@ class Fold(Generic[_S]):
     def __init__(self, base: _S) -> None:
         self._base = base
         self._offset, self._records, self._has_removals = base.offset, base.records, False
+        self._changed = base.changed
         self._set_aside_count = base.set_aside_count
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
         self._associations, self._keys = base.associations, base.encryption_keys
-        self._odd_keys, self._acls = base.odd_keys, base.acls
+        self._odd_keys = base.odd_keys
+        self._whole: dict[str, Map[Any, Any]] = {name: getattr(base, name) for name, _ in _WHOLE.values()}
+        # What was added to the counts of each format, in the order of `FormatCount`.
+        self._formats: dict[str, list[int]] = {}
         # Copies of the parts of the base that entries touch.
         self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
         self._out_of_order: set[Subject] = set()
-        self._contexts: dict[str, _Ids] = {}
+        self._contexts: dict[str, ContextIds] = {}
         self._referrers: dict[SubjectVersion, set[SubjectVersion]] = {}
 
     def apply(self, entry: Entry) -> str | None:
@@ -109,14 +98,18 @@ class Fold(Generic[_S]):
             plain = plain_schema(key_bytes, value_bytes)
             if plain is not None:
                 self._put(plain, timestamp)
+                self._changed = offset
             else:
                 key = decode_key(key_bytes)
+                if not isinstance(key, records.NoopKey):
+                    self._changed = offset
                 self._change(key, decode_value(key, value_bytes), timestamp)
                 if key_bytes is not None and key_bytes != encode(key).key:
-                    self._note_spelling(key, key_bytes, gone=value_bytes is None)
+                    self._note_spelling(key, key_bytes, gone=is_tombstone(value_bytes))
         except RecordError as error:
             self._set_aside.append(SetAside(offset, str(error)))
             self._set_aside_count += 1
+            self._changed = offset
             return str(error)
         return None
 
@@ -128,6 +121,7 @@ class Fold(Generic[_S]):
         return replace(
             base,
             offset=self._offset,
+            changed=self._changed if base.records else self._offset,
             records=self._records,
             subjects=_updated(base.subjects, self._finished_versions()),
             listing=self._finished_listing(),
@@ -139,41 +133,42 @@ class Fold(Generic[_S]):
             ),
             associations=self._associations,
             encryption_keys=self._keys,
-            acls=self._acls,
+            **self._whole,
             odd_keys=self._odd_keys,
             removals=next(REMOVALS) if self._has_removals else base.removals,
             set_aside=tuple(self._set_aside),
             set_aside_count=self._set_aside_count,
+            formats=_updated(base.formats, self._finished_formats()),
         )
 
-    def _change(self, key: Key, value: Value, timestamp: int) -> None:
+    def _change(self, key: records.Key, value: records.Value, timestamp: int) -> None:
         match key, value:
-            case SchemaKey(), SchemaValue():
+            case records.SchemaKey(), SchemaValue():
                 self._put(value, timestamp)
-            case SchemaKey(subject, version), None:
+            case records.SchemaKey(subject, version), None:
                 self._drop(subject, version)
-            case DeleteSubjectKey(subject), int():
+            case records.DeleteSubjectKey(subject), int():
                 self._soft_delete(subject, value)
-            case ClearSubjectKey(subject), _:
+            case records.ClearSubjectKey(subject), _:
                 self._clear(subject)
-            case ConfigKey(subject), ConfigValue() | None:
+            case records.ConfigKey(subject), records.ConfigValue() | None:
                 self._configure(subject, value)
-            case ModeKey(subject), str() | None:
+            case records.ModeKey(subject), str() | None:
                 self._set_mode(subject, value)
-            case ContextKey(context), _:
+            case records.ContextKey(context), _:
                 self._ids(context).recorded = value is not None
-            case AssociationKey(), AssociationValue() | None:
+            case records.AssociationKey(), records.AssociationValue() | None:
                 self._associations = self._associations.after(key, value, timestamp)
-            case KekKey() | DekKey(), KekValue() | DekValue() | None:
+            case records.KekKey() | records.DekKey(), records.KekValue() | records.DekValue() | None:
                 self._keys = self._keys.after(key, value)
-            case AclKey(), AclValue() | None:
-                self._acls = _acls_after(self._acls, key, value)
-            case HighWaterKey(context), int():
+            case _ if type(key) in _WHOLE:
+                self._note_whole(key, value)
+            case records.HighWaterKey(context), int():
                 self._ids(context).mark(value)
             case _:  # NOOP, and tombstones of records whose change is already applied
                 pass
 
-    def _configure(self, subject: Subject | None, value: ConfigValue | None) -> None:
+    def _configure(self, subject: Subject | None, value: records.ConfigValue | None) -> None:
         before = self._configs.pop(subject, _NO_CONFIG)
         # A changed alias changes the answers for this subject name.
         self._has_removals |= before.get("alias") != (value or _NO_CONFIG).get("alias")
@@ -185,8 +180,13 @@ class Fold(Generic[_S]):
         if value is not None:
             self._modes[subject] = value
 
-    def _note_spelling(self, key: Key, spelling: bytes, *, gone: bool) -> None:
-        if isinstance(key, NoopKey):  # later releases may write any number of NOOP keys of other kinds
+    def _note_whole(self, key: records.Key, value: records.Value) -> None:
+        """Take over a record about the registry as a whole."""
+        name, place = _WHOLE[type(key)]
+        self._whole[name] = _updated(self._whole[name], ((place(key), value),))
+
+    def _note_spelling(self, key: records.Key, spelling: bytes, *, gone: bool) -> None:
+        if isinstance(key, records.NoopKey):  # later releases may write any number of NOOP keys of other kinds
             return
         before = self._odd_keys.get(key, frozenset())
         self._odd_keys = self._odd_keys.set(key, before - {spelling} if gone else before | {spelling})
@@ -200,7 +200,12 @@ class Fold(Generic[_S]):
         ids = self._contexts.get(context) or self._ids(context)
         held = ids.schemas.get(schema_id)
         schema = _schema_of(value) if held is None or not _is_copy(held.schema.value, value) else held.schema
-        if held is not None and held.schema != schema and ids.users(held) != {pair: None}:
+        if (
+            held is not None
+            and held.schema != schema
+            and ids.users(held) != {pair: None}
+            and not _is_respelled(held.schema.value, value)
+        ):
             raise RecordError(
                 f"id {schema_id} of context {context_of(subject)} already names a schema other than that of "
                 f"subject {subject!r} version {number}"
@@ -217,9 +222,17 @@ class Fold(Generic[_S]):
             if number < next(reversed(versions)):
                 self._out_of_order.add(subject)
             # If the subject already uses the id, look-ups by id now show this version.
-            self._has_removals |= held is not None and any(entry.schema is held.schema for entry in versions.values())
-        schema = ids.add(schema, pair) if held is None else ids.link(held, pair)
+            self._has_removals |= held is not None and any(
+                entry.schema.schema_id == schema_id for entry in versions.values()
+            )
+        schema = ids.add(schema, pair) if held is None else ids.link(held, schema, pair)
         versions[number] = _new(SchemaVersion, (subject, number, schema, timestamp, value.deleted))
+        counts = self._formats.get(schema.schema_type) or self._counts(schema.schema_type)
+        if old is not None:
+            self._counts(old.schema.schema_type)[old.deleted] -= 1
+        counts[value.deleted] += 1
+        if old is None or old.deleted != value.deleted:
+            counts[_EVER + value.deleted] += 1
         if schema.value.references:
             for target in _targets(schema.value):
                 self._referring_to(target).add(pair)
@@ -228,6 +241,7 @@ class Fold(Generic[_S]):
         self._has_removals = True
         old = self._versions(subject).pop(number, None)
         if old is not None:
+            self._counts(old.schema.schema_type)[old.deleted] -= 1
             self._unlink(old)
 
     def _soft_delete(self, subject: Subject, up_to: int) -> None:
@@ -236,6 +250,10 @@ class Fold(Generic[_S]):
         for number, entry in versions.items():
             if number <= up_to and not entry.deleted:
                 versions[number] = entry._replace(deleted=True)
+                counts = self._counts(entry.schema.schema_type)
+                counts[False] -= 1
+                counts[True] += 1
+                counts[_EVER + True] += 1
 
     def _clear(self, scope: Subject | None) -> None:
         for subject in self._within(scope):
@@ -258,16 +276,24 @@ class Fold(Generic[_S]):
 
     # --- copies of what is touched
 
+    def _counts(self, schema_type: str) -> list[int]:
+        return self._formats.setdefault(schema_type, [0, 0, 0, 0])
+
+    def _finished_formats(self) -> Iterator[tuple[str, FormatCount | None]]:
+        for schema_type, added in self._formats.items():
+            before = self._base.formats.get(schema_type, _NO_COUNT)
+            yield schema_type, FormatCount(*map(sum, zip(before, added, strict=True)))
+
     def _versions(self, subject: Subject) -> dict[Version, SchemaVersion]:
         versions = self._subjects.get(subject)
         if versions is None:
             versions = self._subjects[subject] = dict(self._base.subjects.get(subject, _NO_VERSIONS))
         return versions
 
-    def _ids(self, name: str) -> "_Ids":
+    def _ids(self, name: str) -> ContextIds:
         ids = self._contexts.get(name)
         if ids is None:
-            ids = self._contexts[name] = _Ids(self._base.contexts.get(name, _NO_CONTEXT))
+            ids = self._contexts[name] = ContextIds(self._base.contexts.get(name, _NO_CONTEXT))
         return ids
 
     def _referring_to(self, target: SubjectVersion) -> set[SubjectVersion]:
@@ -307,83 +333,6 @@ def _updated(base: "Map[_K, _V]", changes: Iterable[tuple[_K, _V | None]]) -> "M
     return changed.finish()
 
 
-class _Ids:
-    """The ids of one context, under construction."""
-
-    def __init__(self, base: ContextState) -> None:
-        self.schemas, self._ids, self._shared = base.schemas.mutate(), base.ids.mutate(), base.shared.mutate()
-        self._high_water, self.recorded = base.high_water, base.recorded
-        # The users of ids that several versions use, or that lost one; `schemas` has those of the other ids.
-        self._users: dict[int, dict[SubjectVersion, None]] = {}
-
-    def users(self, entry: IdEntry) -> dict[SubjectVersion, None]:
-        """Return the mutable collection of the versions that use an id, oldest record first."""
-        schema_id = entry.schema.schema_id
-        users = self._users.get(schema_id)
-        if users is None:
-            users = self._users[schema_id] = dict.fromkeys(entry.used_by)
-        return users
-
-    def link(self, held: IdEntry, pair: SubjectVersion) -> StoredSchema:
-        """Record that one more version uses an id, and return the schema that the id names."""
-        self.users(held)[pair] = None
-        return held.schema
-
-    def add(self, schema: StoredSchema, pair: SubjectVersion) -> StoredSchema:
-        """Record that a version uses an id that named nothing, and return the schema."""
-        schema_id, schema_type, _, digest, _ = schema
-        self.schemas[schema_id] = _new(IdEntry, (schema, (pair,)))
-        identity = (schema_type, digest)
-        known = self._ids.get(identity)
-        if known is None:
-            self._ids[identity] = schema_id
-        else:
-            self._name(identity, *self._shared.get(identity, (known,)), schema_id)
-        if schema_id > self._high_water:
-            self._high_water = schema_id
-        return schema
-
-    def unlink(self, schema: StoredSchema, pair: SubjectVersion) -> None:
-        """Record that a version no longer uses an id."""
-        schema_id = schema.schema_id
-        users = self.users(self.schemas[schema_id])
-        users.pop(pair, None)
-        if users:
-            return
-        del self._users[schema_id], self.schemas[schema_id]
-        identity = _identity(schema)
-        self._name(identity, *(other for other in self._shared.get(identity, ()) if other != schema_id))
-
-    def _name(self, identity: tuple[str, bytes], *ids: SchemaId) -> None:
-        """Record the ids of a content; the lowest one counts, in whatever order the records are read."""
-        self._shared.pop(identity, None)
-        if not ids:
-            self._ids.pop(identity, None)
-            return
-        self._ids[identity] = min(ids)
-        if len(ids) > 1:
-            self._shared[identity] = tuple(sorted(ids))
-
-    def mark(self, schema_id: int) -> None:
-        """Record that an id has been assigned."""
-        if schema_id > self._high_water:
-            self._high_water = schema_id
-
-    def finish(self) -> ContextState:
-        """Return the ids as a value."""
-        for schema_id, users in self._users.items():
-            self.schemas[schema_id] = IdEntry(self.schemas[schema_id].schema, tuple(users))
-        return ContextState(
-            self.schemas.finish(), self._ids.finish(), self._high_water, self.recorded, self._shared.finish()
-        )
-
-
-def _acls_after(acls: "Map[AclKey, AclValue]", key: AclKey, value: AclValue | None) -> "Map[AclKey, AclValue]":
-    if value is not None:
-        return acls.set(key, value)
-    return acls.delete(key) if key in acls else acls
-
-
 def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:
     """Return whether two values certainly hold the same content; they may do so even if this returns false."""
     return (
@@ -392,6 +341,20 @@ def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:
         and not (held.references or value.references)
         and not (held.metadata or value.metadata or held.rule_set or value.rule_set)
     )
+
+
+def _is_respelled(held: SchemaValue, value: SchemaValue) -> bool:
+    """Return whether two values differ only in the spelling of a text that is JSON: spaces and the order of names."""
+    if value._replace(text=held.text, subject=held.subject, version=held.version, deleted=held.deleted) != held:
+        return False
+    try:
+        return _sorted_json(held.text) == _sorted_json(value.text)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _sorted_json(text: str) -> str:
+    return json.dumps(json.loads(text), sort_keys=True)  # unlike equal values, 1 and 1.0 differ
 
 
 def _schema_of(value: SchemaValue) -> StoredSchema:
@@ -407,7 +370,3 @@ def _targets(value: SchemaValue) -> Iterator[SubjectVersion]:
     """Yield the versions that a schema refers to; an unqualified subject belongs to the schema's own context."""
     for reference in value.references:
         yield Subject(qualified(reference.subject, context_of(value.subject))), Version(reference.version)
-
-
-def _identity(schema: StoredSchema) -> tuple[str, bytes]:
-    return (schema.schema_type, schema.fingerprint)

@@ -16,6 +16,7 @@ from strata.storage.records import Subject
 __all__ = ["Listed", "Listing", "VersionCount", "beyond"]
 
 _MOST = 256
+_FEW = 8  # changes of a chunk, as of a group of writes, that cost less one by one than making the chunk again
 _NOTHING = (0, 0, 0, 0, 0)
 
 
@@ -59,11 +60,11 @@ class Listing:
             touched.setdefault(self._place(name), []).append(name)
         chunks = list(self._chunks)
         for index in sorted(touched, reverse=True):
-            before, names = chunks[index : index + 1], touched[index]
-            if len(names) == 1 and before and len(before[0].names) < _MOST:
-                chunks[index : index + 1] = _with(before[0], names[0], changes[names[0]])
+            before, changed = chunks[index : index + 1], {name: changes[name] for name in touched[index]}
+            if before and len(changed) <= _FEW and len(before[0].names) + len(changed) <= _MOST:
+                chunks[index : index + 1] = _with(before[0], changed)
             else:
-                chunks[index : index + 1] = _merged(before, {name: changes[name] for name in names})
+                chunks[index : index + 1] = _merged(before, changed)
         return Listing(tuple(chunks))
 
     def entries(
@@ -97,6 +98,25 @@ class Listing:
                     else:
                         skip -= added
 
+    def chunks(self) -> Iterator[tuple[Subject, ...]]:
+        """Yield the names in tuples that this listing shares with those made from it, as far as they do not differ."""
+        return (chunk.names for chunk in self._chunks)
+
+    def count(self, listed: Listed, bounds: Iterable[tuple[str, str | None]] = (("", None),)) -> int:
+        """Return the number of entries of a list.
+
+        Args:
+            listed: The kind of list.
+            bounds: As in `entries`; by default all names.
+        """
+        total = 0
+        for low, high in bounds:
+            for chunk, start, stop in self._within(low, high):
+                is_whole = stop - start == len(chunk.names)
+                counts = chunk.counts[start:stop]
+                total += chunk.entries[listed] if is_whole else sum(_added(one)[listed] for one in counts)
+        return total
+
     def _place(self, name: str) -> int:
         """Return the index of the chunk in which a name is, or belongs."""
         return max(bisect_right(self._chunks, name, key=_first) - 1, 0)
@@ -126,20 +146,18 @@ def _added(count: VersionCount) -> tuple[int, ...]:
     return (1, 1, 0, live, every) if live else (0, 1, 1, 0, every)
 
 
-def _with(chunk: _Chunk, name: Subject, count: VersionCount) -> list[_Chunk]:
-    """Return the chunks that take the place of a chunk in which one subject has another count."""
-    names, counts, entries = chunk
-    at = bisect_left(names, name)
-    known = at < len(names) and names[at] == name
-    before = _added(counts[at]) if known else _NOTHING
-    rest = at + known
-    if count.every:
-        names, counts = (*names[:at], name, *names[rest:]), (*counts[:at], count, *counts[rest:])
-    elif known:
-        names, counts = names[:at] + names[rest:], counts[:at] + counts[rest:]
-    added = _added(count) if count.every else _NOTHING
-    entries = tuple([old - lost + new for old, lost, new in zip(entries, before, added, strict=True)])
-    return [_Chunk(names, counts, entries)] if names else []
+def _with(chunk: _Chunk, changes: Mapping[Subject, VersionCount]) -> list[_Chunk]:
+    """Return the chunks that take the place of a chunk in which a few subjects have other counts."""
+    names, counts, entries = [*chunk.names], [*chunk.counts], chunk.entries
+    for name, count in changes.items():
+        at = bisect_left(names, name)
+        known = at < len(names) and names[at] == name
+        before = _added(counts[at]) if known else _NOTHING
+        added = _added(count) if count.every else _NOTHING
+        names[at : at + known] = [name] if count.every else []
+        counts[at : at + known] = [count] if count.every else []
+        entries = tuple([old - lost + new for old, lost, new in zip(entries, before, added, strict=True)])
+    return [_Chunk(tuple(names), tuple(counts), entries)] if names else []
 
 
 def _merged(before: Sequence[_Chunk], changes: Mapping[Subject, VersionCount]) -> list[_Chunk]:

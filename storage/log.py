@@ -101,6 +101,12 @@ class LogStatus:
     """Whether this node has the pen; None for a log without a pen."""
     foreign_records: int = 0
     """How many records writers without the pen have written while this node had it."""
+    pen_taken: int = 0
+    """How often this node has taken the pen."""
+    foreign_newest: tuple[int, ...] = ()
+    """The offsets of the newest foreign records."""
+    pen_taking_s: float = 0.0
+    """How long this node needed to take the pen the last time, in seconds."""
 
 
 class Log(Protocol):

@@ -7,41 +7,19 @@ values without `schemaType`, `subject` or `deleted`); encoders write only the cu
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import itemgetter
 from sys import intern
-from types import EllipsisType, MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from types import EllipsisType
+from typing import Any, TypeVar
 
 import orjson
 
+from strata.storage import records
 from strata.storage.fingerprint import fingerprint
 from strata.storage.log import Record
-from strata.storage.records import (
-    CONFIG_FIELDS,
-    MAX_VERSION,
-    AclKey,
-    AclValue,
-    AssociationKey,
-    AssociationValue,
-    ClearSubjectKey,
-    ConfigKey,
-    ConfigValue,
-    ContextKey,
-    DekKey,
-    DekValue,
-    DeleteSubjectKey,
-    HighWaterKey,
-    KekKey,
-    KekValue,
-    Key,
-    ModeKey,
-    NoopKey,
-    Reference,
-    SchemaKey,
-    SchemaValue,
-    Value,
-)
+from strata.storage.record_tables import ASSOCIATION_ORDER, HEADS, PROPERTIES, SINGLE, TENANT, VALUES
+from strata.storage.records import CONFIG_FIELDS, MAX_VERSION, Reference, SchemaValue
 
 __all__ = [
     "RecordError",
@@ -49,11 +27,13 @@ __all__ = [
     "decode_value",
     "encode",
     "from_properties",
+    "is_tombstone",
     "plain_schema",
     "properties_of",
 ]
 
-_TENANT = "default"
+# Besides null: Karapace deletes with an empty value, and restores one from its backups as JSON.
+_NO_VALUE = frozenset({b"", b"null", b'""'})
 _SCHEMA_KEY = b'{"keytype":"SCHEMA",'
 _PLAIN_FIELDS = itemgetter("subject", "version", "id", "schema")
 _NOT_PLAIN = frozenset({"references", "metadata", "ruleSet"})
@@ -66,88 +46,15 @@ class RecordError(ValueError):
     """A record that cannot be read; the message says why."""
 
 
-class _Property(NamedTuple):
-    """A property of a key, value or reference; without `default` it is required."""
-
-    attribute: str
-    name: str
-    kind: type
-    default: Any = ...
-
-
-def _same(name: str, kind: type = str, default: Any = ...) -> _Property:
-    return _Property(name, name, kind, default)
-
-
-_DELETED, _CREATED = _same("deleted", bool, default=False), _Property("created", "createTs", int, 0)
-# The properties of each type in the order in which they are written; compaction compares the bytes of keys.
-_PROPERTIES: Mapping[type, Sequence[_Property]] = {
-    SchemaKey: (_same("subject"), _same("version", int)),
-    ConfigKey: (_same("subject", default=None),),
-    ModeKey: (_same("subject", default=None),),
-    NoopKey: (),
-    HighWaterKey: (_same("context"),),
-    DeleteSubjectKey: (_same("subject"),),
-    ClearSubjectKey: (_same("subject", default=None),),
-    ContextKey: (_same("context"),),
-    AssociationKey: (
-        _Property("resource_name", "resourceName", str),
-        _Property("resource_namespace", "resourceNamespace", str),
-        _Property("resource_type", "resourceType", str),
-        _Property("association_type", "associationType", str),
-        _same("subject"),
-    ),
-    AssociationValue: (
-        _same("guid", default=""),
-        _Property("resource_id", "resourceId", str),
-        _same("lifecycle", default="WEAK"),
-        _same("frozen", bool, default=False),
-        _CREATED,
-    ),
-    KekKey: (_same("name"),),
-    KekValue: (
-        _Property("kms_type", "kmsType", str),
-        _Property("kms_key_id", "kmsKeyId", str),
-        _Property("kms_props", "kmsProps", dict, MappingProxyType({})),
-        _same("doc", default=None),
-        _same("shared", bool, default=False),
-        _DELETED,
-        _CREATED,
-    ),
-    DekKey: (_Property("kek", "kekName", str), _same("subject"), _same("algorithm"), _same("version", int)),
-    DekValue: (_Property("material", "encryptedKeyMaterial", str, None), _DELETED, _CREATED),
-    SchemaValue: (
-        _same("subject"),
-        _same("version", int),
-        _Property("schema_id", "id", int),
-        _Property("schema_type", "schemaType", str, "AVRO"),
-        _same("references", list, ()),
-        _same("metadata", object, None),
-        _Property("rule_set", "ruleSet", object, None),
-        _Property("text", "schema", str),
-        _DELETED,
-    ),
-    AclKey: (
-        _same("principal"),
-        _same("host"),
-        _Property("resource_type", "resourceType", str),
-        _same("resource"),
-        _Property("pattern_type", "patternType", str),
-        _same("operation"),
-        _same("permission"),
-    ),
-    AclValue: (_CREATED,),
-    Reference: (_same("name"), _same("subject"), _same("version", int)),
-}
-
-
-def properties_of(item: Key | Value | Reference) -> dict[str, Any]:
+def properties_of(item: records.Key | records.Value | Reference) -> dict[str, Any]:
     """Return the properties of a key, value or reference by their names on the wire, without absent and empty ones."""
     found: dict[str, Any] = {}
-    for attribute, name, kind, _ in _PROPERTIES[type(item)]:
+    for attribute, name, kind, _ in PROPERTIES[type(item)]:
         value = getattr(item, attribute)
         if kind is dict:
             value = dict(sorted(value.items()))
+        elif kind is tuple:
+            value = list(value)
         elif kind is list:
             value = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value]
         if value or isinstance(value, str | int):
@@ -162,9 +69,12 @@ def from_properties(kind: type[_T], content: Mapping[str, Any]) -> _T:
         RecordError: A property is missing or of the wrong type.
     """
     found: dict[str, Any] = {}
-    for attribute, name, type_, default in _PROPERTIES[kind]:
+    for attribute, name, type_, default in PROPERTIES[kind]:
         value = content.get(name)
-        found[attribute] = value if type(value) is type_ else _typed(content, name, type_, default)
+        if type_ is tuple:
+            found[attribute] = _texts(content, name, default)
+        else:
+            found[attribute] = value if type(value) is type_ else _typed(content, name, type_, default)
     if "references" in found:
         found["references"] = tuple(map(_reference, found["references"]))
     return kind(**found)
@@ -172,24 +82,8 @@ def from_properties(kind: type[_T], content: Mapping[str, Any]) -> _T:
 
 # --- to bytes
 
-# What begins the key of a type; its properties and `magic` follow.
-_HEADS: Mapping[type, Mapping[str, Any]] = {
-    SchemaKey: {"keytype": "SCHEMA"},
-    ConfigKey: {"keytype": "CONFIG"},
-    ModeKey: {"keytype": "MODE"},
-    NoopKey: {"keytype": "NOOP"},
-    HighWaterKey: {"keytype": "NOOP"},
-    DeleteSubjectKey: {"keytype": "DELETE_SUBJECT"},
-    ClearSubjectKey: {"keytype": "CLEAR_SUBJECT"},
-    ContextKey: {"keytype": "CONTEXT", "tenant": _TENANT},
-    AssociationKey: {"keytype": "ASSOC", "tenant": _TENANT},
-    KekKey: {"keytype": "NOOP", "kind": "KEK"},
-    DekKey: {"keytype": "NOOP", "kind": "DEK"},
-    AclKey: {"keytype": "NOOP", "kind": "ACL"},
-}
 
-
-def encode(key: Key, value: Value = None) -> Record:
+def encode(key: records.Key, value: records.Value = None) -> Record:
     """Encode a record.
 
     Args:
@@ -197,7 +91,7 @@ def encode(key: Key, value: Value = None) -> Record:
         value: The value; None makes a tombstone, or is the only value of a key type without values.
     """
     properties = properties_of(key)
-    head = {**_HEADS[type(key)], **properties, "magic": 1 if isinstance(key, SchemaKey) else 0}
+    head = {**HEADS[type(key)], **properties, "magic": 1 if isinstance(key, records.SchemaKey) else 0}
     content = _value_json(key, properties, value)
     return Record(_dump(head), None if content is None else _dump(content))
 
@@ -207,49 +101,28 @@ def _dump(content: Mapping[str, Any]) -> bytes:
     return _ENCODER.encode(content).encode()
 
 
-def _value_json(key: Key, properties: Mapping[str, Any], value: Value) -> Mapping[str, Any] | None:
+def _value_json(key: records.Key, properties: Mapping[str, Any], value: records.Value) -> Mapping[str, Any] | None:
     match key, value:
-        case ClearSubjectKey(), _:
+        case records.ClearSubjectKey(), _:
             return properties
-        case NoopKey(), _:
+        case records.NoopKey(), _:
             return None
         case _, None:
             return None
         case _, SchemaValue():
             return properties_of(value)
-        case _, ConfigValue():
+        case _, records.ConfigValue():
             fields = {name: value.fields[name] for name in CONFIG_FIELDS if value.fields.get(name) is not None}
             return {**properties, **fields}
-        case _, AssociationValue():
-            content = {"tenant": _TENANT, **properties, **properties_of(value)}
-            return {name: content[name] for name in _ASSOCIATION_ORDER}
-        case _, KekValue() | DekValue() | AclValue():
+        case _, records.AssociationValue():
+            content = {"tenant": TENANT, **properties, **properties_of(value)}
+            return {name: content[name] for name in ASSOCIATION_ORDER}
+        case _ if type(key) in VALUES:
             return {**properties, **properties_of(value)}
-        case ContextKey(), _:
-            return {"tenant": _TENANT, "context": value}
+        case records.ContextKey(), _:
+            return {"tenant": TENANT, "context": value}
         case _:
-            return {**properties, _SINGLE[type(key)][0]: value}
-
-
-# The only property of a value that is not a class of its own.
-_SINGLE: Mapping[type, tuple[str, type]] = {
-    ModeKey: ("mode", str),
-    DeleteSubjectKey: ("version", int),
-    HighWaterKey: ("maxId", int),
-}
-_ASSOCIATION_ORDER = (
-    "guid",
-    "tenant",
-    "resourceName",
-    "resourceNamespace",
-    "resourceId",
-    "resourceType",
-    "associationType",
-    "subject",
-    "lifecycle",
-    "frozen",
-    "createTs",
-)
+            return {**properties, SINGLE[type(key)][0]: value}
 
 
 # --- from bytes
@@ -286,7 +159,7 @@ def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
     return _new(SchemaValue, (intern(subject), version, schema_id, text, intern(schema_type), (), None, None, deleted))
 
 
-def decode_key(data: bytes | None) -> Key:
+def decode_key(data: bytes | None) -> records.Key:
     """Decode a key.
 
     Raises:
@@ -300,41 +173,39 @@ def decode_key(data: bytes | None) -> Key:
         raise RecordError(f"unknown key type {name!r}")
     kind = _noop(content) if name == "NOOP" else _KEYS[name]
     key = from_properties(kind, content)
-    if isinstance(key, DekKey):
+    if isinstance(key, records.DekKey):
         _check_version(key.version)
     return key
 
 
-def decode_value(key: Key, data: bytes | None) -> Value:
+def is_tombstone(data: bytes | None) -> bool:
+    """Return whether a record with this value deletes its key."""
+    return data is None or data in _NO_VALUE
+
+
+def decode_value(key: records.Key, data: bytes | None) -> records.Value:
     """Decode the value under a key; return None for a tombstone.
 
     Raises:
         RecordError: The value is not a JSON object, or a property is missing or of the wrong type.
     """
-    if data is None or isinstance(key, NoopKey | ClearSubjectKey):
+    if data is None or is_tombstone(data) or isinstance(key, records.NoopKey | records.ClearSubjectKey):
         return None
     content = _load(data, "value")
     match key:
-        case SchemaKey():
+        case records.SchemaKey():
             return _schema_value(key, content)
-        case ConfigKey():
+        case records.ConfigKey():
             return _config_value(content)
-        case ContextKey(context):
+        case records.ContextKey(context):
             return context
-        case AssociationKey():
-            return from_properties(AssociationValue, content)
-        case KekKey():
-            kek = from_properties(KekValue, content)
-            if not all(isinstance(value, str) for value in kek.kms_props.values()):
-                raise RecordError("expected only texts in 'kmsProps'")
-            return kek
-        case DekKey():
-            return from_properties(DekValue, content)
-        case AclKey():
-            return from_properties(AclValue, content)
+        case _ if (kind := VALUES.get(type(key))) is not None:
+            whole: records.Value = from_properties(kind, content)
+            _check_texts(whole)
+            return whole
         case _:
-            value: str | int = _typed(content, *_SINGLE[type(key)])
-            if isinstance(value, int) and isinstance(key, HighWaterKey):
+            value: str | int = _typed(content, *SINGLE[type(key)])
+            if isinstance(value, int) and isinstance(key, records.HighWaterKey):
                 _check_id(value)
             return value
 
@@ -362,6 +233,20 @@ def _typed(content: Mapping[str, Any], name: str, kind: type[_T], default: _T | 
     return value
 
 
+def _texts(content: Mapping[str, Any], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    found = tuple(_typed(content, name, list, default))
+    if not all(isinstance(item, str) for item in found):
+        raise RecordError(f"expected only texts in {name!r}")
+    return found
+
+
+def _check_texts(value: Any) -> None:
+    """Reject a value with a map of other things than texts."""
+    for attribute, name, kind, _ in PROPERTIES[type(value)]:
+        if kind is dict and not all(isinstance(item, str) for item in getattr(value, attribute).values()):
+            raise RecordError(f"expected only texts in {name!r}")
+
+
 def _check_id(schema_id: int) -> None:
     if not 0 <= schema_id <= MAX_VERSION:
         raise RecordError(f"the schema id {schema_id} is out of range")
@@ -372,19 +257,19 @@ def _check_version(version: int) -> None:
         raise RecordError(f"the version {version} is out of range")
 
 
-def _noop(content: Mapping[str, Any]) -> type[Key]:
+def _noop(content: Mapping[str, Any]) -> type[records.Key]:
     """Return the type of a NOOP's key, which other registries read as a NOOP even if it is a Strata record."""
     if content.get("context") is not None:
-        return HighWaterKey
+        return records.HighWaterKey
     kind = content.get("kind")
-    return _KINDS.get(kind, NoopKey) if isinstance(kind, str) else NoopKey
+    return _KINDS.get(kind, records.NoopKey) if isinstance(kind, str) else records.NoopKey
 
 
-_KINDS: Mapping[str, type[Key]] = {head["kind"]: kind for kind, head in _HEADS.items() if "kind" in head}
-_KEYS: Mapping[str, type[Key]] = {head["keytype"]: kind for kind, head in _HEADS.items()}
+_KINDS: Mapping[str, type[records.Key]] = {head["kind"]: kind for kind, head in HEADS.items() if "kind" in head}
+_KEYS: Mapping[str, type[records.Key]] = {head["keytype"]: kind for kind, head in HEADS.items()}
 
 
-def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
+def _schema_value(key: records.SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
     # The key decides: some old values lack the subject and version, or have other ones.
     value = from_properties(SchemaValue, {**content, "subject": key.subject, "version": key.version})
     _check_id(value.schema_id)
@@ -392,7 +277,7 @@ def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
     return value
 
 
-def _config_value(content: Mapping[str, Any]) -> ConfigValue:
+def _config_value(content: Mapping[str, Any]) -> records.ConfigValue:
     fields: dict[str, Any] = {
         name: _typed(content, name, kind) for name, kind in CONFIG_FIELDS.items() if content.get(name) is not None
     }
@@ -402,7 +287,7 @@ def _config_value(content: Mapping[str, Any]) -> ConfigValue:
             fingerprint("", (), fields.get(f"{layer}Metadata"), fields.get(f"{layer}RuleSet"))
         except (AttributeError, TypeError, ValueError) as error:
             raise RecordError(f"invalid {layer} metadata or rule set: {error}") from None
-    return ConfigValue(fields)
+    return records.ConfigValue(fields)
 
 
 def _reference(item: Any) -> Reference:

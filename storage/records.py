@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, NewType
 
+from strata.storage.exporter_records import ExporterKey, ExporterValue, ExportKey, ExportValue
+
 __all__ = [
     "CONFIG_FIELDS",
     "DEFAULT_CONTEXT",
@@ -20,6 +22,10 @@ __all__ = [
     "DekKey",
     "DekValue",
     "DeleteSubjectKey",
+    "ExportKey",
+    "ExportValue",
+    "ExporterKey",
+    "ExporterValue",
     "HighWaterKey",
     "KekKey",
     "KekValue",
@@ -30,6 +36,8 @@ __all__ = [
     "SchemaId",
     "SchemaKey",
     "SchemaValue",
+    "StandbyKey",
+    "StandbyValue",
     "Subject",
     "Value",
     "Version",
@@ -154,6 +162,16 @@ class AclKey:
     permission: str
 
 
+@dataclass(frozen=True, slots=True)
+class StandbyKey:
+    """A part of this registry that is a copy of another one: a context with those below it; `.` means everything.
+
+    On the wire it is a NOOP of the kind STANDBY, which other registries ignore (docs/decisions/0026).
+    """
+
+    scope: str
+
+
 Key = (
     SchemaKey
     | ConfigKey
@@ -167,6 +185,9 @@ Key = (
     | KekKey
     | DekKey
     | AclKey
+    | StandbyKey
+    | ExporterKey
+    | ExportKey
 )
 
 
@@ -270,9 +291,43 @@ class AclValue:
     created: int
 
 
-# The value of a SCHEMA, CONFIG, MODE, CONTEXT (a name), DELETE_SUBJECT (a version), high-water (an id), ASSOC, KEK, DEK
-# or ACL record; None for a tombstone.
-Value = SchemaValue | ConfigValue | AssociationValue | KekValue | DekValue | AclValue | str | int | None
+@dataclass(frozen=True, slots=True)
+class StandbyValue:
+    """How far a copy has come; times are in milliseconds since the epoch, 0 if it has not happened.
+
+    Attributes:
+        source: the registry that is copied, without a password.
+        position: the offset in the source's log up to which the copy is complete; -1 if the source is not a log.
+        copied_at: when the source was read for the last change that was copied completely.
+        promoted_at: when the copy became a registry of its own.
+        subjects: the subjects that were chosen, separated by commas; empty for all.
+        contexts: the contexts that were chosen, likewise.
+    """
+
+    source: str
+    position: int = -1
+    copied_at: int = 0
+    promoted_at: int = 0
+    subjects: str = ""
+    contexts: str = ""
+
+
+# The value of a SCHEMA, CONFIG, MODE, CONTEXT (a name), DELETE_SUBJECT (a version), high-water (an id), ASSOC, KEK,
+# DEK, ACL, STANDBY, EXPORTER or EXPORT record; None for a tombstone.
+Value = (
+    SchemaValue
+    | ConfigValue
+    | AssociationValue
+    | KekValue
+    | DekValue
+    | AclValue
+    | StandbyValue
+    | ExporterValue
+    | ExportValue
+    | str
+    | int
+    | None
+)
 
 
 def context_of(subject: str) -> str:

@@ -6,7 +6,8 @@ reads without a lock. A writer tests a decision's records on a draft, which is j
 `fold.py` defines what an entry changes. Property tests check these laws: live State = State after replay = State after
 replay of the compacted log; an id is never assigned twice, not even after hard delete and compaction; versions grow.
 
-Rules of this file: no I/O, no clock, no look inside a schema. A record that cannot be read, or that contradicts the
+Rules of this file: no I/O, no clock, no look inside a schema (only if an id has two texts does the fold compare them as
+JSON). A record that cannot be read, or that contradicts the
 State, is set aside with its offset and reason, and never stops the fold.
 """
 
@@ -17,9 +18,9 @@ from strata.storage.fold import Fold
 from strata.storage.log import Entry, Record
 from strata.storage.record_json import decode_key
 from strata.storage.records import DEFAULT_CONTEXT, SchemaId, Subject, Version
-from strata.storage.stored import ContextState, IdEntry, SchemaVersion, SetAside, StateData, StoredSchema
+from strata.storage.stored import ContextState, FormatCount, IdEntry, SchemaVersion, SetAside, StateData, StoredSchema
 
-__all__ = ["ContextState", "IdEntry", "SchemaVersion", "SetAside", "State", "StoredSchema"]
+__all__ = ["ContextState", "FormatCount", "IdEntry", "SchemaVersion", "SetAside", "State", "StoredSchema"]
 
 _NO_VERSIONS: dict[Version, SchemaVersion] = {}
 _NO_CONTEXT = ContextState()

@@ -20,9 +20,12 @@ from strata.storage.records import (
     AclKey,
     AclValue,
     ConfigValue,
+    ExporterValue,
+    ExportValue,
     Key,
     SchemaId,
     SchemaValue,
+    StandbyValue,
     Subject,
     Version,
 )
@@ -30,6 +33,7 @@ from strata.storage.records import (
 __all__ = [
     "REMOVALS",
     "ContextState",
+    "FormatCount",
     "IdEntry",
     "SchemaVersion",
     "SetAside",
@@ -39,6 +43,16 @@ __all__ = [
 ]
 
 SubjectVersion = tuple[Subject, Version]
+
+
+class FormatCount(NamedTuple):
+    """The versions of one format: how many are live and soft-deleted, and how many became so since the replay began."""
+
+    live: int = 0
+    deleted: int = 0
+    created: int = 0
+    removed: int = 0
+
 
 REMOVALS = itertools.count(1)
 """The numbers for `State.removals`; each occurs once in a process."""
@@ -93,7 +107,8 @@ class ContextState:
     """The ids of one context; `high_water` is the highest id ever assigned, even after the context is gone.
 
     `ids` has the lowest id of each content; `shared` has all ids of a content that was imported under several.
-    `recorded` is true if a CONTEXT record says that the context exists.
+    `recorded` is true if a CONTEXT record says that the context exists. `spelled` has the schema of each version for
+    ids whose versions have texts that are equal only as JSON, as in topics of Karapace; the id names the oldest one's.
     """
 
     schemas: "Map[int, IdEntry]" = field(default_factory=Map)
@@ -101,6 +116,7 @@ class ContextState:
     high_water: int = 0
     recorded: bool = False
     shared: "Map[tuple[str, bytes], tuple[SchemaId, ...]]" = field(default_factory=Map)
+    spelled: "Map[int, dict[SubjectVersion, StoredSchema]]" = field(default_factory=Map, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +134,14 @@ class StateData:
     `records` counts the folded records. `removals` gets a new number with each replay, and with each batch that removes
     or replaces something: an answer from one State stays valid in a later State with the same number.
 
+    `changed` is the offset of the last record besides NOOPs. After a replay it is the end, because compaction may have
+    dropped records that changed something.
+
     The versions of a subject are in ascending order. `odd_keys` holds keys that the log spells differently from our
-    encoder, such as with `"magic":0` of the first registries or another order of properties. `listing` has the names in
-    `subjects` in order.
+    encoder, such as with `"magic":0` of the first registries or another order of properties. `standbys` says which
+    parts copy another registry, and `exporters` and `exports` what is copied to others and how far, by the name of the
+    exporter. `listing` has the names in `subjects` in order, and `formats` the number of versions by
+    schema type.
     """
 
     offset: int = START
@@ -132,9 +153,14 @@ class StateData:
     associations: Associations = field(default_factory=Associations)
     encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
     acls: "Map[AclKey, AclValue]" = field(default_factory=Map)
+    standbys: "Map[str, StandbyValue]" = field(default_factory=Map)
+    exporters: "Map[str, ExporterValue]" = field(default_factory=Map)
+    exports: "Map[str, ExportValue]" = field(default_factory=Map)
     odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)
     records: int = field(default=0, compare=False)
     listing: Listing = field(default_factory=Listing, compare=False)
     removals: int = field(default_factory=REMOVALS.__next__, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
     set_aside_count: int = field(default=0, compare=False)
+    formats: "Map[str, FormatCount]" = field(default_factory=Map, compare=False)
+    changed: int = field(default=START, compare=False)

@@ -8,7 +8,9 @@ The hard part is to know that everything below the end has been delivered, becau
 offset and is never delivered. The cursor knows it in one of these ways, tried in this order:
 - it has received the record just below the end;
 - it has received the record before that, and that record was the last one of a transaction (our records say so in a
-  header): the single offset between a committed transaction's last record and the end holds its marker;
+  header): the single offset between a committed transaction's last record and the end holds its marker. In a copy of
+  the topic, such as MirrorMaker's, there are no markers, and the offset holds a record: so this is only assumed, and
+  the next read looks again;
 - the consumer reports the end of the partition. It does so when a fetch returns empty, up to `fetch.wait.max.ms` later.
   This is needed only after aborted and foreign transactions.
 """
@@ -50,12 +52,19 @@ _FATAL = {
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a cursor: every record below `following` has been delivered, and `last` is the last of them."""
+    """The position of a cursor: every record below `following` has been delivered, and `last` is the last of them.
+
+    Attributes:
+        last: the offset of the last record.
+        following: the offset after it, and after what is no record.
+        is_record: False while `last` is only the offset after which reading began.
+        is_assumed: whether the last offset before `following` is taken for a marker.
+    """
 
     last: int
     following: int
     is_record: bool
-    """False while `last` is only the offset after which reading began."""
+    is_assumed: bool = False
 
 
 class Cursor:
@@ -106,11 +115,12 @@ class Cursor:
             self._seek(after)
         deadline = time.monotonic() + timeout_s
         taken: list[Message] = []
+        if self._consumer is not None and self._position is not None and self._position.is_assumed:
+            self._pending.extend(self._consumer.consume(_BATCH, 0))
+            taken = self._drain_after(after, end)
         while not taken and self._following() < end:
             self._fetch(deadline)
-            taken = self._drain(end)
-            if taken and offset_of(taken[0]) <= after:
-                taken = [message for message in taken if offset_of(message) > after]
+            taken = self._drain_after(after, end)
         return taken
 
     def sees(self, first: int, last: int, timeout_s: float) -> bool:
@@ -174,29 +184,41 @@ class Cursor:
                 if message is not None:
                     self._pending.append(message)
 
+    def _drain_after(self, after: int, end: int) -> list[Message]:
+        drained = self._drain(end)
+        if drained and offset_of(drained[0]) <= after:
+            return [message for message in drained if offset_of(message) > after]
+        return drained
+
     def _drain(self, end: int) -> list[Message]:
         """Take the messages below the end out of the pending ones and advance the cursor."""
         position = self._position or Position(START, 0, is_record=True)
         drained: list[Message] = []
-        following = position.following
+        following, is_assumed = position.following, position.is_assumed
         while self._pending:
             message = self._pending[0]
             error, offset = message.error(), offset_of(message)
             if error is not None:
-                following = max(following, self._event(error, offset))
+                reported = self._event(error, offset)
+                is_assumed = is_assumed and reported < following
+                following = max(following, reported)
             elif offset >= end:
-                following = end
+                following, is_assumed = end, False
                 break
             else:
                 drained.append(message)
                 following = offset + 1
             self._pending.popleft()
         if drained:
-            if following == end - 1 and (header(drained[-1], APPEND_HEADER) or b"").endswith(LAST_MARK):
-                following = end
+            # The marker follows the record itself; `following` may have been moved past it by an event.
+            last = drained[-1]
+            is_last = (header(last, APPEND_HEADER) or b"").endswith(LAST_MARK)
+            is_assumed = following == end - 1 == offset_of(last) + 1 and is_last
+            if offset_of(last) == end - 2 and is_last:
+                following = max(following, end)
             self._recent.extend(drained)
-            position = Position(offset_of(drained[-1]), following, is_record=True)
-        self._position = replace(position, following=following)
+            position = Position(offset_of(last), following, is_record=True)
+        self._position = replace(position, following=following, is_assumed=is_assumed)
         return drained
 
     def _event(self, error: KafkaError, offset: int) -> int:

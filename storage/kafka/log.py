@@ -13,28 +13,30 @@ this from the consumer of its reads, which waits at the end of the topic and get
 the writer requests the offset until it has moved.
 
 Reads and appends do not wait for each other, except while a committed record is on its way to the consumer: reads have
-their own consumer and lock, and another client requests the end.
+their own consumer and lock (`reader.py`), and another client requests the end.
 """
 
 import logging
+import math
 import random
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from strata.storage.addresses import broker_addresses, why_unreachable
-from strata.storage.kafka.cursor import APPEND_HEADER, Cursor, header, offset_of
+from strata.storage.kafka.cursor import APPEND_HEADER, header, offset_of
 from strata.storage.kafka.end import End
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.kafka.pen import Fenced, Pen, Staged
+from strata.storage.kafka.reader import TopicReader
 from strata.storage.kafka.topic import prepare_topic
+from strata.storage.kafka.turns import Turns
 from strata.storage.kafka.watch import Clock, Seen, TopicWatch, clock
 from strata.storage.kafka.writers import ForeignRecords, Signatures
 from strata.storage.log import (
@@ -43,7 +45,6 @@ from strata.storage.log import (
     Entry,
     LogCompacted,
     LogError,
-    LogReplaced,
     LogStatus,
     LogTimeout,
     Record,
@@ -60,7 +61,6 @@ _NOOP = encode(NoopKey())
 _MARKED = 2
 _DELIVERY_S = 0.05
 _REACHED_S = 3.0
-_RETRY_S = 0.05
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
 _CLIENT: Mapping[str, Any] = {
     "client.id": "strata",
@@ -138,30 +138,32 @@ class KafkaLog:
         self._now, self._seen = now, Seen(topic, found.retention_s, now)
         self._watch = TopicWatch(admin, found, self._seen, now)
         self._end = End(admin, self._client, topic)
-        self._reader = Cursor(self._client, topic)
-        self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
+        self._foreign = ForeignRecords(topic)
+        self._reader = TopicReader(
+            self._client,
+            topic,
+            end=self._end,
+            watch=self._watch,
+            seen=self._seen,
+            signatures=self._signatures,
+            foreign=self._foreign,
+            timeout_s=self._timeouts.read,
+            now=now,
+        )
+        self._writes = Turns(topic)
         self._pen: Pen | None = None
         self._pen_offset = START
+        self._pen_taken, self._pen_taking_s = 0, 0.0
         self._known_end: _LogEnd | None = None
-        self._foreign = ForeignRecords(topic)
-        self._closed = False
         if fencing is Fencing.NONE:
             _logger.warning(
-                "writes to topic %s are not fenced: a second writing node would damage the log; run only one",
-                topic,
+                "writes to topic %(topic)s are not fenced: a second writing node would damage the log; run only one",
+                {"event": "fencing_off", "topic": topic},
             )
 
     def read(self, after: int) -> Iterator[Entry]:
         """Yield the records after an offset; see `Log.read`."""
-        self._check_open()
-        try:
-            yield from self._read(after)
-        except LogReplaced:
-            raise
-        except LogCompacted:
-            # If another topic has the name, `confirm` raises LogReplaced, and this topic must not be read again.
-            self._watch.confirm(self._by(self._timeouts.read), at_once=True)
-            raise
+        return self._reader.read(after)
 
     def unchanged(self, _after: int) -> bool:
         """Return False: only the broker knows the end of the log; see `Log.unchanged`."""
@@ -171,15 +173,15 @@ class KafkaLog:
         """Append all records or none; see `Log.append`."""
         if not records:
             raise ValueError("an append needs at least one record")
-        with self._holding(self._write_lock, self._timeouts.write):
+        with self._writes.taken(self._timeouts.write):
             return self._append(
                 self._pen if self._pen is not None and self._has_pen() else self._take_pen(), after, records
             )
 
     def end(self) -> int:
         """Return the offset of the last record, or `START` if the log is empty."""
-        self._check_open()
-        return self._last_before(self._end.now(self._by(self._timeouts.read)))
+        self._writes.check_open()
+        return self._reader.last_before(self._end.now(self._by(self._timeouts.read)))
 
     def check_writable(self) -> None:
         """Do nothing: only a write shows whether the brokers take it."""
@@ -192,82 +194,18 @@ class KafkaLog:
 
     def status(self) -> LogStatus:
         """Return whether this node has the pen, and how many records others wrote meanwhile."""
-        return LogStatus("kafka", holds_pen=self._has_pen(), foreign_records=self._foreign.count)
+        foreign = self._foreign
+        return LogStatus("kafka", self._has_pen(), foreign.count, self._pen_taken, foreign.newest, self._pen_taking_s)
 
     def close(self) -> None:
         """Close the connections; a second call does nothing."""
-        with self._write_lock, self._read_lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._reader.close()
-            if self._pen is not None:
-                self._pen.close()
-            self._pen = None
+        self._writes.close(self._disconnect)
 
-    # --- reading
-
-    def _read(self, after: int) -> Iterator[Entry]:
-        began, deadline = self._now(), self._by(self._timeouts.read)
-        complete = self._seen.since(after)
-        last, end = after, self._end_beyond(after, deadline)
-        self._signatures.begin(end)
-        if after == START:
-            with self._holding(self._read_lock, self._timeouts.read):
-                self._reader.forget()
-        for entry in self._entries(self._end.first(deadline) - 1 if after == START else after, end):
-            last = entry.offset
-            yield entry
-        # The read is valid only if the topic is the same and compaction cannot have dropped a tombstone meanwhile.
-        self._watch.confirm(self._by(self._timeouts.read))
-        self._seen.check(complete, after)
-        self._seen.note(last, began)
-
-    def _end_beyond(self, after: int, deadline: float) -> int:
-        """Return the end, which must lie beyond `after`.
-
-        Raises:
-            LogCompacted: The log ends earlier: it has lost records.
-            LogReplaced: Another topic has the name.
-        """
-        while True:
-            end = self._end.now(deadline)
-            if end > after:
-                return end
-            self._watch.confirm(deadline, at_once=True)
-            # For a moment, a new leader may report an earlier end than its predecessor had acknowledged.
-            if time.monotonic() > deadline:
-                raise LogCompacted(
-                    f"topic {self._topic} lost records: it ends at offset {end}, and this node has read up to {after}; "
-                    "the node reads it from the start"
-                )
-            time.sleep(_RETRY_S)
-
-    def _entries(self, after: int, end: int) -> Iterator[Entry]:
-        while messages := self._take(after, end):
-            for message in messages:
-                key = message.key()
-                entry = Entry(offset_of(message), message.timestamp()[1], key, message.value())
-                # A start reads hundreds of thousands of records; the comparison skips work that few of them need.
-                if key == _NOOP.key:
-                    self._signatures.note(message)
-                if self._pen is not None and entry.offset > self._pen_offset:
-                    self._foreign.note(message)
-                yield entry
-            after = offset_of(messages[-1])
-
-    def _take(self, after: int, end: int) -> list[Message]:
-        with self._holding(self._read_lock, self._timeouts.read):
-            return self._reader.take(after, end, self._timeouts.read)
-
-    def _last_before(self, end: int) -> int:
-        # A reader that has just read to the end, as writers do, knows the answer; otherwise search.
-        position = self._reader.position
-        if position is not None and position.is_record and position.following == end:
-            return position.last
-        return self._end.last_record(end, self._timeouts.read)
-
-    # --- writing
+    def _disconnect(self) -> None:
+        self._reader.close()
+        if self._pen is not None:
+            self._pen.close()
+        self._pen = None
 
     def _has_pen(self) -> bool:
         """Return whether this node may write, as far as it knows: it has read no later signature of another node."""
@@ -281,9 +219,10 @@ class KafkaLog:
         Taking the pen settles every earlier transaction. So an append must be decided on exactly the records before
         this node's signature.
         """
+        began = time.monotonic()
         if self._pen is not None:
             self._pen.close()
-        self._pen, self._known_end = None, None
+        self._pen, self._known_end, self._foreign.since = None, None, math.inf
         self._watch.confirm(self._by(self._timeouts.write), at_once=True)
         pen = Pen(
             self._client, self._topic, self._fencing, max_bytes=self._max_bytes, timeout_s=self._timeouts.take_pen
@@ -294,7 +233,11 @@ class KafkaLog:
         except BaseException:
             pen.close()
             raise
-        self._pen = pen
+        self._pen, self._foreign.since = pen, self._pen_offset
+        _logger.info("took the pen of topic %(topic)s", {"event": "pen_taken", "topic": self._topic})
+        if pen.transactional:
+            self._pen_taken += 1
+            self._pen_taking_s = time.monotonic() - began
         return pen
 
     def _sign(self, pen: Pen) -> None:
@@ -314,7 +257,7 @@ class KafkaLog:
             raise Conflict from error
         self._pen_offset = signed.offset
         if end == signed.offset + _MARKED:
-            self._known_end = _LogEnd(self._last_before(signed.offset), end)
+            self._known_end = _LogEnd(self._reader.last_before(signed.offset), end)
 
     def _await_signature(self) -> None:
         """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing."""
@@ -322,7 +265,7 @@ class KafkaLog:
         after = max(self._signatures.newest, self._pen_offset)
         with suppress(LogError):
             while self.holder() is None and time.monotonic() < deadline:
-                for entry in self._entries(after, self._end.now(deadline)):
+                for entry in self._reader.entries(after, self._end.now(deadline)):
                     after = entry.offset
                 time.sleep(_SIGNING_POLL_S)
 
@@ -370,7 +313,7 @@ class KafkaLog:
         end = self._end.now(deadline)
         if self._known_end is not None and self._known_end.following == end:
             return self._known_end
-        return _LogEnd(self._last_before(end), end)
+        return _LogEnd(self._reader.last_before(end), end)
 
     def _check_offsets(self, pen: Pen, known_end: _LogEnd, staged: Sequence[Staged]) -> None:
         """Check that the records landed next to each other where the log ended; otherwise another writer intervened."""
@@ -390,13 +333,8 @@ class KafkaLog:
         Raises:
             LogTimeout: The records did not become readable in time.
         """
-        if self._read_lock.acquire(timeout=_DELIVERY_S):
-            try:
-                if self._reader.sees(first, last, _DELIVERY_S):
-                    return
-            finally:
-                self._read_lock.release()
-        self._end.once_beyond(last, self._by(self._timeouts.write))
+        if not self._reader.sees(first, last, _DELIVERY_S):
+            self._end.once_beyond(last, self._by(self._timeouts.write))
 
     def _settle(self, error: Exception, staged: Sequence[Staged], token: bytes) -> None:
         """Find out whether a commit took place; return if it did.
@@ -423,24 +361,6 @@ class KafkaLog:
         if mark is None or not mark.startswith(token):
             self._await_signature()
             raise Conflict from error
-
-    # --- both
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise LogError(f"topic {self._topic}: the log is closed")
-
-    @contextmanager
-    def _holding(self, lock: threading.Lock, timeout_s: float) -> Iterator[None]:
-        if not lock.acquire(timeout=timeout_s):
-            raise LogError(
-                f"topic {self._topic}: other calls kept this one waiting for {timeout_s:g} s; it did nothing"
-            )
-        try:
-            self._check_open()
-            yield
-        finally:
-            lock.release()
 
     @staticmethod
     def _by(timeout_s: float) -> float:

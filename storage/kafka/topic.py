@@ -125,7 +125,10 @@ def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> No
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise LogError(f"topic {topic} does not exist and cannot be created: {_reason(error)}") from error
     else:
-        _logger.info("created a new log: topic %s with %d replica(s)", topic, replicas)
+        _logger.info(
+            "created a new log: topic %(name)s with %(replicas)d replica(s)",
+            {"event": "log_created", "name": topic, "replicas": replicas},
+        )
 
 
 def _await_topic(admin: AdminClient, topic: str, deadline: float) -> TopicDescription:
@@ -148,11 +151,15 @@ def _check_partitions(topic: str, description: TopicDescription, brokers: int) -
     replicas = len(description.partitions[0].replicas)
     if replicas < _REPLICAS:
         _logger.warning(
-            "topic %s has %d replica(s) on %d broker(s); use at least %d so that it survives the loss of a broker",
-            topic,
-            replicas,
-            brokers,
-            _REPLICAS,
+            "topic %(topic)s has %(replicas)d replica(s) on %(brokers)d broker(s); use at least %(wanted)d so that it "
+            "survives the loss of a broker",
+            {
+                "event": "too_few_replicas",
+                "topic": topic,
+                "replicas": replicas,
+                "brokers": brokers,
+                "wanted": _REPLICAS,
+            },
         )
 
 
@@ -168,7 +175,10 @@ def _config(admin: AdminClient, topic: str, deadline: float) -> dict[str, str]:
         except KafkaException as error:
             # A broker may not know yet of a topic that was just created.
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
-                _logger.warning("cannot check the settings of topic %s: %s", topic, _reason(error))
+                _logger.warning(
+                    "cannot check the settings of topic %(topic)s: %(reason)s",
+                    {"event": "topic_unchecked", "topic": topic, "reason": _reason(error)},
+                )
                 return {}
             time.sleep(_PAUSE_S)
 
@@ -195,7 +205,7 @@ def _check_retention(topic: str, retention_s: float) -> None:
     if retention_s < _LEAST_RETENTION_S:
         raise LogError(f"{advice}; expected at least {_LEAST_RETENTION_S * 1000:.0f}")
     if retention_s < _SHORT_RETENTION_S:
-        _logger.warning("%s", advice)
+        _logger.warning("%(advice)s", {"event": "topic_retention_short", "topic": topic, "advice": advice})
 
 
 def _retried(admin: AdminClient, ask: Callable[[float], "Future[_T]"], deadline: float) -> _T:

@@ -5,10 +5,13 @@ new in each process: a node that reads its own URL with another id shares that U
 """
 
 import logging
+import math
 import re
 import threading
 import time
 import uuid
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Message
@@ -23,6 +26,8 @@ _logger = logging.getLogger(__name__)
 _URL_HEADER, _NODE_HEADER = "strata-url", "strata-node"
 _URL = re.compile(rb"https?://[\x21-\x7e]{1,2000}")
 _WARN_EVERY_S = 60.0
+_LONGEST_KEY = 300
+_MOST_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +81,10 @@ class Signatures:
 
     def _warn_of_duplicate_url(self) -> None:
         self._warning.log(
-            "another node writes to topic %s under this node's URL, %s. Writes cannot be forwarded to it, so the two "
-            "nodes take the right to write from each other at every write, which is slow. Give each node its own URL "
-            "with --advertised-url",
-            self._topic,
-            self._url.decode(),
+            "another node writes to topic %(topic)s under this node's URL, %(url)s. Writes cannot be forwarded to it, "
+            "so the two nodes take the right to write from each other at every write, which is slow. Give each node "
+            "its own URL with --advertised-url",
+            {"event": "node_url_shared", "topic": self._topic, "url": self._url.decode()},
         )
 
 
@@ -89,9 +93,17 @@ class ForeignRecords:
 
     def __init__(self, topic: str) -> None:
         self._topic, self.count = topic, 0
+        self.since = math.inf
+        """The offset after which records count; infinity while this node does not have the pen."""
+        self._kept: deque[int] = deque(maxlen=_MOST_KEPT)
         self._newest = START
         self._warning = _RateLimitedError()
         self._lock = threading.Lock()
+
+    @property
+    def newest(self) -> tuple[int, ...]:
+        """The offsets of the newest of these records, in order."""
+        return tuple(self._kept)
 
     def note(self, message: Message) -> None:
         """Count a record if another product wrote it and it is not counted yet."""
@@ -102,14 +114,18 @@ class ForeignRecords:
             if offset <= self._newest:
                 return
             self.count, self._newest = self.count + 1, offset
+            self._kept.append(offset)
         self._warning.log(
-            "ANOTHER PRODUCT WRITES TO TOPIC %s (offset %d, key %.300r, %d records so far) while this node has the "
-            "right to write. Strata cannot prevent this; a schema id or version may be assigned twice. Stop the other "
-            "product, or make it read-only",
-            self._topic,
-            offset,
-            message.key(),
-            self.count,
+            "ANOTHER PRODUCT WRITES TO TOPIC %(topic)s (offset %(offset)d, key %(key)s, %(records)d records so far) "
+            "while this node has the right to write. Strata cannot prevent this; a schema id or version may be "
+            "assigned twice. Stop the other product, or make it read-only",
+            {
+                "event": "foreign_writer",
+                "topic": self._topic,
+                "offset": offset,
+                "key": repr(message.key())[:_LONGEST_KEY],
+                "records": self.count,
+            },
         )
 
 
@@ -119,8 +135,8 @@ class _RateLimitedError:
     def __init__(self) -> None:
         self._logged = -_WARN_EVERY_S
 
-    def log(self, text: str, *arguments: object) -> None:
+    def log(self, text: str, fields: Mapping[str, object]) -> None:
         now = time.monotonic()
         if now - self._logged >= _WARN_EVERY_S:
             self._logged = now
-            _logger.error(text, *arguments)
+            _logger.error(text, fields)

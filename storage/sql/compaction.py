@@ -21,11 +21,14 @@ from strata.storage.records import (
     AclKey,
     ConfigKey,
     DekKey,
+    ExporterKey,
+    ExportKey,
     HighWaterKey,
     KekKey,
     ModeKey,
     NoopKey,
     SchemaKey,
+    StandbyKey,
     Subject,
     context_of,
 )
@@ -38,6 +41,7 @@ __all__ = ["CompactionPlan", "CompactionRefused", "compact", "plan_compaction"]
 
 _ROUNDS = 6
 _WORTH_A_VACUUM = 1000
+_SETTLED = SchemaKey | ConfigKey | ModeKey | NoopKey | KekKey | DekKey | AclKey | StandbyKey | ExporterKey | ExportKey
 Read = Callable[[], Iterable[Entry]]
 
 
@@ -161,7 +165,7 @@ def _superseded(read: Read, kept: _Kept, aside: set[int]) -> Iterator[int]:
 def _is_settled(key: bytes) -> bool:
     """Return whether a tombstone that is the newest record of this key only undoes earlier records of the key."""
     try:
-        return isinstance(decode_key(key), SchemaKey | ConfigKey | ModeKey | NoopKey | KekKey | DekKey | AclKey)
+        return isinstance(decode_key(key), _SETTLED)
     except RecordError:
         return False
 

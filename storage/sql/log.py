@@ -17,11 +17,14 @@ checks `strata_compaction`, and `LogCompacted` sends it back to the start if row
 import logging
 import os
 import random
+import secrets
+import struct
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,7 +43,7 @@ from strata.storage.log import (
     Record,
     RecordTooLarge,
 )
-from strata.storage.sql import tables
+from strata.storage.sql import direct, tables
 from strata.storage.sql.database import WRITE, checked_url, is_transient, kind_of, open_engine
 from strata.storage.sql.probe import SqliteProbe
 
@@ -50,6 +53,7 @@ _logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _PAUSE_S = (0.005, 0.05)
+_TOKEN = struct.Struct("8sQ")
 _entry = partial(tuple.__new__, Entry)  # `Entry._make` is a Python function, which takes three times as long
 
 
@@ -71,7 +75,10 @@ class SqlLog:
         self._url = checked_url(url)
         self._engine = open_engine(self._url, timeout_s)
         self._writing_engine = self._engine.execution_options(**WRITE)
-        self._probe = SqliteProbe(self._engine) if self._sqlite_file() is not None else None
+        self._sqlite_file = self._url.database if self._url.get_backend_name() == "sqlite" else None
+        self._rows = tables if self._sqlite_file is None else direct
+        self._probe = None if self._sqlite_file is None else SqliteProbe(self._engine)
+        self._appends = map(_TOKEN.pack, repeat(secrets.token_bytes(8)), count())
         self._write_lock = threading.Lock()
         self._closed = False
         self._file: tuple[int, int] | None = None
@@ -80,7 +87,7 @@ class SqlLog:
                 self._check_exists()
             else:
                 self._create()
-            self._file = self._file_now()
+            self._file = self._known_file()
         except BaseException:
             self._engine.dispose()
             raise
@@ -90,7 +97,7 @@ class SqlLog:
         generation = self.generation() if after == START else None
         begun = after
         while True:
-            rows = self._run(partial(tables.read_batch, after=after))
+            rows = self._retried(partial(self._read_batch, after))
             if after != START and rows and rows[-1][0] - after != len(rows):
                 self._check_gap(begun, generation)
             yield from map(_entry, rows)
@@ -199,20 +206,18 @@ class SqlLog:
             )
 
     def _append(self, after: int, records: Sequence[Record], deadline: float) -> Sequence[Entry]:
-        now, token = time.time_ns() // 1_000_000, uuid.uuid4().bytes
+        now, token = time.time_ns() // 1_000_000, next(self._appends)
         entries = [Entry(offset, now, r.key, r.value) for offset, r in enumerate(records, start=after + 1)]
-        rows = [
-            {"offset": e.offset, "ts": e.timestamp, "key": e.key, "value": e.value, "append_id": token} for e in entries
-        ]
+        rows = [(*entry, token) for entry in entries]
         fate_unknown = False
         while True:
             try:
-                with self._connect(write=True) as connection:
-                    if fate_unknown and tables.has_landed(connection, after + 1, token):
+                with self._connect_to_rows(write=True) as connection:
+                    if fate_unknown and self._rows.has_landed(connection, after + 1, token):
                         return entries
-                    if tables.last_offset(connection) != after:
+                    if self._rows.last_offset(connection) != after:
                         raise Conflict
-                    tables.insert_rows(connection, rows)
+                    self._rows.insert_rows(connection, rows)
                     fate_unknown = True
                     connection.commit()
                     return entries
@@ -230,6 +235,11 @@ class SqlLog:
                     raise LogTimeout(str(error)) from error
                 raise
 
+    def _read_batch(self, after: int) -> Sequence[tuple[int, int, bytes, bytes | None]]:
+        with self._connect_to_rows(write=False) as connection:
+            rows: Sequence[tuple[int, int, bytes, bytes | None]] = self._rows.read_batch(connection, after)
+            return rows
+
     def _has_not_landed(self, first: int, token: bytes) -> bool:
         """Return whether it is certain that a commit which the database refused did not take place."""
         try:
@@ -239,11 +249,17 @@ class SqlLog:
             return False
 
     def _run(self, statement: Callable[[Connection], _T], *, write: bool = False) -> _T:
+        def run() -> _T:
+            with self._connect(write=write) as connection:
+                return statement(connection)
+
+        return self._retried(run)
+
+    def _retried(self, call: Callable[[], _T]) -> _T:
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                with self._connect(write=write) as connection:
-                    return statement(connection)
+                return call()
             except SQLAlchemyError as error:
                 self._retry_or_raise(error, deadline, fate_unknown=False)
 
@@ -254,32 +270,48 @@ class SqlLog:
         raise (LogTimeout(self._explain(error)) if fate_unknown else self._failure(error)) from error
 
     def _connect(self, *, write: bool) -> Connection:
+        self._check_usable()
+        return (self._writing_engine if write else self._engine).connect()
+
+    def _connect_to_rows(self, *, write: bool) -> AbstractContextManager[Any]:
+        """Return a connection for the functions of `_rows`, which has a method `commit`."""
+        if self._rows is tables:
+            return self._connect(write=write)
+        self._check_usable()
+        return direct.connected(self._engine, write=write)
+
+    def _check_usable(self) -> None:
         if self._closed:
             raise LogError(f"{self._name()}: the log is closed")
         if self._file is not None and self._file_now() != self._file:
             # Open connections would go on with the old file, and what they write would be lost with it.
             raise LogError(f"{self._name()}: the file was removed or replaced; restore it, or restart the node")
-        return (self._writing_engine if write else self._engine).connect()
 
     def _create(self) -> None:
         if self._run(tables.create_tables, write=True):
-            _logger.info("created a new log: table %s in %s", tables.LOG_TABLE.name, self._location())
+            _logger.info(
+                "created a new log: table %(name)s in %(where)s",
+                {"event": "log_created", "name": tables.LOG_TABLE.name, "where": self._location()},
+            )
+
+    def _known_file(self) -> tuple[int, int] | None:
+        found = self._file_now()
+        if found is None and self._sqlite_file is not None:
+            raise LogError(f"{self._name()}: the file was removed while it was opened")
+        return found
 
     def _file_now(self) -> tuple[int, int] | None:
         """Return device and inode of the SQLite file; None if there is none, or for a server."""
-        file = self._sqlite_file()
+        if self._sqlite_file is None:
+            return None
         try:
-            found = os.stat(file) if file is not None else None  # noqa: PTH116 - before every call; a Path costs more
+            found = os.stat(self._sqlite_file)  # noqa: PTH116 - before every call; a Path costs more
         except OSError:
             return None
-        return found and (found.st_dev, found.st_ino)
-
-    def _sqlite_file(self) -> str | None:
-        return self._url.database if self._url.drivername.startswith("sqlite") else None
+        return found.st_dev, found.st_ino
 
     def _check_exists(self) -> None:
-        file = self._sqlite_file()
-        if file is not None and not Path(file).is_file():
+        if self._sqlite_file is not None and not Path(self._sqlite_file).is_file():
             raise LogError(f"{self._name()}: no such file")
         if not self._run(tables.has_log):
             raise LogError(f"{self._name()}: holds no log: it has no table {tables.LOG_TABLE.name}")
@@ -293,8 +325,7 @@ class SqlLog:
         return f"{self._name()}: {str(cause).strip()}"
 
     def _location(self) -> str:
-        file = self._url.database if self._url.get_backend_name() == "sqlite" else None
-        return f"the file {Path(file).resolve()}" if file else self._name()
+        return f"the file {Path(self._sqlite_file).resolve()}" if self._sqlite_file else self._name()
 
     def _name(self) -> str:
         return without_password(self._url.render_as_string(hide_password=True))

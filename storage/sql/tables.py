@@ -19,14 +19,17 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateTable
 
 from strata.storage.log import START, LogReadOnly
 
 __all__ = [
     "BATCH",
+    "INSERT",
+    "LANDED",
+    "LAST",
     "LOG_TABLE",
+    "READ",
     "VACUUM",
     "Compactions",
     "check_writable",
@@ -62,19 +65,16 @@ _COMPACTION_TABLE = Table(
     Column("upto", BigInteger, nullable=False),
 )
 _COLUMNS = LOG_TABLE.c
-_READ = (
+# The frequent statements; `direct.py` has them as texts too.
+READ = (
     select(_COLUMNS.offset, _COLUMNS.ts, _COLUMNS.key, _COLUMNS.value)
     .where(_COLUMNS.offset > bindparam("after"))
     .order_by(_COLUMNS.offset)
     .limit(bindparam("rows"))
 )
-_LANDED = select(_COLUMNS.offset).where(_COLUMNS.offset == bindparam("first"), _COLUMNS.append_id == bindparam("token"))
-_LAST = select(func.max(_COLUMNS.offset))
-_INSERT = insert(LOG_TABLE)
-# The statements of reads and writes: SQLAlchemy takes several times as long for its own forms of them as SQLite does.
-_READ_ON_SQLITE = str(_READ.compile(dialect=sqlite.dialect()))
-_LAST_ON_SQLITE = str(_LAST.compile(dialect=sqlite.dialect()))
-_INSERT_ON_SQLITE = str(_INSERT.compile(dialect=sqlite.dialect()))
+LANDED = select(_COLUMNS.offset).where(_COLUMNS.offset == bindparam("first"), _COLUMNS.append_id == bindparam("token"))
+LAST = select(func.max(_COLUMNS.offset))
+INSERT = insert(LOG_TABLE)
 _DROP = delete(LOG_TABLE).where(_COLUMNS.offset.in_(bindparam("offsets", expanding=True)))
 _COMPACTIONS = select(_COMPACTION_TABLE.c.generation, _COMPACTION_TABLE.c.upto)
 # On PostgreSQL; SQLite's BEGIN IMMEDIATE keeps other writers out, and readers see the rows as they were.
@@ -107,35 +107,23 @@ class Compactions(NamedTuple):
 
 def read_batch(connection: Connection, after: int) -> Sequence[tuple[int, int, bytes, bytes | None]]:
     """Return the next rows after an offset, at most `BATCH`, as (offset, timestamp, key, value)."""
-    if connection.dialect.name != "sqlite":
-        return [tuple(row) for row in connection.execute(_READ, {"after": after, "rows": BATCH})]
-    result = connection.exec_driver_sql(_READ_ON_SQLITE, (after, BATCH, 0))
-    if result.cursor is None:
-        return []
-    # SQLite's own rows need no conversion; those of SQLAlchemy would double the time of a replay's reads.
-    rows: Sequence[tuple[int, int, bytes, bytes | None]] = result.cursor.fetchall()
-    result.close()
-    return rows
+    return [tuple(row) for row in connection.execute(READ, {"after": after, "rows": BATCH})]
 
 
 def last_offset(connection: Connection) -> int:
     """Return the offset of the last row, or `START` if there is none."""
-    on_sqlite = connection.dialect.name == "sqlite"
-    last = (connection.exec_driver_sql(_LAST_ON_SQLITE) if on_sqlite else connection.execute(_LAST)).scalar()
+    last = connection.execute(LAST).scalar()
     return START if last is None else int(last)
 
 
 def has_landed(connection: Connection, first: int, token: bytes) -> bool:
     """Return whether the row at an offset has an append's token."""
-    return connection.execute(_LANDED, {"first": first, "token": token}).first() is not None
+    return connection.execute(LANDED, {"first": first, "token": token}).first() is not None
 
 
-def insert_rows(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows, which map column names to values."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_INSERT_ON_SQLITE, [tuple(row.values()) for row in rows])
-    else:
-        connection.execute(_INSERT, rows)
+def insert_rows(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows, which have the values of all columns in order."""
+    connection.execute(INSERT, [dict(zip(_COLUMNS.keys(), row, strict=True)) for row in rows])
 
 
 def compactions(connection: Connection) -> Compactions:

@@ -10,9 +10,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from harness.kafka import KafkaBroker
-from strata.storage.kafka.log import KafkaLog
+from strata.storage.kafka.log import KafkaLog, Timeouts
 
-_POLL_S = 30.0
+_POLL_S = 60.0
+_PATIENT = Timeouts(start=60.0, take_pen=60.0, read=60.0, write=60.0)  # for brokers on machines that pause
 
 
 class Topic:
@@ -25,8 +26,9 @@ class Topic:
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
 
     def node(self, url: str | None = None, **options: object) -> KafkaLog:
-        """Open one more node; its URL is the one that other nodes learn."""
-        log = KafkaLog(self.bootstrap, self.name, advertised_url=url, **options)  # type: ignore[arg-type]
+        """Open one more node; its URL is the one that other nodes learn. It has much time, unless options say less."""
+        chosen = {"timeouts": _PATIENT, **options}
+        log = KafkaLog(self.bootstrap, self.name, advertised_url=url, **chosen)  # type: ignore[arg-type]
         return self._stack.enter_context(closing(log))
 
     def create(self, partitions: int = 1, **config: str) -> None:

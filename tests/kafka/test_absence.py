@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.registry import RegistryNode
+from harness.waiting import until
 from strata.registry.decide.decision import Decision
 from strata.registry.writer import Writer
 from strata.storage.kafka.log import KafkaLog
@@ -18,12 +19,14 @@ from strata.storage.log import START, Conflict, Log, LogCompacted, LogError, Log
 from strata.storage.open_log import open_log
 from strata.storage.record_json import encode
 from strata.storage.records import ModeKey
+from strata.storage.reopening_log import ReopeningLog
 
 if TYPE_CHECKING:
     from tests.kafka.conftest import Topic
 
 _WAIT_S = 60
 _DAY_S = 86_400.0
+_TRUSTED_S = 60.0  # a node asks for the topic's id again after less
 
 
 class Clock:
@@ -107,14 +110,19 @@ def test_a_clock_that_is_set_back_hides_nothing() -> None:
 def test_a_node_that_missed_a_dropped_tombstone(topic: "Topic") -> None:
     """If compaction drops a tombstone that a node has not read, the node neither reads nor appends until it replays."""
     topic.create(segment_ms="100", min_cleanable_dirty_ratio="0.001", delete_retention_ms="1000")
-    writer, away = topic.node(), topic.node()
+    now = Clock()  # a busy machine takes longer than half the retention for any step
+    writer, away = topic.node(now=now), topic.node(now=now)
     writer.append(START, [_record("kept"), _record("deleted")])
     last = _end(away)
-    end = writer.append(_end(writer), [_record("deleted", None)])[-1].offset
-    deadline = time.monotonic() + _WAIT_S
-    while b"deleted" in topic.keys_in_the_topic() and time.monotonic() < deadline:
-        end = writer.append(_end(writer), [_record("kept")])[-1].offset
-        time.sleep(0.3)
+    writer.append(_end(writer), [_record("deleted", None)])
+
+    def is_dropped() -> bool:
+        writer.append(_end(writer), [_record("kept")])  # the next record closes a segment
+        return b"deleted" not in topic.keys_in_the_topic()
+
+    until(is_dropped)
+    end = _end(writer)
+    now.running += 1.0
     assert b"deleted" not in topic.keys_in_the_topic()
     with pytest.raises(LogCompacted, match="may have missed deletions"):
         list(away.read(last))
@@ -145,11 +153,12 @@ def test_a_process_that_was_stopped(topic: "Topic") -> None:
         stopped.send(signal.SIGSTOP)
         assert _call(writer, "DELETE", "/subjects/s")[0] == 200
         assert _call(writer, "DELETE", "/subjects/s?permanent=true")[0] == 200
-        deadline = time.monotonic() + _WAIT_S
-        while key in topic.keys_in_the_topic() and time.monotonic() < deadline:
+
+        def is_dropped() -> bool:
             assert _call(writer, "PUT", "/config", {"compatibility": "NONE"})[0] == 200
-            time.sleep(0.3)
-        assert key not in topic.keys_in_the_topic()
+            return key not in topic.keys_in_the_topic()
+
+        until(is_dropped)
         stopped.send(signal.SIGCONT)
         assert _call(stopped, "GET", "/subjects?deleted=true") == (200, [])
         assert _call(stopped, "GET", "/subjects/s/versions/1")[0] == 404
@@ -232,22 +241,28 @@ def test_records_deleted_before_they_were_read(topic: "Topic") -> None:
 OTHERS = [("no", 0), ("fewer", 2), ("as many", 12), ("more", 40)]
 
 
-def _replace(topic: "Topic", count: int) -> None:
+def _replace(topic: "Topic", count: int, now: Clock) -> None:
     topic.delete()
     topic.create()
     for i in range(count):
         topic.write_plainly(f"other {i}".encode(), b"v")
-    time.sleep(0.6)  # A node asks for the topic's id at most twice a second.
+    now.running += _TRUSTED_S
+
+
+def _reopening(topic: "Topic", now: Clock) -> ReopeningLog:
+    """Open the topic as `open_log` does, with a clock of the test's own."""
+    return ReopeningLog(lambda must_exist: topic.node(must_exist=must_exist, now=now), must_exist=False)
 
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("count", [row[1] for row in OTHERS], ids=[row[0] for row in OTHERS])
 def test_a_topic_that_was_created_again_is_not_read_on(topic: "Topic", count: int) -> None:
     """A node neither reads nor appends to another topic of the same name, however many records that has."""
-    node, holder = topic.node(), topic.node()
+    now = Clock()
+    node, holder = topic.node(now=now), topic.node(now=now)
     last = holder.append(START, [_record(str(i)) for i in range(8)])[-1].offset
     assert len(_keys(node)) == 8
-    _replace(topic, count)
+    _replace(topic, count, now)
     with pytest.raises(LogReplaced, match="created again"):
         list(node.read(last))
     for log in (node, holder):
@@ -260,12 +275,13 @@ def test_a_topic_that_was_created_again_is_not_read_on(topic: "Topic", count: in
 @pytest.mark.parametrize("count", [row[1] for row in OTHERS], ids=[row[0] for row in OTHERS])
 async def test_a_node_goes_on_with_the_topic_that_was_created_again(topic: "Topic", count: int) -> None:
     """The State becomes that of the new topic, writes go there, and cached answers are dropped."""
-    with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
+    now = Clock()
+    with closing(_reopening(topic, now)) as log:
         writer = Writer(log)
         for subject in ("a", "b", "c"):
             await writer.write(lambda _state, subject=subject: Decision(None, [encode(ModeKey(subject), "READONLY")]))
         before = writer.state
-        _replace(topic, count)
+        _replace(topic, count, now)
         assert {} == dict((await writer.catch_up()).modes)
         assert before.removals != writer.state.removals
         await writer.write(
@@ -282,10 +298,11 @@ async def test_a_node_goes_on_with_the_topic_that_was_created_again(topic: "Topi
 @pytest.mark.kafka
 async def test_a_write_does_not_land_in_the_topic_that_was_created_again(topic: "Topic") -> None:
     """A write that was decided on the old topic is decided again on the new one."""
-    with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
+    now = Clock()
+    with closing(_reopening(topic, now)) as log:
         writer = Writer(log)
         await writer.write(lambda _state: Decision(None, [encode(ModeKey("a"), "READONLY")]))
-        _replace(topic, 20)
+        _replace(topic, 20, now)
         seen = await writer.write(lambda state: Decision(set(state.modes), [encode(ModeKey("b"), "READONLY")]))
         assert set() == seen
         assert {"b": "READONLY"} == dict(writer.state.modes)
@@ -308,6 +325,7 @@ def _until_it(does: str, log: Log, after: int) -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_a_topic_that_is_gone_is_not_created_by_a_node(topic: "Topic") -> None:
     """Without its topic a running node fails, and it continues once the topic is created again."""
     with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:

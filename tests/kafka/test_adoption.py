@@ -2,21 +2,20 @@
 
 import http.client
 import json
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from harness.registry import RegistryNode
+from harness.waiting import until
 
 if TYPE_CHECKING:
     from tests.kafka.conftest import Topic
 
 pytestmark = pytest.mark.kafka
 
-_WAIT_S = 30
+_WAIT_S = 60
 
 
 def _json(**content: Any) -> bytes:
@@ -55,6 +54,10 @@ LEFT: list[tuple[str, bytes | None, bytes | None]] = [
     ("a context", _json(keytype="CONTEXT", tenant="default", context=".c", magic=0),
         b'{"tenant":"default","context":".c"}'),
     ("a schema in it", *_schema(":.c:s", 1, 1, '"bytes"')),
+    ("an id in another spelling", *_schema("spelled", 1, 2, ' "long"')),
+    ("a version by Karapace", b'{"subject":"k","version":1,"magic":1,"keytype":"SCHEMA"}',
+        _json(subject="k", version=1, id=5, schema='"float"', deleted=False)),
+    ("its hard deletion by Karapace", b'{"subject":"k","version":1,"magic":1,"keytype":"SCHEMA"}', b""),
     ("an association", _json(keytype="ASSOC", tenant="default", resourceName="t", subject="new", magic=0),
         b'{"guid":"g"}'),
 ]  # fmt: skip
@@ -97,22 +100,16 @@ def _call(node: RegistryNode, method: str, path: str, body: Any = None) -> tuple
     return answer
 
 
-def _await(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 # path, answer
 SERVED: list[tuple[str, tuple[int, Any]]] = [
-    ("/subjects", (200, [":.c:s", "bare", "new", "nulls", "old"])),
+    ("/subjects", (200, [":.c:s", "bare", "new", "nulls", "old", "spelled"])),
     ("/subjects?deletedOnly=true", (200, ["gone"])),
     ("/subjects/new/versions", (200, [1, 2])),
     ("/subjects/gone/versions?deleted=true", (200, [1, 2])),
     ("/schemas/ids/1/schema", (200, "int")),
     ("/schemas/ids/1/subjects", (200, ["nulls", "old"])),
     ("/schemas/ids/2/schema", (200, "long")),
+    ("/schemas/ids/2/subjects", (200, ["bare", "spelled"])),
     ("/schemas/ids/5/schema", (200, "float")),
     ("/schemas/ids/1/schema?subject=:.c:", (200, "bytes")),
     ("/contexts", (200, [".", ".c"])),
@@ -148,10 +145,10 @@ def test_another_writer_is_reported(topic: "Topic") -> None:
         _call(node, "POST", "/subjects/mine/versions", {"schema": '"int"'})
         assert (True, 0) == tuple(_call(node, "GET", "/v1/log")[1][name] for name in ("holdsPen", "foreignRecords"))
         topic.write_plainly(*_schema("theirs", 1, 2, '"long"'))
-        _await(lambda: _call(node, "GET", "/v1/log")[1]["foreignRecords"] == 1)
+        until(lambda: _call(node, "GET", "/v1/log")[1]["foreignRecords"] == 1)
 
         assert (200, ["mine", "theirs"]) == _call(node, "GET", "/subjects")
         assert 1 == _call(node, "GET", "/v1/log")[1]["foreignRecords"]
-        (told,) = [line for line in node.output.splitlines() if "ANOTHER PRODUCT" in line]
+        (told,) = until(lambda: [line for line in node.output.splitlines() if "ANOTHER PRODUCT" in line])
         assert "ERROR" in told
         assert '"subject":"theirs"' in told

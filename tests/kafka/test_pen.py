@@ -171,7 +171,8 @@ def test_a_dead_holder_with_an_open_transaction(topic: "Topic", turn: int) -> No
 
 
 def _append_until_killed(bootstrap: str, topic: str, acknowledged: Connection) -> None:
-    with closing(KafkaLog(bootstrap, topic, advertised_url="http://victim:8081")) as log:
+    patient = Timeouts(start=_WAIT_S, read=_WAIT_S, write=_WAIT_S)
+    with closing(KafkaLog(bootstrap, topic, advertised_url="http://victim:8081", timeouts=patient)) as log:
         end = START
         for i in range(1_000_000):
             end = log.append(end, [_record(f"{i}a"), _record(f"{i}b")])[-1].offset
@@ -295,7 +296,7 @@ def test_a_foreign_write_makes_us_decide_again(topic: "Topic", caplog: pytest.Lo
     assert _keys(node) == [b"a", b"foreign"]
     assert "ANOTHER PRODUCT WRITES" in caplog.text
     assert "b'foreign'" in caplog.text
-    assert 1 == node.status().foreign_records
+    assert (1, (_end(node),)) == (node.status().foreign_records, node.status().foreign_newest)
     node.append(_end(node), [_record("b")])
     assert _keys(node) == [b"a", b"foreign", b"b"]
 
@@ -334,7 +335,7 @@ def test_an_append_larger_than_a_batch(topic: "Topic") -> None:
 
 def test_reads_and_appends_do_not_wait_for_each_other(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
     """While an append hangs, reads return; a second append fails in time."""
-    node = topic.node(timeouts=Timeouts(write=3.0))
+    node = topic.node()
     first = node.append(START, [_record("a")])
     reached, go_on, original = threading.Event(), threading.Event(), Pen.commit
 
@@ -347,12 +348,14 @@ def test_reads_and_appends_do_not_wait_for_each_other(topic: "Topic", monkeypatc
     with ThreadPoolExecutor(1) as pool:
         appending = pool.submit(node.append, first[-1].offset, [_record("b")])
         assert reached.wait(_WAIT_S)
+        patient, node._timeouts = node._timeouts, Timeouts(write=0.5)
         try:
             assert _keys(node) == [b"a"]
             assert node.end() == first[-1].offset
             with pytest.raises(LogError, match="waiting"):
                 node.append(first[-1].offset, [_record("c")])
         finally:
+            node._timeouts = patient
             go_on.set()
         assert [entry.key for entry in appending.result(_WAIT_S)] == [b"b"]
 

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +16,13 @@ from confluent_kafka.admin import (
 )
 
 from harness.processes import free_port
+from harness.waiting import until
 from strata.storage.kafka.log import KafkaLog, Timeouts
 from strata.storage.kafka.pen import Pen
 from strata.storage.log import START, Conflict, LogError, Record, RecordTooLarge
+from strata.storage.record_json import encode
+from strata.storage.records import ConfigKey, ConfigValue
+from strata.storage.state import State
 
 if TYPE_CHECKING:
     from tests.kafka.conftest import Topic
@@ -46,6 +51,27 @@ def _alter(topic: "Topic", name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic.name, incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(_WAIT_S)
+
+
+def test_a_copy_of_the_topic_has_no_markers(topic: "Topic") -> None:
+    """In a copy, such as MirrorMaker's, a record stands where the topic has a transaction's marker: it is read."""
+    topic.create()
+    node = topic.node()
+    states = [State()]
+
+    def read_to(last: int) -> bool:
+        states.append(states[-1].apply_all(node.read(states[-1].offset)))
+        return states[-1].offset == last
+
+    for number in range(0, 10, 2):
+        for one in (number, number + 1):
+            record = encode(ConfigKey(f"s{one}"), ConfigValue({"compatibilityLevel": "FULL"}))
+            topic.write_plainly(record.key, record.value, strata_append=b"%032d;last" % one)
+
+        # The first read may take the second record for a marker.
+        until(partial(read_to, number + 1))
+
+    assert {f"s{number}" for number in range(10)} == set(states[-1].configs)
 
 
 # --- found or created
@@ -161,8 +187,8 @@ def test_an_append_after_a_marker(topic: "Topic") -> None:
 
 def test_a_log_that_lost_records_is_an_error(topic: "Topic") -> None:
     """A topic that is deleted under a running node causes an error; it does not count as empty."""
-    node = topic.node(timeouts=Timeouts(read=2.0))
-    last = node.append(START, [Record(str(i).encode(), b"v") for i in range(5)])[-1].offset
+    writer, node = topic.node(), topic.node(timeouts=Timeouts(start=_WAIT_S, read=2.0))
+    last = writer.append(START, [Record(str(i).encode(), b"v") for i in range(5)])[-1].offset
     admin = AdminClient({"bootstrap.servers": topic.bootstrap})
     admin.delete_topics([topic.name])[topic.name].result(_WAIT_S)
     with pytest.raises(LogError):

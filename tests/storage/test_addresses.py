@@ -1,6 +1,8 @@
 """Addresses of logs: display without passwords, and repeated attempts."""
 
 import threading
+from itertools import chain, repeat
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,3 +42,18 @@ def test_a_refusal_is_known_though_the_last_attempt_is_cut_short(monkeypatch: py
     over.set()
 
     assert "127.0.0.1:1: refused" == reason
+
+
+def test_a_refusal_that_comes_after_a_pause_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the process pauses for longer than it would wait, it still takes the answers that come right after."""
+    times = chain([0.0], repeat(60.0))
+    monkeypatch.setattr("strata.storage.addresses.time", SimpleNamespace(monotonic=lambda: next(times)))
+    monkeypatch.setattr("strata.storage.addresses._MOMENT_S", 60.0)
+
+    def connect(*_arguments: object) -> None:
+        threading.Event().wait(0.05)
+        raise ConnectionRefusedError(111, "refused")
+
+    monkeypatch.setattr("strata.storage.addresses.socket.create_connection", connect)
+
+    assert "127.0.0.1:1: refused" == why_unreachable([("127.0.0.1", 1)], 3.0)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.logs import DATABASES, new_log_url
 from strata.storage.log import START, Conflict, Entry, LogCompacted, Record
 from strata.storage.record_json import encode
 from strata.storage.records import (
@@ -20,6 +21,8 @@ from strata.storage.records import (
     DekKey,
     DekValue,
     DeleteSubjectKey,
+    ExportKey,
+    ExportValue,
     HighWaterKey,
     KekKey,
     KekValue,
@@ -57,6 +60,7 @@ NOOP = encode(NoopKey())
 KEK = encode(KekKey("k"), KekValue("aws-kms", "arn", {}, None, shared=False, deleted=False, created=1))
 DEK = encode(DekKey("k", "s", "A", 1), DekValue("QQ==", deleted=False, created=1))
 ACL = encode(AclKey("User:u", "*", "SUBJECT", "s", "LITERAL", "READ", "ALLOW"), AclValue(created=1))
+EXPORT = encode(ExportKey("e"), ExportValue("RUNNING", 1))
 FULL = encode(ConfigKey("s"), ConfigValue(MappingProxyType({"compatibilityLevel": "FULL"})))
 
 # records, offsets to drop
@@ -71,6 +75,7 @@ PLANS = [
     pytest.param([NOOP, NOOP], [0], id="the last record stays"),
     pytest.param([KEK, DEK, encode(DekKey("k", "s", "A", 1)), KEK, NOOP], [0, 1, 2], id="encryption keys"),
     pytest.param([ACL, ACL, DEK, Record(ACL.key, None), NOOP], [0, 1, 3], id="a rule of access taken back"),
+    pytest.param([EXPORT, EXPORT, NOOP, encode(ExportKey("e")), NOOP], [0, 1, 2, 3], id="an exporter that is deleted"),
     pytest.param(
         [schema("s", 1, 7), encode(HighWaterKey("."), 7), gone("s", 1), NOOP], [0, 2], id="the highest id's mark stays"
     ),
@@ -108,6 +113,7 @@ RECORDS = st.one_of(
     st.just(encode(ContextKey(".d"))),
     st.sampled_from([KEK, DEK, encode(KekKey("k")), encode(DekKey("k", "s", "A", 1))]),
     st.sampled_from([ACL, Record(ACL.key, None)]),
+    st.sampled_from([EXPORT, Record(EXPORT.key, None)]),
 )
 HISTORIES = st.lists(RECORDS, min_size=5, max_size=40)
 
@@ -126,10 +132,10 @@ def test_any_history_adds_up_to_the_same(records):
 # --- on a database
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(params=DATABASES)
 def url(request, tmp_path):
     """Return an empty database of each kind."""
-    return f"sqlite:///{tmp_path}/strata.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    return new_log_url(request.param, tmp_path, request)
 
 
 HISTORY = [

@@ -6,21 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from harness.logs import SHARED_LOGS, new_log_url
+from strata.storage.kafka import log as kafka_log
+from strata.storage.kafka.log import Timeouts
 from strata.storage.log import START, Conflict, Entry, Log, Record
 from strata.storage.memory_log import MemoryLog
 from strata.storage.open_log import open_log
 
 _DEADLINE_S = 60
-_KINDS = [
-    "memory",
-    "sqlite",
-    pytest.param("postgres", marks=pytest.mark.postgres),
-    pytest.param("kafka", marks=pytest.mark.kafka),
-]
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,11 @@ class Store:
     open: Callable[[], Log]
 
 
-@pytest.fixture(params=_KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """Yield an empty store of each kind."""
+@pytest.fixture(params=("memory", *SHARED_LOGS))
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """Yield an empty store of each kind; its nodes have much time, on a machine that pauses."""
+    patient = partial(Timeouts, start=_DEADLINE_S, read=_DEADLINE_S, write=_DEADLINE_S)
+    monkeypatch.setattr(kafka_log, "Timeouts", patient)
     opener = _opener(request, tmp_path)
     with ExitStack() as stack:
         yield Store(lambda: stack.enter_context(closing(opener())))
@@ -48,12 +48,7 @@ def _opener(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Log]
     if request.param == "memory":
         shared = MemoryLog()
         return lambda: shared
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/strata.db"
-    elif request.param == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    else:
-        url = f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid.uuid4().hex[:8]}"
+    url = new_log_url(request.param, tmp_path, request)
     return lambda: open_log(url, advertised_url=f"http://node-{uuid.uuid4().hex[:8]}:8081")
 
 

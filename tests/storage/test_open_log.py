@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import uuid
 from contextlib import closing
 from pathlib import Path
 
@@ -70,29 +69,13 @@ def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch, url: 
         open_log(url)
 
 
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param("postgres", marks=pytest.mark.postgres),
-        pytest.param("kafka", marks=pytest.mark.kafka),
-    ]
-)
-def absent_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the URL of a log that does not exist yet, of each kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/strata.db"
-    if request.param == "postgres":
-        return str(request.getfixturevalue("postgres_url"))
-    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/absent-{uuid.uuid4().hex[:8]}"
-
-
-def test_what_must_exist_is_not_created(absent_url: str) -> None:
+def test_what_must_exist_is_not_created(log_url: str) -> None:
     """`must_exist` creates no file, table or topic: a second attempt fails too, until the log is created."""
     for _ in range(2):
         with pytest.raises(LogError, match=r"no such|holds no log"):
-            open_log(absent_url, must_exist=True)
-    open_log(absent_url).close()
-    with closing(open_log(absent_url, must_exist=True)) as log:
+            open_log(log_url, must_exist=True)
+    open_log(log_url).close()
+    with closing(open_log(log_url, must_exist=True)) as log:
         assert START == log.end()
 
 

@@ -21,6 +21,10 @@ from strata.storage.records import (
     DekKey,
     DekValue,
     DeleteSubjectKey,
+    ExporterKey,
+    ExporterValue,
+    ExportKey,
+    ExportValue,
     HighWaterKey,
     KekKey,
     KekValue,
@@ -29,6 +33,8 @@ from strata.storage.records import (
     Reference,
     SchemaKey,
     SchemaValue,
+    StandbyKey,
+    StandbyValue,
     context_of,
 )
 
@@ -160,6 +166,31 @@ RECORDS = [
             '{"principal":"User:ä","host":"*","resourceType":"SUBJECT","resource":"orders-",'
             '"patternType":"PREFIXED","operation":"READ","permission":"ALLOW","createTs":17}'
         ),
+    ),
+    (
+        "a copy of another registry",
+        StandbyKey(".dr"),
+        StandbyValue("http://a:8081", 7, copied_at=17, subjects="a,b*"),
+        '{"keytype":"NOOP","kind":"STANDBY","scope":".dr","magic":0}',
+        '{"scope":".dr","source":"http://a:8081","position":7,"copiedAt":17,"promotedAt":0,"subjects":"a,b*","contexts":""}',
+    ),
+    (
+        "an exporter",
+        ExporterKey("dr"),
+        ExporterValue(("a", "b*"), "CUSTOM", ".dr", "dr_${subject}", "", {"schema.registry.url": "http://a"}),
+        '{"keytype":"NOOP","kind":"EXPORTER","name":"dr","magic":0}',
+        (
+            '{"name":"dr","subjects":["a","b*"],"contextType":"CUSTOM","context":".dr",'
+            '"subjectRenameFormat":"dr_${subject}","kekRenameFormat":"","config":{"schema.registry.url":"http://a"},'
+            '"paused":false}'
+        ),
+    ),
+    (
+        "the progress of an exporter",
+        ExportKey("dr"),
+        ExportValue("RUNNING", 7, 17, "", "node:8081", 3),
+        '{"keytype":"NOOP","kind":"EXPORT","name":"dr","magic":0}',
+        '{"name":"dr","state":"RUNNING","offset":7,"ts":17,"trace":"","owner":"node:8081","beat":3}',
     ),
     (
         "a key encryption key of few words",

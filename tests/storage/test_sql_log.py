@@ -14,21 +14,17 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, event, make_url, text
 
+from harness.logs import DATABASES, new_log_url
 from harness.postgres import Postgres
 from harness.processes import free_port
 from strata.storage.log import START, Conflict, Entry, LogError, LogFull, LogReadOnly, Record
 from strata.storage.sql.log import SqlLog
 
-_POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 
-
-@pytest.fixture(params=["sqlite", _POSTGRES])
+@pytest.fixture(params=DATABASES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return an empty database of each kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/strata.db"
-    found: str = request.getfixturevalue("postgres_url")
-    return found
+    return new_log_url(request.param, tmp_path, request)
 
 
 @pytest.fixture
@@ -286,6 +282,21 @@ def test_urls_that_are_no_sql_log(url: str) -> None:
         SqlLog(url)
 
 
+def test_a_file_that_goes_while_it_is_opened(sqlite_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log whose file is gone once it is open is refused: later checks would have no file to compare with."""
+    SqlLog(f"sqlite:///{sqlite_file}").close()
+
+    def remove(log: SqlLog) -> None:
+        check(log)
+        sqlite_file.unlink()
+
+    check = SqlLog._check_exists
+    monkeypatch.setattr(SqlLog, "_check_exists", remove)
+
+    with pytest.raises(LogError, match="removed while it was opened"):
+        SqlLog(f"sqlite:///{sqlite_file}", must_exist=True)
+
+
 def test_closed_log_refuses(sqlite_file: Path) -> None:
     """A closed log does not silently open its database again."""
     log = SqlLog(f"sqlite:///{sqlite_file}")
@@ -335,6 +346,8 @@ class _Wire:
         self._armed.set()
 
     def close(self) -> None:
+        # Closing alone leaves the thread in `accept`, which a stop of the process repeats, perhaps on another socket.
+        self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def _serve(self) -> None:
@@ -354,7 +367,7 @@ class _Wire:
                     client.shutdown(socket.SHUT_RDWR)
                     if self._pass_on:
                         server.sendall(data)
-                        self._answered.wait(10)
+                        self._answered.wait(60)
                     server.shutdown(socket.SHUT_RDWR)
                     return
                 server.sendall(data)

@@ -18,6 +18,10 @@ from strata.storage.records import (
     DekKey,
     DekValue,
     DeleteSubjectKey,
+    ExporterKey,
+    ExporterValue,
+    ExportKey,
+    ExportValue,
     HighWaterKey,
     KekKey,
     KekValue,
@@ -25,6 +29,8 @@ from strata.storage.records import (
     NoopKey,
     SchemaKey,
     SchemaValue,
+    StandbyKey,
+    StandbyValue,
 )
 from strata.storage.state import State
 
@@ -268,6 +274,34 @@ def test_rules_of_access_come_and_go():
 
     assert set(keys) == set(fold(*records).acls)
     assert keys[1:] == list(fold(*records, encode(keys[0]), encode(keys[0])).acls)
+
+
+def test_the_mark_of_a_copy_comes_and_goes():
+    """The State says which parts copy another registry, as the newest record of each says."""
+    first, second = StandbyValue("http://a"), StandbyValue("http://a", copied_at=7)
+    marks = [encode(StandbyKey(scope), first) for scope in (".", ".b")]
+
+    assert {".": second, ".b": first} == dict(fold(*marks, encode(StandbyKey("."), second)).standbys)
+    assert {".": first} == dict(fold(*marks, encode(StandbyKey(".b"))).standbys)
+
+
+def test_exporters_and_their_progress():
+    """The newest record of an exporter, and of its progress, counts; a tombstone takes it away."""
+    exporter, progress = ExporterValue(("*",), "NONE", config={"a": "b"}), ExportValue("RUNNING", 7)
+    records = [encode(ExporterKey("e"), exporter), encode(ExportKey("e"), progress), encode(ExporterKey("f"), exporter)]
+    state = fold(*records, encode(ExporterKey("f")))
+
+    assert ({"e": exporter}, {"e": progress}) == (dict(state.exporters), dict(state.exports))
+    assert not fold(*records, encode(ExportKey("e"))).exports
+
+
+@pytest.mark.parametrize("wrong", ['"subjects":[1]', '"config":{"a":1}', '"subjects":"a"'])
+def test_an_exporter_of_other_things_than_texts_is_set_aside(wrong):
+    """Patterns and configuration are texts."""
+    key = encode(ExporterKey("e")).key
+    state = fold(Record(key, f'{{"name":"e","contextType":"NONE",{wrong}}}'.encode()))
+
+    assert (0, 1) == (len(state.exporters), state.set_aside_count)
 
 
 def test_key_that_is_written_anew_loses_no_other_spelling():
