@@ -1,30 +1,24 @@
 """The table of formats: one row of functions for each.
 
-A new schema language needs a package next to `avro/`, a member of `SchemaFormat` and a row here.
+A new schema language needs a package next to `avro/`, a member of `SchemaFormat` and a row here. A row is imported on
+its first use, because a command that checks the Avro schemas of a commit should not wait for the other two formats.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from __future__ import annotations
 
-from strata.compat.avro import equivalence, normalizer, parser, printer, rules, wording
-from strata.compat.avro.model import AvroSchema
-from strata.compat.json_schema import equivalence as json_equivalence
-from strata.compat.json_schema import parser as json_parser
-from strata.compat.json_schema import rules as json_rules
-from strata.compat.json_schema import wording as json_wording
-from strata.compat.json_schema.model import JsonSchema
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
 from strata.compat.levels import Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits
-from strata.compat.protobuf import equivalence as protobuf_equivalence
-from strata.compat.protobuf import formats as protobuf_formats
-from strata.compat.protobuf import normalizer as protobuf_normalizer
-from strata.compat.protobuf import parser as protobuf_parser
-from strata.compat.protobuf import rules as protobuf_rules
-from strata.compat.protobuf import wording as protobuf_wording
-from strata.compat.protobuf.schema import ProtobufSchema
 from strata.compat.result import Incompatibility
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat
+
+if TYPE_CHECKING:
+    from strata.compat.avro.model import AvroSchema
+    from strata.compat.json_schema.model import JsonSchema
+    from strata.compat.protobuf.schema import ProtobufSchema
 
 __all__ = ["FORMATS", "Format"]
 
@@ -81,46 +75,81 @@ class Format(Generic[_SchemaT]):
     printed_as: Mapping[str, _Print[_SchemaT]]  # the texts of `format=`, except for the stored one
 
 
-def _resolved_avro(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """Return the text with each type of a reference written out at its first use."""
-    limits.look_at_clock()
-    return printer.print_schema(schema.root, schema.names, limits)
-
-
 def _for_any_policy(check: _CheckOfAnyPolicy[_SchemaT]) -> _Check[_SchemaT]:
     """Return the check of a format whose rules know no policy."""
     return lambda reader, writer, *, policy=Policy.STRICT, limits=DEFAULT_LIMITS: check(reader, writer, limits=limits)  # noqa: ARG005
 
 
-FORMATS: Final[Mapping[SchemaFormat, Format[Any]]] = {
-    SchemaFormat.AVRO: Format[AvroSchema](
+def _avro() -> Format[AvroSchema]:
+    from strata.compat.avro import equivalence, normalizer, parser, printer, rules, wording
+
+    def resolved(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
+        """Return the text with each type of a reference written out at its first use."""
+        limits.look_at_clock()
+        return printer.print_schema(schema.root, schema.names, limits)
+
+    return Format(
         parse=parser.parse,
         normalize=normalizer.normalize,
         check=_for_any_policy(rules.check),
         equivalent=equivalence.equivalent,
         wire_message=wording.wire_message,
         explain=wording.explain,
-        printed_as={"resolved": _resolved_avro},
-    ),
-    SchemaFormat.PROTOBUF: Format[ProtobufSchema](
-        parse=protobuf_parser.parse,
-        normalize=protobuf_normalizer.normalize,
-        check=_for_any_policy(protobuf_rules.check),
-        equivalent=protobuf_equivalence.equivalent,
-        wire_message=protobuf_wording.wire_message,
-        explain=protobuf_wording.explain,
-        printed_as={
-            "serialized": protobuf_formats.serialized,
-            "ignore_extensions": protobuf_formats.ignore_extensions,
-        },
-    ),
-    SchemaFormat.JSON: Format[JsonSchema](
-        parse=json_parser.parse,
-        normalize=json_parser.normalize,
-        check=json_rules.check,
-        equivalent=json_equivalence.equivalent,
-        wire_message=json_wording.wire_message,
-        explain=json_wording.explain,
+        printed_as={"resolved": resolved},
+    )
+
+
+def _protobuf() -> Format[ProtobufSchema]:
+    from strata.compat.protobuf import equivalence, formats, normalizer, parser, rules, wording
+
+    return Format(
+        parse=parser.parse,
+        normalize=normalizer.normalize,
+        check=_for_any_policy(rules.check),
+        equivalent=equivalence.equivalent,
+        wire_message=wording.wire_message,
+        explain=wording.explain,
+        printed_as={"serialized": formats.serialized, "ignore_extensions": formats.ignore_extensions},
+    )
+
+
+def _json() -> Format[JsonSchema]:
+    from strata.compat.json_schema import equivalence, parser, rules, wording
+
+    return Format(
+        parse=parser.parse,
+        normalize=parser.normalize,
+        check=rules.check,
+        equivalent=equivalence.equivalent,
+        wire_message=wording.wire_message,
+        explain=wording.explain,
         printed_as={},
-    ),
-}
+    )
+
+
+class _Formats(Mapping[SchemaFormat, Format[Any]]):
+    """The rows, each made when it is first looked up."""
+
+    _MAKE: Final[Mapping[SchemaFormat, Callable[[], Format[Any]]]] = {
+        SchemaFormat.AVRO: _avro,
+        SchemaFormat.PROTOBUF: _protobuf,
+        SchemaFormat.JSON: _json,
+    }
+
+    def __init__(self) -> None:
+        self._made: dict[SchemaFormat, Format[Any]] = {}
+
+    def __getitem__(self, schema_format: SchemaFormat) -> Format[Any]:
+        row = self._made.get(schema_format)
+        if row is None:
+            row = self._made[schema_format] = self._MAKE[schema_format]()
+        return row
+
+    def __iter__(self) -> Iterator[SchemaFormat]:
+        return iter(self._MAKE)
+
+    def __len__(self) -> int:
+        return len(self._MAKE)
+
+
+FORMATS: Final[Mapping[SchemaFormat, Format[Any]]] = _Formats()

@@ -35,6 +35,11 @@ class Incompatibility:
     direction: Direction | None = None  # which schema is the reader; None until a level check sets it
     version: int | None = None  # the previous version that was compared
 
+    @property
+    def previous(self) -> str:
+        """The previous version, as a sentence names it."""
+        return "the previous version" if self.version is None else f"version {self.version}"
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -10,7 +10,7 @@ import struct
 from decimal import Decimal
 from typing import Final
 
-__all__ = ["java_double", "java_float", "parse_java_double", "to_float"]
+__all__ = ["java_double", "java_float", "parse_java_double", "to_double", "to_float"]
 
 _FLOAT: Final = struct.Struct("<f")
 _DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -28,6 +28,14 @@ def java_float(value: float) -> str:
     """Return a number as `Float.toString` prints it, after rounding to single precision."""
     single = to_float(value)
     return _special(single) or _layout(single, _digits_of_float(single))
+
+
+def to_double(value: int | float | Decimal) -> float:
+    """Return the double nearest to a number, infinite if the number is out of range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def to_float(value: float) -> float:

@@ -10,8 +10,8 @@ a point or an exponent as a Java double. Infinity and NaN, which JSON does not h
 
 import json
 import re
-from collections.abc import Iterable
-from typing import Final, NoReturn
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NoReturn
 
 try:
     import orjson
@@ -25,6 +25,8 @@ from strata.compat.schema import SchemaParseError
 
 __all__ = [
     "check_bounds",
+    "decoded",
+    "decoder_of_long_numbers",
     "excerpt",
     "in_java_order",
     "json_equal",
@@ -57,13 +59,9 @@ def read_json(text: str, limits: Limits) -> Json:
     """
     plain = _without_comments(text) if "//" in text or "/*" in text else text
     check_bounds(plain, limits)
-    decoder = _decoder_of_long_numbers(limits.number) if _may_hold_long_number(plain, limits.number) else _DECODER
-    try:
-        value, end = decoder.raw_decode(plain, _skip_blanks(plain))
-    except SchemaParseError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise SchemaParseError(f"Not valid JSON: {error}") from None
+    long = _may_hold_long_number(plain, limits.number)
+    decoder = decoder_of_long_numbers(limits.number, _refuse_constant, float) if long else _DECODER
+    value, end = decoded(decoder, plain, _skip_blanks(plain))
     if text[end:].strip(_CONTROLS):
         raise SchemaParseError(
             f"Expected nothing after the end of the schema, got {excerpt(text[end:].strip(_CONTROLS))}"
@@ -93,6 +91,43 @@ def read_plain_json(text: str, limits: Limits) -> Json:
         return None
     check_bounds(text, limits)
     return value
+
+
+def decoded(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Any, int]:
+    """Return the JSON value at a position of a text, and where it ends.
+
+    Raises:
+        SchemaParseError: There is no JSON value.
+    """
+    try:
+        return decoder.raw_decode(text, start)
+    except SchemaParseError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SchemaParseError(f"Not valid JSON: {error}") from None
+
+
+def decoder_of_long_numbers(
+    digits: int, constant: Callable[[str], Any], real: Callable[[str], Any]
+) -> json.JSONDecoder:
+    """Return a decoder that refuses numbers of too many digits.
+
+    Args:
+        digits: The most digits of a number.
+        constant: Returns the value of NaN and the infinities.
+        real: Returns the value of a number with a point or an exponent.
+    """
+
+    def check(text: str) -> str:
+        if sum(map(str.isdigit, text)) > digits:
+            raise SchemaParseError(f"A number of more than {digits} digits: {excerpt(text)}")
+        return text
+
+    return json.JSONDecoder(
+        parse_constant=constant,
+        parse_int=lambda text: int(check(text)),
+        parse_float=lambda text: real(check(text)),
+    )
 
 
 def check_bounds(text: str, limits: Limits) -> None:
@@ -183,19 +218,6 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
-def _decoder_of_long_numbers(digits: int) -> json.JSONDecoder:
-    def check(text: str) -> str:
-        if sum(character.isdigit() for character in text) > digits:
-            raise SchemaParseError(f"A number of more than {digits} digits: {excerpt(text)}")
-        return text
-
-    return json.JSONDecoder(
-        parse_constant=_refuse_constant,
-        parse_int=lambda text: int(check(text)),
-        parse_float=lambda text: float(check(text)),
-    )
 
 
 def _may_hold_long_number(text: str, digits: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 from strata.compat.avro import model
 from strata.compat.avro.defaults import accepts
-from strata.compat.avro.java_numbers import java_float, to_float
+from strata.compat.avro.java_numbers import java_float, to_double, to_float
 from strata.compat.avro.json_text import in_java_order
 from strata.compat.avro.printer import print_schema
 from strata.compat.limits import DEFAULT_LIMITS, Limits
@@ -121,20 +121,13 @@ class _Normalizer:
         return value if inside and typed in (math.inf, -math.inf) else typed
 
 
-def _to_double(value: model.Json) -> model.Json:
-    return _float(value) if type(value) in (int, float) else value
+def _as_double(value: model.Json) -> model.Json:
+    return to_double(value) if type(value) in (int, float) else value
 
 
-def _to_single(value: model.Json) -> model.Json:
+def _as_single(value: model.Json) -> model.Json:
     """Round a number to single precision, and return the double with the same digits."""
-    return float(java_float(to_float(_float(value)))) if type(value) in (int, float) else value
-
-
-def _float(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return float(java_float(to_float(to_double(value)))) if type(value) in (int, float) else value
 
 
 def _to_latin_1(value: model.Json) -> model.Json:
@@ -143,8 +136,8 @@ def _to_latin_1(value: model.Json) -> model.Json:
 
 
 _SCALARS: Final[Mapping[str, Callable[[model.Json], model.Json]]] = {
-    "float": _to_single,
-    "double": _to_double,
+    "float": _as_single,
+    "double": _as_double,
     "bytes": _to_latin_1,
     "fixed": _to_latin_1,
 }

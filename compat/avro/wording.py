@@ -89,7 +89,7 @@ def explain(finding: Incompatibility) -> str:
         writer=finding.writer,
         readable=_listed(PROMOTED_FROM.get(finding.reader, ()), f"{finding.reader}"),
         reading=_listed(PROMOTED_TO.get(finding.writer, ()), f"{finding.writer}"),
-        previous="the previous version" if finding.version is None else f"version {finding.version}",
+        previous=finding.previous,
     )
 
 

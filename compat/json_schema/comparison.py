@@ -40,12 +40,10 @@ class Comparison:
         judge: The rules: adds the differences of a pair to its findings.
         policy: How strictly to treat differences.
         limits: Bounds on work, findings and time.
-        harmless: Whether to keep compatible differences as well.
     """
 
-    def __init__(self, judge: Judge, policy: Policy, limits: Limits, *, harmless: bool):
+    def __init__(self, judge: Judge, policy: Policy, limits: Limits):
         self._judge = judge
-        self._harmless = harmless
         self._policy = policy
         self._limits = limits
         self._work = 0
@@ -99,14 +97,15 @@ class Comparison:
             writer: What the writer schema has there.
         """
         self.charge()
-        is_harmless = compatible(kind, self._policy)
-        if self._harmless or (not is_harmless and len(into.found) < self._limits.incompatibilities):
+        if compatible(kind, self._policy):
+            return
+        if len(into.found) < self._limits.incompatibilities:
             into.found.append(Difference(kind, steps, reader, writer))
-        into.compatible = into.compatible and is_harmless
+        into.compatible = False
 
     def take(self, into: Findings, findings: Findings, *steps: str) -> None:
         """Add the findings of schemas below a pair, under some steps."""
-        found = findings.found if self._harmless else findings.found[: self._limits.incompatibilities - len(into.found)]
+        found = findings.found[: self._limits.incompatibilities - len(into.found)]
         self.charge(1 + sum(_STEPS_PER_CHARGE + len(one.steps) for one in found) // _STEPS_PER_CHARGE)
         into.found += (Difference(one.kind, steps + one.steps, one.reader, one.writer) for one in found)
         into.compatible = into.compatible and findings.compatible

@@ -5,17 +5,15 @@ NaN and the infinities become strings.
 """
 
 import hashlib
-import json
-import math
 import re
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
 
-from strata.compat.avro.json_text import check_bounds, excerpt, in_java_order, quote
+from strata.compat.avro.json_text import check_bounds, decoded, decoder_of_long_numbers, excerpt, in_java_order, quote
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
 
-__all__ = ["Json", "as_double", "excerpt", "json_digest", "json_key", "read_json", "sorted_keys", "write_json"]
+__all__ = ["Json", "excerpt", "json_digest", "json_key", "read_json", "write_json"]
 
 Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] | None
 
@@ -31,25 +29,10 @@ def read_json(text: str, limits: Limits) -> Json:
         SchemaParseError: The text does not begin with a JSON value, or exceeds a bound.
     """
     check_bounds(text, limits)
-
-    def check(digits: str) -> str:
-        if sum(map(str.isdigit, digits)) > limits.number:
-            raise SchemaParseError(f"Expected a number of at most {limits.number} digits, got {excerpt(digits)}")
-        return digits
-
-    decoder = json.JSONDecoder(
-        parse_constant=str,
-        parse_int=lambda digits: int(check(digits)),
-        parse_float=lambda digits: _decimal(check(digits)),
-    )
+    decoder = decoder_of_long_numbers(limits.number, str, _decimal)
     start = len(text) - len(text.lstrip(_BLANKS))
-    try:
-        value: Json
-        value, end = decoder.raw_decode(text, start)
-    except SchemaParseError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise SchemaParseError(f"Not valid JSON: {error}") from None
+    value: Json
+    value, end = decoded(decoder, text, start)
     if isinstance(value, bool) and _NAME.match(text, end):
         raise SchemaParseError(f"Not valid JSON: {excerpt(text[start:])}")
     return value
@@ -69,13 +52,8 @@ def write_json(value: Json, *, sort: bool = False) -> str:
         return str(value.copy_abs() if value.is_zero() else value)
     if isinstance(value, list):
         return f"[{','.join(write_json(item, sort=sort) for item in value)}]"
-    keys = sorted_keys(value) if sort else value
+    keys = in_java_order(value) if sort else value
     return "{" + ",".join(f"{quote(key)}:{write_json(value[key], sort=sort)}" for key in keys) + "}"
-
-
-def sorted_keys(value: dict[str, Json]) -> list[str]:
-    """Return the keys of an object in Java's order of strings."""
-    return in_java_order(value)
 
 
 def json_key(value: Json) -> str:
@@ -91,21 +69,13 @@ def json_digest(value: Json, known: dict[int, str]) -> str:
     if digest is None:
         whole = hashlib.blake2b(b"{" if isinstance(value, dict) else b"[", digest_size=16)
         if isinstance(value, dict):
-            parts = (f"{quote(key)}:{json_digest(value[key], known)}," for key in sorted_keys(value))
+            parts = (f"{quote(key)}:{json_digest(value[key], known)}," for key in in_java_order(value))
         else:
             parts = (f"{json_digest(item, known)}," for item in value)
         for part in parts:
             whole.update(part.encode())
         digest = known[id(value)] = whole.hexdigest()
     return digest
-
-
-def as_double(value: int | Decimal) -> float:
-    """Return the double nearest to a number, infinite if the number is out of range."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def _decimal(digits: str) -> Decimal:

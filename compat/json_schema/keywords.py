@@ -7,9 +7,10 @@ import math
 from decimal import ROUND_DOWN, Decimal
 from typing import Final, TypeGuard, TypeVar
 
+from strata.compat.avro.java_numbers import to_double
 from strata.compat.json_schema.dialects import Dialect
 from strata.compat.json_schema.java_regex import check_pattern
-from strata.compat.json_schema.json_text import Json, as_double, excerpt, write_json
+from strata.compat.json_schema.json_text import Json, excerpt, write_json
 from strata.compat.json_schema.model import Number
 from strata.compat.json_schema.uris import check_uri
 from strata.compat.limits import Limits
@@ -133,7 +134,7 @@ class Keywords:
             SchemaParseError: The value is not a number or, in the older dialects, 0 or out of a double's range.
         """
         value = self.numbers("multipleOf").get("multipleOf")
-        if value is not None and not self._dialect.modern and not 0 < abs(as_double(value)) < math.inf:
+        if value is not None and not self._dialect.modern and not 0 < abs(to_double(value)) < math.inf:
             raise self.fault("multipleOf", "a number other than 0, in the range of a double")
         return value
 

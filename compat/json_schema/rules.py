@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
+from strata.compat.avro.java_numbers import to_double
 from strata.compat.json_schema import model
 from strata.compat.json_schema.arrays import compare_arrays
 from strata.compat.json_schema.combined import compare_combined
@@ -21,7 +22,6 @@ from strata.compat.json_schema.findings import (
     described,
     value_of,
 )
-from strata.compat.json_schema.json_text import as_double
 from strata.compat.json_schema.objects import compare_objects
 from strata.compat.json_schema.wording import TOO_COMPLEX, describe
 from strata.compat.levels import Policy
@@ -29,7 +29,7 @@ from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.result import Incompatibility
 from strata.compat.schema import SchemaFormat
 
-__all__ = ["check", "differences"]
+__all__ = ["check"]
 
 _COST_OF_A_DIVISION: Final = 20
 _LARGEST_FOR_DIVISION: Final = 1000  # decimal places
@@ -71,27 +71,11 @@ def check(
         OutOfTime: The time of `limits` ran out.
     """
     try:
-        found = Comparison(_judge, policy, limits, harmless=False).run(reader.root, writer.root)
+        found = Comparison(_judge, policy, limits).run(reader.root, writer.root)
     except (TooComplexError, RecursionError) as error:
         detail = str(error) if isinstance(error, TooComplexError) else "the schemas are nested too deeply"
         return [Incompatibility(SchemaFormat.JSON, TOO_COMPLEX, "#/", describe(TOO_COMPLEX, detail), detail=detail)]
     return [_finding(difference) for difference in found[: limits.incompatibilities]]
-
-
-def differences(
-    reader: model.JsonSchema,
-    writer: model.JsonSchema,
-    *,
-    policy: Policy = Policy.STRICT,
-    limits: Limits = DEFAULT_LIMITS,
-) -> list[Difference]:
-    """Return every difference, compatible ones included; the arguments are those of `check`.
-
-    Raises:
-        TooComplexError: The comparison takes too much work.
-        OutOfTime: The time of `limits` ran out.
-    """
-    return Comparison(_judge, policy, limits, harmless=True).run(reader.root, writer.root)
 
 
 def _finding(difference: Difference) -> Incompatibility:
@@ -120,7 +104,6 @@ def _judge(context: Comparison, reader: model.Node, writer: model.Node, into: Fi
     if kind is not type(writer):
         context.note(into, "TYPE_CHANGED", reader=described(reader), writer=described(writer))
         return
-    _annotations(context, reader, writer, into)
     if isinstance(reader, model.BoundedNode) and isinstance(writer, model.BoundedNode):
         _bounds(context, reader, writer, into)
     if kind in _RULES:
@@ -149,17 +132,6 @@ def _one_sided(context: Comparison, reader: model.Node, writer: model.Node, into
     return False
 
 
-def _annotations(context: Comparison, reader: model.Node, writer: model.Node, into: Findings) -> None:
-    for kind, new, old in (
-        ("ID_CHANGED", reader.id, writer.id),
-        ("TITLE_CHANGED", reader.title, writer.title),
-        ("DESCRIPTION_CHANGED", reader.description, writer.description),
-        ("DEFAULT_CHANGED", reader.default, writer.default),
-    ):
-        if new != old:
-            context.note(into, kind)
-
-
 def _bounds(context: Comparison, reader: model.BoundedNode, writer: model.BoundedNode, into: Findings) -> None:
     """Compare the limits that both schemas, or one of them, set."""
     if not reader.bounds and not writer.bounds:
@@ -181,7 +153,7 @@ def _bounds(context: Comparison, reader: model.BoundedNode, writer: model.Bounde
 
 def _double(value: model.Number | None) -> model.Number | None:
     """Return the exact value of the double nearest to a number, as the reference compares it."""
-    return None if value is None else Decimal(as_double(value))
+    return None if value is None else Decimal(to_double(value))
 
 
 def _strings(context: Comparison, reader: model.StringNode, writer: model.StringNode, into: Findings) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from strata.compat.json_schema.json_text import as_double
+from strata.compat.avro.java_numbers import to_double
 from strata.compat.levels import Direction, Policy
 from strata.compat.result import Incompatibility, Value
 
@@ -229,7 +229,7 @@ def wire_message(finding: Incompatibility, *, reader: str, writer: str) -> str:
 
 def explain(finding: Incompatibility) -> str:
     """Return what is wrong and which change would be accepted, for the person who wants to register the new schema."""
-    previous = "the previous version" if finding.version is None else f"version {finding.version}"
+    previous = finding.previous
     if finding.kind == TOO_COMPLEX:
         return f"The new schema and {previous} are too complex to compare: {finding.detail}. Register a simpler schema."
     backward = finding.direction is not Direction.FORWARD
@@ -246,6 +246,6 @@ def _shown(value: Value) -> str:
     if value is None:
         return "none"
     if isinstance(value, Decimal) and abs(value.adjusted()) > _LONGEST_NUMBER:
-        return repr(as_double(value))
+        return repr(to_double(value))
     text = str(value) if isinstance(value, str | Decimal) else json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

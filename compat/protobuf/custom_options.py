@@ -15,7 +15,7 @@ from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.compat.protobuf.builtin import builtin_files, builtin_names
-from strata.compat.protobuf.descriptor_class import FileDescriptor, new_pool, unfold_maps
+from strata.compat.protobuf.descriptor_class import FileDescriptor, add_file, new_pool
 from strata.compat.protobuf.model import File
 from strata.compat.protobuf.names import Names
 from strata.compat.protobuf.to_descriptor import file_to_descriptor, metadata_pool
@@ -68,7 +68,7 @@ def _pool(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> Descr
             _add_builtin(path, pool, added)
         if file.name not in added:
             added.add(file.name)
-            _add(file, pool)
+            add_file(file, pool)
     return pool
 
 
@@ -91,10 +91,4 @@ def _add_builtin(path: str, pool: DescriptorPool, added: set[str]) -> None:
     described.name = path
     for other in described.dependency:
         _add_builtin(other, pool, added)
-    _add(described, pool)
-
-
-def _add(file: FileDescriptorProto, pool: DescriptorPool) -> None:
-    for message in file.message_type:
-        unfold_maps(message)
-    pool.AddSerializedFile(file.SerializeToString())
+    add_file(described, pool)

@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-__all__ = ["FileDescriptor", "new_pool", "unfold_maps"]
+__all__ = ["FileDescriptor", "add_file", "new_pool"]
 
 
 def new_pool() -> DescriptorPool:
@@ -21,12 +21,22 @@ def new_pool() -> DescriptorPool:
     return pool
 
 
-def unfold_maps(message: DescriptorProto) -> None:
-    """Change the maps of a message into lists of entries, which keep their order."""
+def add_file(file: FileDescriptorProto, pool: DescriptorPool) -> None:
+    """Add a file to a pool, with lists of entries in the place of maps, because lists keep their order.
+
+    Raises:
+        TypeError: The pool refuses the file.
+    """
+    for message in file.message_type:
+        _unfold_maps(message)
+    pool.AddSerializedFile(file.SerializeToString())
+
+
+def _unfold_maps(message: DescriptorProto) -> None:
     for nested in message.nested_type:
         if nested.options.map_entry:
             nested.options.ClearField("map_entry")
-        unfold_maps(nested)
+        _unfold_maps(nested)
 
 
 def _own() -> type[FileDescriptorProto]:

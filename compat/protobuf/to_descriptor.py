@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.protobuf import model
 from strata.compat.protobuf.confluent_files import CONFLUENT_FILES
-from strata.compat.protobuf.descriptor_class import FileDescriptor, new_pool, unfold_maps
+from strata.compat.protobuf.descriptor_class import FileDescriptor, add_file, new_pool
 from strata.compat.protobuf.names import Names, inside
 from strata.compat.protobuf.option_values import set_extension, set_option, storable
 from strata.compat.protobuf.syntax import read_file
@@ -222,9 +222,7 @@ def metadata_pool() -> DescriptorPool:
     pool = new_pool()
     meta = file_to_descriptor(read_file(CONFLUENT_FILES[_META], DEFAULT_LIMITS), Names())
     meta.name = _META
-    for message in meta.message_type:
-        unfold_maps(message)
-    pool.AddSerializedFile(meta.SerializeToString())
+    add_file(meta, pool)
     return pool
 
 

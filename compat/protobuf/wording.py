@@ -152,7 +152,7 @@ def wire_message(finding: Incompatibility, *, reader: str, writer: str) -> str:
 def explain(finding: Incompatibility) -> str:
     """Return a sentence for people: which message or field breaks which rule, and which change would be accepted."""
     words = _WORDS[Difference(finding.kind)]
-    previous = "the previous version" if finding.version is None else f"version {finding.version}"
+    previous = finding.previous
     reader, writer = ("the new schema", previous)
     if forward := finding.direction is Direction.FORWARD:
         reader, writer = writer, reader

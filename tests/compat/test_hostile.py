@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strata.compat.check import Previous, check
+from strata.compat.difference.compare import difference
+from strata.compat.difference.text import as_json, as_lines
 from strata.compat.formats import FORMATS
 from strata.compat.levels import Level, Policy
 from strata.compat.limits import Limits, OutOfTime
@@ -149,6 +151,12 @@ def every_check_ends(schema_format, one, other, policy):
         assert result.compatible == (not result.messages)
         for finding in result.incompatibilities:
             assert rules.explain(finding)
+        found = difference(right, left, policy=policy, limits=LIMITS.started())
+        assert found.verdicts[Level.FULL] == result.compatible
+        broken = any(one.readers.breaks or one.writers.breaks for one in found.changes)
+        assert broken == (not result.compatible)
+        assert json.dumps(as_json(found)).encode()
+        assert [line.encode() for line in as_lines(found)]
         rules.equivalent(left, right, limits=LIMITS.started())
 
 

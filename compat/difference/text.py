@@ -1,0 +1,77 @@
+"""A difference as text lines for people, and as JSON values for programs."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from strata.compat.difference.compare import Change, Difference, Effect
+from strata.compat.levels import Level
+
+__all__ = ["as_json", "as_lines", "title"]
+
+_LEVELS: Final = (Level.BACKWARD, Level.FORWARD, Level.FULL)
+_MARKS: Final = {True: "breaks", False: "safe", None: "unknown"}
+
+
+def as_lines(difference: Difference, *, most: int = 1000) -> Iterator[str]:
+    """Yield the verdicts, and for each change a line with two lines on its meaning.
+
+    Args:
+        difference: The difference.
+        most: The most changes to show.
+    """
+    verdicts = (f"{level} {'compatible' if difference.verdicts[level] else 'incompatible'}" for level in _LEVELS)
+    yield ", ".join(verdicts)
+    for change in difference.changes[:most]:
+        yield title(change)
+        yield f"  readers ({_MARKS[change.readers.breaks]}): {_one_line(change.readers.words)}"
+        yield f"  writers ({_MARKS[change.writers.breaks]}): {_one_line(change.writers.words)}"
+    more = len(difference.changes) - most + difference.more
+    if more > 0:
+        yield f"and {more} more changes"
+
+
+def title(change: Change) -> str:
+    """Return what happened, on one line: the kind in words, the place, both values."""
+    words = [str(change.kind).replace("_", " ").lower(), change.path or "(root)"]
+    if change.name and change.name != change.path:
+        words.append(change.name)
+    values = [None if value is None else _one_line(value) for value in (change.before, change.after)]
+    if values[0] is not None and values[1] is not None:
+        words.append(f"{values[0]} → {values[1]}")
+    else:
+        words += [value for value in values if value is not None and value != change.name]
+    return f"{words[0]}: {' '.join(map(_one_line, words[1:]))}"
+
+
+def as_json(difference: Difference, *, most: int = 1000) -> dict[str, Any]:
+    """Return a difference as JSON values.
+
+    Args:
+        difference: The difference.
+        most: The most changes to list; `more` counts the others.
+    """
+    return {
+        "verdicts": {level.value: fits for level, fits in difference.verdicts.items()},
+        "changes": [_change_json(change) for change in difference.changes[:most]],
+        "more": max(0, len(difference.changes) - most) + difference.more,
+    }
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    return {
+        "kind": change.kind.value,
+        "path": change.path,
+        "name": change.name,
+        "before": change.before,
+        "after": change.after,
+        "readers": _effect_json(change.readers),
+        "writers": _effect_json(change.writers),
+    }
+
+
+def _effect_json(effect: Effect) -> dict[str, Any]:
+    return {"breaks": effect.breaks, "words": effect.words}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
