@@ -17,6 +17,8 @@ from uuid import UUID
 from strata.serdes.cache import SharedCache
 from strata.serdes.config_client import ConfigClient
 from strata.serdes.errors import ErrorCode, RegistryError
+from strata.serdes.framing import GlueVersion, SchemaName
+from strata.serdes.glue_service import find_glue_version
 from strata.serdes.model import (
     CompatibilityResult,
     Metadata,
@@ -27,6 +29,7 @@ from strata.serdes.model import (
     Schema,
     schema_given,
 )
+from strata.serdes.observer import Observer
 from strata.serdes.requests import context_of, flags_set, segment
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
@@ -42,10 +45,12 @@ __all__ = [
     "RuleSet",
     "Schema",
     "context_of",
+    "schema_named",
     "segment",
 ]
 
 LATEST: Literal["latest"] = "latest"
+_NOT_FOUND = 404
 
 
 class RegistryClient(ConfigClient):
@@ -59,6 +64,8 @@ class RegistryClient(ConfigClient):
 
     Args:
         url: the registry's address, or several addresses of the same registry.
+        observer: learns of requests, and of the records and rules of the serializers and deserializers that are made
+            with this client; see `strata.serdes.observer`.
         **options: fields of `ClientSettings`, such as username and password, token, timeout, retries, cache_size.
 
     Raises:
@@ -66,11 +73,17 @@ class RegistryClient(ConfigClient):
         TypeError: If an option is unknown.
     """
 
-    def __init__(self, url: str | Sequence[str], **options: Any) -> None:
-        self._open(ClientSettings.of(url, **options), time.monotonic, None)
+    def __init__(self, url: str | Sequence[str], *, observer: Observer | None = None, **options: Any) -> None:
+        self._open(ClientSettings.of(url, **options), time.monotonic, None, observer)
 
-    def _open(self, settings: ClientSettings, clock: Callable[[], float], transport: Transport | None) -> None:
-        super()._open(settings, clock, transport)
+    def _open(
+        self,
+        settings: ClientSettings,
+        clock: Callable[[], float],
+        transport: Transport | None,
+        observer: Observer | None,
+    ) -> None:
+        super()._open(settings, clock, transport, observer)
         self._schemas: SharedCache[tuple[str, int | str], Schema | _Missing] = SharedCache(settings.cache_size)
         self._registrations: SharedCache[_Registration, RegisteredSchema] = SharedCache(settings.cache_size)
 
@@ -88,7 +101,7 @@ class RegistryClient(ConfigClient):
             RegistryUnavailable: If there is no usable answer after all retries.
         """
         query = {} if subject is None else {"subject": subject}
-        return self._schema(context_of(subject), schema_id, f"/schemas/ids/{schema_id}", query)
+        return self._schema(context_of(subject), schema_id, lambda: self._answered(f"/schemas/ids/{schema_id}", query))
 
     def get_schema_by_guid(self, guid: str | UUID) -> Schema:
         """Return the schema with a GUID, which is the same in every context and registry.
@@ -97,21 +110,51 @@ class RegistryClient(ConfigClient):
             RegistryError: With error code 40403 if the GUID is unknown; cached for `missing_ttl` seconds.
             RegistryUnavailable: If there is no usable answer after all retries.
         """
-        return self._schema("guid", str(guid), f"/schemas/guids/{guid}", {})
+        return self._schema("guid", str(guid), lambda: self._answered(f"/schemas/guids/{guid}", {}))
 
-    def _schema(self, context: str, key: int | str, path: str, query: dict[str, str]) -> Schema:
+    def get_schema_by_glue_version(self, version: str | UUID) -> Schema:
+        """Return the schema of a version in AWS Glue, whose UUID is in the frames of Glue's serializers.
+
+        A Strata registry knows the versions migrated into it. With the setting `glue_region`, Glue itself is asked.
+
+        Raises:
+            MissingExtra: If Glue is to be asked, and botocore is not installed.
+            RegistryError: With error code 40403 if the version is unknown; cached for `missing_ttl` seconds.
+            RegistryUnavailable: If there is no usable answer after all retries.
+        """
+        if self.settings.glue_region is not None:
+            return self._schema("glue", str(version), lambda: find_glue_version(self.settings, str(version)))
+        return self._schema("glue", str(version), lambda: self._migrated(str(version)))
+
+    def _schema(self, context: str, key: int | str, load: Callable[[], Schema]) -> Schema:
         found = self._schemas.get(
             (context, key),
-            lambda: self._fetch(path, query),
+            lambda: self._found(load),
             is_fresh=lambda value: isinstance(value, Schema) or self._clock() < value.until,
         )
         if isinstance(found, _Missing):
             raise RegistryError(*found.error)
         return found
 
-    def _fetch(self, path: str, query: dict[str, str]) -> "Schema | _Missing":
+    def _answered(self, path: str, query: dict[str, str]) -> Schema:
+        return self.ask(Schema.from_answer, "GET", path, query=query)
+
+    def _migrated(self, version: str) -> Schema:
+        """Return the schema of a version that was migrated from Glue; another registry lacks the route."""
         try:
-            return self.ask(Schema.from_answer, "GET", path, query=query)
+            found = self.ask(lambda it: [Schema.from_answer(one) for one in it], "GET", f"/v1/glue/{segment(version)}")
+        except RegistryError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            found = []
+        for one in found:  # a version that was migrated into several contexts has the same text in all
+            return one
+        message = f"the registry has no schema with the version {version} in AWS Glue"
+        raise RegistryError(_NOT_FOUND, ErrorCode.SCHEMA_NOT_FOUND, message)
+
+    def _found(self, load: Callable[[], Schema]) -> "Schema | _Missing":
+        try:
+            return load()
         except RegistryError as error:
             if error.error_code != ErrorCode.SCHEMA_NOT_FOUND:
                 raise
@@ -327,6 +370,21 @@ class _Missing:
 
     error: tuple[int, int, str]
     until: float
+
+
+def schema_named(client: RegistryClient, name: SchemaName, *, subject: str | None = None) -> Schema:
+    """Return the schema that a frame names, with the errors of the method for that kind of name.
+
+    Args:
+        client: the client.
+        name: the id, the GUID or the version in AWS Glue.
+        subject: a subject whose context an id belongs to; without it the default context.
+    """
+    if isinstance(name, int):
+        return client.get_schema(name, subject=subject)
+    if isinstance(name, GlueVersion):
+        return client.get_schema_by_glue_version(name.uuid)
+    return client.get_schema_by_guid(name)
 
 
 def _strings(answer: Any) -> list[str]:

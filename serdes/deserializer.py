@@ -14,14 +14,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from strata.serdes.base import Serde, is_fresh
 from strata.serdes.cache import SharedCache
-from strata.serdes.client import RegistryClient, Schema, context_of
+from strata.serdes.client import RegistryClient, Schema, context_of, schema_named
 from strata.serdes.errors import DecodeError, NoMessage, NoSubject, RegistryError, RuleError, SchemaError, SerdeError
-from strata.serdes.framing import Frame, open_frame, read_header
+from strata.serdes.framing import Frame, GlueVersion, MessagePath, SchemaName, open_frame, read_header
 from strata.serdes.model import RegisteredSchema
+from strata.serdes.observer import observe
 from strata.serdes.serde_settings import DeserializerSettings
 from strata.serdes.subject_name_strategies import Context, RecordContext
 
@@ -70,6 +70,8 @@ class Deserializer(Serde[DeserializerSettings]):
         self._sources: SharedCache[Any, Source] = SharedCache(capacity)
         self._scopes: SharedCache[tuple[str, str | None], str] = SharedCache(capacity)
         self._decoders: SharedCache[Any, Source] = SharedCache(capacity)
+        if (observer := getattr(client, "observer", None)) is not None:
+            observe(self, observer, "decode", ["open", "source"], "read")
 
     def __call__(
         self,
@@ -109,7 +111,7 @@ class Deserializer(Serde[DeserializerSettings]):
         return self.read(frame, context, self.known(frame, context) or self.source(frame, context), data)
 
     def open(self, data: bytes, context: RecordContext) -> Frame:
-        """Split a record into schema id or GUID, message path and payload.
+        """Split a record into the name of its schema, message path and payload.
 
         Raises:
             FrameError: If the bytes are not a registry frame.
@@ -145,7 +147,7 @@ class Deserializer(Serde[DeserializerSettings]):
             data: the record as it came, for dead letters.
 
         Raises:
-            DecodeError: If the payload does not decode; it carries the schema id or GUID and the topic.
+            DecodeError: If the payload does not decode; it carries the name of the schema and the topic.
             SchemaError: If the schema cannot be used.
             RuleError: If a rule of the schema fails.
             RegistryError: If a reference of the schema is missing in the registry.
@@ -156,11 +158,7 @@ class Deserializer(Serde[DeserializerSettings]):
             else:
                 value = source.rules.value(frame.payload, context, data)
         except DecodeError as error:
-            if isinstance(frame.schema, int):
-                error.schema_id = frame.schema
-            else:
-                error.guid = str(frame.schema)
-            error.topic = context.topic
+            _place(error, frame, context)
             raise
         return value if self._from_dict is None else self._from_dict(value, context)
 
@@ -173,7 +171,7 @@ class Deserializer(Serde[DeserializerSettings]):
 
     def _source(self, frame: Frame, context: RecordContext) -> Source:
         scope = None
-        if context.topic is not None:
+        if context.topic is not None and not isinstance(frame.schema, GlueVersion):  # Glue has no references
             scope = self._scopes.get((context.topic, context.field), lambda: self._scope(context)) or None
         schema = self._written(frame.schema, scope)
         if self._settings.wants_latest or (schema.rule_set is not None and schema.rule_set.concerns("READ")):
@@ -184,11 +182,8 @@ class Deserializer(Serde[DeserializerSettings]):
             is_fresh=is_fresh,
         )
 
-    def _written(self, named: int | UUID, scope: str | None) -> Schema:
-        if isinstance(named, int):
-            schema = self._client.get_schema(named, subject=scope)
-        else:
-            schema = self._client.get_schema_by_guid(named)
+    def _written(self, named: SchemaName, scope: str | None) -> Schema:
+        schema = schema_named(self._client, named, subject=scope)
         self._check_format(schema, f"schema {named}")
         return schema
 
@@ -216,16 +211,34 @@ class Deserializer(Serde[DeserializerSettings]):
 
     def _ruled(self, frame: Frame, context: RecordContext, schema: Schema, scope: str | None) -> Source:
         """Return the source that runs the rules of all schemas from the writer's to the wanted one."""
+        rules = self._reading(frame, context, schema, scope)
+        plain = rules.plain
+        return Source(plain or rules.decode, self._settings.latest_until(), rules if plain is None else None)
+
+    def reading(self, frame: Frame, context: RecordContext) -> "Reading":
+        """Return the steps for payloads of a frame's schema, not cached: for readers that keep them themselves.
+
+        Args:
+            frame: the opened record.
+            context: the topic, field and headers of the record.
+
+        Raises:
+            SchemaError: If a schema is of another format or cannot be used.
+            RuleError: If the library of a rule's executor is not installed.
+            RegistryError: If the registry rejects a request, such as 404 for an unknown schema id.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
+        return self._reading(frame, context, self._written(frame.schema, None), None)
+
+    def _reading(self, frame: Frame, context: RecordContext, schema: Schema, scope: str | None) -> "Reading":
         from strata.serdes.rules.contracts import reading_of
 
         subject = self._subject(context, schema, frame.indexes, scope)
         latest = self._migration_target(subject)
         shapes = self._shapes(schema, frame.indexes, subject or None)
-        rules = reading_of(self._runner, self._client, subject, schema, latest, shapes)
-        plain = rules.plain
-        return Source(plain or rules.decode, self._settings.latest_until(), rules if plain is None else None)
+        return reading_of(self._runner, self._client, subject, schema, latest, shapes)
 
-    def _subject(self, context: RecordContext, schema: Schema, indexes: tuple[int, ...], scope: str | None) -> str:
+    def _subject(self, context: RecordContext, schema: Schema, indexes: MessagePath, scope: str | None) -> str:
         """Return the subject of a record; empty without a topic, unless the latest version of it is wanted."""
         try:
             return self._strategy(context, self._name_of(schema, indexes, scope)) or ""
@@ -251,16 +264,28 @@ class Deserializer(Serde[DeserializerSettings]):
             raise SchemaError(f"{name}: expected the format {self.format}, got {schema.format}")
 
     @abstractmethod
-    def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
+    def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Decode:
         """Return the decoder for payloads of a schema of the registry."""
 
     @abstractmethod
-    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:
+    def _name_of(self, schema: Schema, indexes: MessagePath, subject: str | None) -> str | None:
         """Return the record name of a schema for the subject name strategy."""
 
     @abstractmethod
-    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "Shapes":
+    def _shapes(self, schema: Schema, indexes: MessagePath, subject: str | None) -> "Shapes":
         """Return the format's conversions between schemas, for rules and migrations."""
+
+
+def _place(error: DecodeError, frame: Frame, context: RecordContext) -> None:
+    """Add to an error which schema its frame names, and the topic."""
+    named = frame.schema
+    if isinstance(named, int):
+        error.schema_id = named
+    elif isinstance(named, GlueVersion):
+        error.glue_version = str(named)
+    else:
+        error.guid = str(named)
+    error.topic = context.topic
 
 
 def _refusing(error: SerdeError) -> Decode:

@@ -134,6 +134,7 @@ class DecodeError(SerdeError):
         offset: the byte of the payload near which decoding stopped, if known.
         schema_id: the id in the frame, if known.
         guid: the GUID in the frame or its headers, if that named the schema.
+        glue_version: the schema version in AWS Glue, if that named the schema.
         topic: the topic of the record, if known.
     """
 
@@ -155,6 +156,7 @@ class DecodeError(SerdeError):
         self.schema_id = schema_id
         self.topic = topic
         self.guid: str | None = None
+        self.glue_version: str | None = None
 
     def __str__(self) -> str:
         places = (
@@ -162,6 +164,7 @@ class DecodeError(SerdeError):
             ("near byte ", self.offset),
             ("schema id ", self.schema_id),
             ("schema guid ", self.guid),
+            ("Glue schema version ", self.glue_version),
             ("topic ", self.topic),
         )
         return _placed(f"{self.reason}: {self.detail}" if self.detail else str(self.reason), *places)

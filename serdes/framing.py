@@ -3,54 +3,92 @@
     00 id(4, big-endian)  payload       magic byte 0, in front of the payload
     01 guid(16)           payload       magic byte 1, in front of the payload
     01 guid(16)                         in the record header `__key_schema_id` or `__value_schema_id`, the payload bare
+    03 00 uuid(16)        payload       AWS Glue's frame: header version 3, no compression, schema version
+    03 05 uuid(16)        payload       the same, with everything behind the UUID compressed by zlib
 
 After id or GUID, Protobuf has the path to its message in the file (the message indexes): the count, then the indexes,
-all zigzag varints; the path [0] is the single byte 0.
+all zigzag varints; the path [0] is the single byte 0. Glue has one unsigned varint there, the place of the message
+among all messages of the file, sorted by full name.
 
-Source: the wire format of Confluent's clients; GUIDs and headers are those of release 8.0.
+Source: the wire format of Confluent's clients, where GUIDs and headers are those of release 8.0; that of AWS Glue's
+Java library 1.1.
 
 Rules of this file: bytes in, values out; no schema, no registry.
 """
 
 import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from strata.serdes.errors import FrameError
 
 __all__ = [
     "FRAMINGS",
+    "GLUE_HEADER_SIZE",
+    "GUID_HEADER_SIZE",
     "HEADER_SIZE",
     "MAGIC_BYTE",
     "MAX_INDEXES",
+    "MAX_INFLATED",
     "MAX_SCHEMA_ID",
     "Frame",
+    "GlueVersion",
+    "MessagePath",
     "SchemaId",
+    "SchemaName",
     "header_name",
+    "inflated",
     "join",
+    "kind_of",
+    "label",
     "open_frame",
     "read_indexes",
+    "read_path",
     "split",
+    "split_name",
     "write_indexes",
 ]
 
 MAGIC_BYTE = 0
 """The first byte of a frame with an id."""
 MAGIC_BYTE_GUID = 1
+MAGIC_BYTE_GLUE = 3
 HEADER_SIZE = 5
+GUID_HEADER_SIZE = 17
+GLUE_HEADER_SIZE = 18
 MAX_SCHEMA_ID = 2**31 - 1
 """Ids are signed 32-bit numbers on the wire of every client."""
 MAX_INDEXES = 64
 """How deep Protobuf messages may nest."""
 MAX_INDEX = 2**16
 """No Protobuf file declares so many messages at one level."""
+MAX_INFLATED = 16 * 1024 * 1024
+"""Bytes of the longest payload that a compressed frame may hold; a thousandth of them may be enough to write it."""
 
 _HEADER = struct.Struct(">BI")
-_GLUE_HEADER_SIZE = 18
-_GUID_SIZE = 16
+_PLAIN, _ZLIB = 0, 5  # the second byte of Glue's frames
+_BY_GUID, _GLUE = bytes([MAGIC_BYTE_GUID]), bytes([MAGIC_BYTE_GLUE])
+_COMPRESSED = bytes([MAGIC_BYTE_GLUE, _ZLIB])
 _VARINT_SIZE = 3  # bytes of MAX_INDEX
+
+
+@dataclass(frozen=True, slots=True)
+class GlueVersion:
+    """The UUID of a schema version in AWS Glue, which is no GUID of a schema."""
+
+    uuid: UUID
+
+    def __str__(self) -> str:
+        return str(self.uuid)
+
+
+SchemaName: TypeAlias = int | UUID | GlueVersion
+"""What a frame names its schema by: the id, the GUID, or the version in AWS Glue."""
+MessagePath: TypeAlias = tuple[int, ...] | int
+"""Where a Protobuf message is in its file: the index at each level, outermost first; or its place as Glue counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +96,13 @@ class Frame:
     """A record split into its parts.
 
     Attributes:
-        schema: the schema's id, or its GUID.
-        indexes: the path to a Protobuf message, outermost first; empty for other formats.
+        schema: the schema's id, its GUID, or its version in Glue.
+        indexes: where the Protobuf message is in its file; empty for other formats.
         payload: the bytes of the format.
     """
 
-    schema: int | UUID
-    indexes: tuple[int, ...]
+    schema: SchemaName
+    indexes: MessagePath
     payload: bytes
 
 
@@ -125,33 +163,42 @@ def split(frame: bytes) -> tuple[int, bytes]:
         raise FrameError("frame too short")
     magic, schema_id = _HEADER.unpack_from(frame)
     if magic != MAGIC_BYTE:
-        hint = " (frame of AWS Glue's registry)" if _is_of_glue(frame) else ""
-        raise FrameError(f"wrong magic byte 0x{magic:02x}{hint}")
+        raise FrameError(f"wrong magic byte 0x{magic:02x}")
     if schema_id > MAX_SCHEMA_ID:
         raise FrameError(f"schema id {schema_id} is outside 0 to {MAX_SCHEMA_ID}")
     return schema_id, frame[HEADER_SIZE:]
 
 
-def _is_of_glue(frame: bytes) -> bool:
-    """Return whether bytes look like a frame of AWS Glue: version 3, compression 0 or 5, a UUID of 16 bytes."""
-    return len(frame) >= _GLUE_HEADER_SIZE and frame[0] == 3 and frame[1] in (0, 5)
+def kind_of(schema: SchemaName | None) -> str:
+    """Return the words for the kind of a name; `unknown` and these words is the reason why it has no schema."""
+    match schema:
+        case UUID():
+            return "schema guid"
+        case GlueVersion():
+            return "Glue schema version"
+    return "schema id"
+
+
+def label(schema: SchemaName | None) -> str:
+    """Return the words by which errors mention the schema of a frame."""
+    return f"{kind_of(schema)} {schema}"
 
 
 def open_frame(data: bytes, header: bytes | None = None, *, indexed: bool = False) -> Frame:
-    """Split a record into schema id or GUID, message path and payload.
+    """Split a record into the name of its schema, message path and payload, which is inflated.
 
     Args:
         data: the key or value of the record.
         header: the schema header of the record, which then replaces the prefix.
-        indexed: whether a Protobuf message path follows the id or GUID.
+        indexed: whether a Protobuf message path follows the name.
 
     Raises:
         FrameError: If the bytes are not a registry frame.
     """
-    schema, rest = _schema(data if header is None else header)
-    indexes: tuple[int, ...] = ()
+    schema, rest = split_name(data, header)
+    indexes: MessagePath = ()
     if indexed:
-        indexes, end = read_indexes(rest)
+        indexes, end = read_path(schema, rest)
         rest = rest[end:]
     if header is None:
         return Frame(schema, indexes, rest)
@@ -160,12 +207,67 @@ def open_frame(data: bytes, header: bytes | None = None, *, indexed: bool = Fals
     return Frame(schema, indexes, data)
 
 
-def _schema(data: bytes) -> tuple[int | UUID, bytes]:
-    if data[:1] != b"\x01":
-        return split(data)
-    if len(data) <= _GUID_SIZE:
+def split_name(data: bytes, header: bytes | None = None) -> tuple[SchemaName, bytes]:
+    """Return the name of a record's schema, and the bytes behind it, inflated.
+
+    Args:
+        data: the key or value of the record.
+        header: the schema header of the record, which then replaces the prefix.
+
+    Raises:
+        FrameError: If the bytes do not name a schema.
+    """
+    named = data if header is None else header
+    magic = named[:1]
+    if magic == b"\0":  # nearly all frames
+        return split(named)
+    if magic == _BY_GUID:
+        if len(named) < GUID_HEADER_SIZE:
+            raise FrameError("frame too short")
+        return UUID(bytes=named[1:GUID_HEADER_SIZE]), named[GUID_HEADER_SIZE:]
+    if magic == _GLUE and header is None:
+        return _split_glue(inflated(data))
+    return split(named)  # which says what is wrong
+
+
+def read_path(schema: SchemaName, data: bytes) -> tuple[MessagePath, int]:
+    """Parse what says where a Protobuf message is, behind the name of its schema.
+
+    Returns:
+        The path, and the offset behind it.
+
+    Raises:
+        FrameError: If the path is truncated or out of bounds.
+    """
+    return _read_varint(data, 0) if isinstance(schema, GlueVersion) else read_indexes(data)
+
+
+def _split_glue(data: bytes) -> tuple[GlueVersion, bytes]:
+    if len(data) < GLUE_HEADER_SIZE:
         raise FrameError("frame too short")
-    return UUID(bytes=data[1 : _GUID_SIZE + 1]), data[_GUID_SIZE + 1 :]
+    if data[1] != _PLAIN:
+        raise FrameError(f"unknown compression 0x{data[1]:02x} in a frame of AWS Glue")
+    return GlueVersion(UUID(bytes=data[2:GLUE_HEADER_SIZE])), data[GLUE_HEADER_SIZE:]
+
+
+def inflated(frame: bytes) -> bytes:
+    """Return a frame of AWS Glue without compression; any other frame as it is.
+
+    Raises:
+        FrameError: If the compressed bytes are damaged, or the payload would have more than `MAX_INFLATED` bytes.
+    """
+    if frame[:2] != _COMPRESSED or len(frame) < GLUE_HEADER_SIZE:
+        return frame
+    inflater = zlib.decompressobj()
+    try:
+        payload = inflater.decompress(frame[GLUE_HEADER_SIZE:], MAX_INFLATED + 1)
+    except zlib.error:
+        raise FrameError("the compressed payload is damaged") from None
+    if len(payload) > MAX_INFLATED:
+        raise FrameError(f"the payload has more than {MAX_INFLATED} bytes when it is inflated")
+    if not inflater.eof or inflater.unused_data:
+        raise FrameError("the compressed payload is damaged")
+    return bytes((MAGIC_BYTE_GLUE, _PLAIN)) + frame[2:GLUE_HEADER_SIZE] + payload
 
 
 def write_indexes(indexes: Sequence[int]) -> bytes:
@@ -193,6 +295,8 @@ def read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
     Raises:
         FrameError: If the path is truncated or out of bounds.
     """
+    if data[:1] == b"\0":  # nearly all frames
+        return (0,), 1
     count, at = _read_index(data, 0)
     if count == 0:
         return (0,), at
@@ -206,13 +310,18 @@ def read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
 
 
 def _read_index(data: bytes, at: int) -> tuple[int, int]:
+    number, end = _read_varint(data, at)
+    if number & 1 or number >> 1 >= MAX_INDEX:
+        raise FrameError("a message index is out of range")
+    return number >> 1, end
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     number = 0
     for place, byte in enumerate(data[at : at + _VARINT_SIZE]):
         number |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
-            if number & 1 or number >> 1 >= MAX_INDEX:
-                raise FrameError("a message index is out of range")
-            return number >> 1, at + place + 1
+            return number, at + place + 1
     raise FrameError("frame too short" if at + _VARINT_SIZE > len(data) else "a message index is out of range")
 
 

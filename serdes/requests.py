@@ -9,12 +9,14 @@ from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from strata.serdes.errors import SerdeError
+from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
 
 __all__ = ["Requests", "context_of", "flags_set", "segment"]
 
 T = TypeVar("T")
+_R = TypeVar("_R", bound="Requests")
 
 
 class Requests:
@@ -27,6 +29,7 @@ class Requests:
         *,
         clock: Callable[[], float] = time.monotonic,
         transport: Transport | None = None,
+        observer: Observer | None = None,
     ) -> Self:
         """Return a client for existing settings.
 
@@ -34,18 +37,26 @@ class Requests:
             settings: the address, credentials and limits.
             clock: returns seconds that never go back; for the expiry of unknown ids.
             transport: sends the requests instead of HTTP.
+            observer: learns of requests, records and rules.
         """
         client = cls.__new__(cls)
-        client._open(settings, clock, transport)
+        client._open(settings, clock, transport, observer)
         return client
 
-    def _open(self, settings: ClientSettings, clock: Callable[[], float], transport: Transport | None) -> None:
-        self.settings = settings
+    def _open(
+        self,
+        settings: ClientSettings,
+        clock: Callable[[], float],
+        transport: Transport | None,
+        observer: Observer | None,
+    ) -> None:
+        self.settings, self.observer = settings, observer
         self._clock = clock
-        self._transport = Transport(settings) if transport is None else transport
+        self._transport = Transport(settings, observer=observer) if transport is None else transport
 
-    def __reduce__(self) -> tuple[Callable[[ClientSettings], Self], tuple[ClientSettings]]:
-        return type(self).from_settings, (self.settings,)
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
+        elsewhere = None if self.observer is None else self.observer.elsewhere()
+        return _restored, (type(self), self.settings, elsewhere)
 
     def __repr__(self) -> str:
         return f"RegistryClient({', '.join(self.settings.urls)})"
@@ -98,3 +109,7 @@ def context_of(subject: str | None) -> str:
     if subject is None or not subject.startswith(":.") or ":" not in subject[2:]:
         return ""
     return subject[: subject.index(":", 2) + 1]
+
+
+def _restored(kind: type[_R], settings: ClientSettings, observer: Callable[[], Observer] | None) -> _R:
+    return kind.from_settings(settings, observer=None if observer is None else observer())

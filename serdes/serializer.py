@@ -20,6 +20,7 @@ from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import NoSubject, SchemaError
 from strata.serdes.framing import SchemaId
 from strata.serdes.model import RegisteredSchema, schema_given
+from strata.serdes.observer import observe
 from strata.serdes.serde_settings import SerializerSettings
 from strata.serdes.subject_name_strategies import Context, RecordContext
 
@@ -55,6 +56,8 @@ class Serializer(Serde[SerializerSettings]):
         self._frame = self._settings.framing
         self._needs_guid = self._settings.schema_id_serializer in ("guid", "header")
         self._targets: SharedCache[Any, Target] = SharedCache(client.settings.cache_size)
+        if (observer := getattr(client, "observer", None)) is not None:
+            observe(self, observer, "encode", ["target"], "write")
 
     def __call__(
         self, value: Any, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"

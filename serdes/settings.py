@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 __all__ = ["ClientSettings", "split_userinfo"]
 
@@ -33,6 +33,7 @@ class ClientSettings:
         identity_pool: sent with each request as `Confluent-Identity-Pool-Id`.
         timeout: seconds that one attempt may wait for a connection, and then for each piece of the answer.
         retries: how often a failed request is retried, over all addresses.
+        wait: seconds for which a failed request is retried at least, even if `retries` are used up before.
         backoff: seconds before the first retry; doubled for each further one, with jitter.
         max_backoff: seconds of the longest wait, also when the registry asks for more by `Retry-After`.
         cache_size: how many schemas, and how many registrations, are cached.
@@ -43,6 +44,8 @@ class ClientSettings:
         cert_file: the client certificate for https.
         key_file: the key of `cert_file`.
         proxy: the URL of an HTTP proxy, for tokens too; it may contain credentials.
+        glue_region: the AWS region whose Glue is asked for schema versions in frames of AWS Glue, with the credentials
+            of the AWS tools; without it the registry is asked, into which they were migrated.
 
     Raises:
         ValueError: If a setting is out of range or settings contradict each other.
@@ -61,6 +64,7 @@ class ClientSettings:
     identity_pool: str | None = None
     timeout: float = 30.0
     retries: int = 4
+    wait: float | None = None
     backoff: float = 0.2
     max_backoff: float = 10.0
     cache_size: int = 1000
@@ -71,6 +75,7 @@ class ClientSettings:
     cert_file: str | None = None
     key_file: str | None = None
     proxy: str | None = field(default=None, repr=False)
+    glue_region: str | None = None
 
     def __post_init__(self) -> None:
         if not self.urls:
@@ -81,9 +86,9 @@ class ClientSettings:
         _check_credentials(self)
         if self.proxy is not None:
             _check_proxy(self.proxy)
-        for name, least in (("retries", 0), ("backoff", 0), ("max_backoff", 0), ("missing_ttl", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
+        for name in ("retries", "backoff", "max_backoff", "missing_ttl", "wait"):
+            if (getattr(self, name) or 0) < 0:
+                raise ValueError(f"{name}: expected 0 or more, got {getattr(self, name)}")
         for name in ("timeout", "cache_size", "pool_size", "max_answer_bytes"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
@@ -237,22 +242,14 @@ def _check_credentials(one: ClientSettings) -> None:
 
 
 def _check_proxy(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        raise ValueError("proxy: expected a URL such as http://host:3128") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+    parts = _parts(url)
+    if parts is None or parts.path.strip("/") or parts.query:
         raise ValueError("proxy: expected a URL such as http://host:3128 or http://name:password@host:3128")
 
 
 def _check_token_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError if it is not a number
-    except ValueError:
-        raise ValueError("token_url: expected a URL such as https://host/path") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
+    parts = _parts(url)
+    if parts is None or parts.fragment:
         raise ValueError("token_url: expected a URL such as https://host/path")
     if parts.username is not None:
         raise ValueError("token_url: expected no credentials; pass client_id and client_secret")
@@ -267,18 +264,26 @@ def split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:
     Raises:
         ValueError: If the URL is not an http(s) URL with a host and without query and fragment.
     """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise ValueError(f"the registry URL cannot be read: {error}") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("invalid registry URL: expected one such as http://host:8081 or https://host:8081/path")
+    parts = _parts(url)
+    if parts is None:
+        raise ValueError(
+            "the registry URL cannot be read: expected one such as http://host:8081 or https://host:8081/path"
+        )
     if parts.query or parts.fragment:
         raise ValueError("invalid registry URL: expected no query and no fragment")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    netloc = host if port is None else f"{host}:{port}"
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    netloc = host if parts.port is None else f"{host}:{parts.port}"
     base = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
     if parts.username is None:
         return base, None
     return base, (unquote(parts.username), unquote(parts.password or ""))
+
+
+def _parts(url: str) -> SplitResult | None:
+    """Return the parts of an http(s) URL with a host; None if the text is not one."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError if it is not a number
+    except ValueError:
+        return None
+    return parts if parts.scheme in ("http", "https") and parts.hostname else None

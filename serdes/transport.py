@@ -9,6 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +18,9 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 from strata.serdes.errors import RegistryError, RegistryUnavailable, SerdeError
 from strata.serdes.http import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
 from strata.serdes.oauth import TokenSource
+from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
+from strata.serdes.trace_context import request_span
 
 __all__ = ["Transport"]
 
@@ -33,8 +36,14 @@ _REASON_LENGTH = 300
 class Transport:
     """Connections to the addresses of one registry, safe to share between threads."""
 
-    def __init__(self, settings: ClientSettings, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        observer: Observer | None = None,
+    ) -> None:
+        self._settings, self._observer = settings, observer
         self._sleep = sleep
         self._headers = {"Accept": f"{_MEDIA_TYPE}, application/json; q=0.9", **_authorization(settings)}
         self._preferred = 0
@@ -79,15 +88,24 @@ class Transport:
         """
         target = f"{path}?{urlencode(query)}" if query else path
         payload = None if body is None else json.dumps(body).encode()
+        with request_span(method) as trace:
+            return self._retried(method, path, target, payload, trace)
+
+    def _retried(self, method: str, path: str, target: str, payload: bytes | None, trace: Mapping[str, str]) -> Any:
         failure: Exception | None = None
         wait: float | None = None
-        for attempt in range(max(self._settings.retries + 1, len(self._settings.urls))):
+        began = time.monotonic()
+        for attempt in count():
+            if failure is not None and not self._goes_on(attempt, time.monotonic() - began):
+                break
+            if failure is not None and self._observer is not None:
+                self._observer.retry(method, path, failure, time.monotonic() - began)
             if attempt and attempt % len(self._settings.urls) == 0:  # all addresses are tried before a wait
                 self._sleep(backoff(self._settings, attempt // len(self._settings.urls), wait))
             preferred = self._preferred
             base = self._settings.urls[preferred]
             try:
-                status, headers, data = self._send(method, base + target, payload)
+                status, headers, data = self._send(method, base + target, payload, trace)
             except HTTPError as error:
                 if method == "DELETE" and not isinstance(error, _NEVER_SENT):
                     raise RegistryUnavailable(f"{base} may or may not have done {method} {path}: {error}") from None
@@ -101,23 +119,36 @@ class Transport:
             self._preferred = (preferred + 1) % len(self._settings.urls)
         raise _final(failure) from failure
 
-    def _send(self, method: str, url: str, payload: bytes | None) -> Answer:
+    def _goes_on(self, attempts: int, seconds: float) -> bool:
+        """Return whether to try again after some attempts, the first of which began some seconds ago."""
+        one = self._settings
+        return attempts < max(one.retries + 1, len(one.urls)) or seconds < (one.wait or 0)
+
+    def _send(self, method: str, url: str, payload: bytes | None, trace: Mapping[str, str]) -> Answer:
         if self._process != os.getpid():
             self._open()  # a forked process must not share sockets or a token request under way
         if self._tokens is None:
-            return self._exchange(method, url, payload, {})
+            return self._exchange(method, url, payload, trace)
         token = self._tokens.get()
-        answer = self._exchange(method, url, payload, {"Authorization": f"Bearer {token}"})
+        answer = self._exchange(method, url, payload, {**trace, "Authorization": f"Bearer {token}"})
         if answer.status != 401:
             return answer
         token = self._tokens.get(refused=token)
-        return self._exchange(method, url, payload, {"Authorization": f"Bearer {token}"})
+        return self._exchange(method, url, payload, {**trace, "Authorization": f"Bearer {token}"})
 
-    def _exchange(self, method: str, url: str, payload: bytes | None, more: dict[str, str]) -> Answer:
+    def _exchange(self, method: str, url: str, payload: bytes | None, more: Mapping[str, str]) -> Answer:
         headers = {**self._headers, **more}
         if payload is not None:
             headers["Content-Type"] = _MEDIA_TYPE
-        return exchange(self._pool, method, url, payload, headers, self._settings.max_answer_bytes)
+        if self._observer is None:
+            return exchange(self._pool, method, url, payload, headers, self._settings.max_answer_bytes)
+        began, status = time.perf_counter(), None
+        try:
+            answer = exchange(self._pool, method, url, payload, headers, self._settings.max_answer_bytes)
+            status = answer.status
+            return answer
+        finally:
+            self._observer.request(method, status, time.perf_counter() - began)
 
 
 def _authorization(settings: ClientSettings) -> dict[str, str]:

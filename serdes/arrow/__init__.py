@@ -3,14 +3,15 @@
     batch = decode_batch(frames, reader_schema, writer_schemas=client)
     frames = encode_batch(batch, writer_schema, schema_id=7)
 
-Needs pyarrow and Numba: `pip install strata-registry[arrow]`.
+Needs pyarrow and Numba: `pip install strata-registry[arrow]`. The layout of columns needs pyarrow only, so Spark can
+plan with it where Numba is missing.
 """
 
 from typing import TYPE_CHECKING
 
 from strata.imports import lazy, require
 
-require("arrow", "strata.serdes.arrow", "pyarrow", "numba")
+require("arrow", "strata.serdes.arrow", "pyarrow")
 
 if TYPE_CHECKING:
     from strata.serdes.arrow.columns import ColumnTooLarge as ColumnTooLarge
@@ -31,4 +32,11 @@ _MODULES = {
     "layout": ("Style", "UnsupportedSchema"),
     "program_cache": ("read_schema",),
 }
-__getattr__, __all__ = lazy(__name__, _MODULES)
+_attribute, __all__ = lazy(__name__, _MODULES)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on its first use; decoding and encoding need Numba, the layout of columns does not."""
+    if name in __all__ and name not in _MODULES["layout"]:
+        require("arrow", "strata.serdes.arrow", "numba")
+    return _attribute(name)

@@ -2,15 +2,17 @@
 
     batch = decode_batch(frames, reader_schema, writer_schemas=client)
 
-The frames may have any writer schemas of the registry, in any order. A frame that is damaged, or cannot be read with
+The frames may have any writer schemas of the registry, in any order, and name them by id, by GUID (in a header too) or
+as AWS Glue does. A frame that is damaged, or cannot be read with
 the reader schema, becomes a row of nulls with its reason in the column `error`; other rows are not affected.
 
 Rules of this file: it passes frames, programs and memory to the decoding VM, and reports the results.
 """
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,13 +23,14 @@ from strata.serdes.arrow import vm_state as vm
 from strata.serdes.arrow.columns import Columns
 from strata.serdes.arrow.entry_points import run
 from strata.serdes.arrow.layout import ERROR_TYPE, Style, layout, sparse
-from strata.serdes.arrow.program_cache import Programs, Snapshot, WriterSchemas
+from strata.serdes.arrow.names import Names, has_other_names
+from strata.serdes.arrow.program_cache import UNKNOWN, Programs, Snapshot, WriterSchemas, finder
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Limits, compile_decoder
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.avro.projection import project, write
-from strata.serdes.avro.schema import Record, parse
+from strata.serdes.avro.schema import Node, Record, parse
 from strata.serdes.errors import DecodeError, DecodeReason, FrameError, SchemaError
-from strata.serdes.framing import HEADER_SIZE, join, split
+from strata.serdes.framing import HEADER_SIZE, SchemaName, join, kind_of, open_frame, split
 
 __all__ = ["BatchDecoder", "Decoded", "Frames", "Limits", "Refusal", "decode_batch"]
 
@@ -35,6 +38,8 @@ Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
 """Frames as an Arrow column of binary values, which is not copied, or one by one; None is a null frame."""
 
 # The statuses of the VM that refuse a payload have the names of the reasons.
+_MAX_NAMES = 100_000
+
 _REASONS = {getattr(op, reason.name): reason for reason in DecodeReason if hasattr(op, reason.name)}
 
 
@@ -45,13 +50,18 @@ class Refusal:
     Attributes:
         reason: a short reason. There are few distinct ones, so they can be counted; a schema resolution failure also
             names the types.
-        schema_id: the id in the frame; None if it cannot be read.
+        schema: the name of the schema in the frame; None if it cannot be read.
         position: the byte offset in the payload near which reading stopped; None if the bytes are not at fault.
     """
 
     reason: str
-    schema_id: int | None = None
+    schema: SchemaName | None = None
     position: int | None = None
+
+    @property
+    def schema_id(self) -> int | None:
+        """Return the schema id; None if the frame has none or cannot be read."""
+        return self.schema if isinstance(self.schema, int) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +85,21 @@ class _Source:
     keep: Any
 
 
+class _ByName:
+    """Programs by the numbers of names, for batches in which schemas are not named by id only."""
+
+    def __init__(self, programs: Callable[[Callable[[int], Any]], Programs], find: Callable[[SchemaName], Any]) -> None:
+        self.names = Names()
+        self.programs = programs(lambda number: find(self.names.name(number)))
+
+
 class BatchDecoder:
     """A decoder of batches into one reader schema. It caches programs; threads may share it.
 
     Args:
         reader_schema: the text of the reader schema.
         writer_schemas: the source of writer schemas: a client, a mapping by schema id, or a function that raises
-            LookupError for an unknown id.
+            LookupError for an unknown id; see `WriterSchemas` for frames that name schemas otherwise.
         columns: the fields of the reader schema to decode, in this order; the others are skipped. None means all.
         limits: bounds for hostile payloads.
         style: whether columns have Arrow's or Spark's types.
@@ -106,15 +124,19 @@ class BatchDecoder:
         reader = parse(self._reader_schema)
         self._is_record = isinstance(reader, Record)
         self._root = layout(reader, style)
-        self._programs = Programs(reader, self._root, style, writer_schemas)
+        self._make = partial(Programs, reader, self._root, style)
+        self._find = finder(writer_schemas)
+        self._programs = self._make(self._find)
+        self._by_name = _ByName(self._make, self._find)
         self._limits = limits
         self._met: tuple[int, dict[int, int]] | None = None
 
-    def decode(self, frames: Frames) -> pa.RecordBatch:
+    def decode(self, frames: Frames, headers: Frames | None = None) -> pa.RecordBatch:
         """Return a record batch with one row for each frame.
 
         Args:
             frames: the frames, in the registry's wire format.
+            headers: for each frame, the record header that names its schema, or null.
 
         Returns:
             A column for each field of a record, or else the column `value`; and the column `error`, a struct<reason:
@@ -126,7 +148,7 @@ class BatchDecoder:
             TypeError: If the frames are an Arrow column that is not binary.
             ValueError: If a field of the reader schema is called `error`.
         """
-        decoded = self.rows(frames)
+        decoded = self.rows(frames, headers)
         root = self._root
         if self._is_record:
             arrays = {child.name: decoded.columns.array(child) for child in root.children}
@@ -137,24 +159,45 @@ class BatchDecoder:
         arrays["error"] = _errors(decoded)
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
-    def rows(self, frames: Frames) -> Decoded:
+    def rows(self, frames: Frames, headers: Frames | None = None) -> Decoded:
         """Return the decoded rows, before they become a record batch.
 
         Args:
             frames: the frames, in the registry's wire format.
+            headers: for each frame, the record header that names its schema, or null.
 
         Raises:
             SerdeError: If the registry did not answer; no frame is at fault.
             ColumnTooLarge: If a column exceeds what Arrow counts in 32 bits.
             TypeError: If the frames are an Arrow column that is not binary.
         """
-        array = _binary(frames)
+        array, header = _binary(frames), None if headers is None else _binary(headers)
         source = _source(array)
-        job = _Job(self, Columns(self._root, len(array), self._expected(source)), len(array))
-        job.decode(source, 0)
+        columns = Columns(self._root, len(array), self._expected(source))
+        if has_other_names(array, header):
+            refusals = self._decode_named(array, header, columns)
+        else:
+            job = _Job(self, self._programs, columns)
+            job.decode(source, 0)
+            refusals = job.refusals(array)
         if source.last:
-            self._met = (source.last, job.columns.sizes())
-        return Decoded(job.columns, job.refusals(array))
+            self._met = (source.last, columns.sizes())
+        return Decoded(columns, refusals)
+
+    def _decode_named(self, array: pa.Array, header: pa.Array | None, columns: Columns) -> dict[int, Refusal]:
+        if len(self._by_name.names) >= _MAX_NAMES:
+            self._by_name = _ByName(self._make, self._find)
+        names = self._by_name.names
+        job = _Job(self, self._by_name.programs, columns)
+        refusals: dict[int, Refusal] = {}
+        for part in names.rename(array, header):
+            job.decode(_source(part.frames, part.start), part.start)
+            refusals |= {row: Refusal(reason) for row, reason in part.refused.items()}
+        for row, one in job.refusals(array).items():
+            name = None if one.schema_id is None else names.name(one.schema_id)
+            reason = f"unknown {kind_of(name)}" if one.reason == UNKNOWN[0] else one.reason
+            refusals[row] = replace(one, reason=reason, schema=name)
+        return refusals
 
     def _expected(self, source: _Source) -> dict[int, int]:
         """Estimate the room for columns from the last batch, at most the bytes of the frames."""
@@ -168,31 +211,35 @@ class BatchDecoder:
         """Return decoded rows as one array, of structs if the reader schema is a record."""
         return decoded.columns.array(self._root)
 
-    def explain(self, frame: bytes) -> DecodeError | FrameError | SchemaError | None:
+    def explain(self, frame: bytes, header: bytes | None = None) -> DecodeError | FrameError | SchemaError | None:
         """Return the full error of the Avro deserializer for a frame; None if it decodes the frame.
 
-        A DecodeError has the path of the field. The schema id of the frame must have been decoded before.
+        A DecodeError has the path of the field. A frame of the same schema must have been decoded before.
         """
         try:
-            schema_id, payload = split(frame)
-            self._value(schema_id, payload)
+            opened = open_frame(frame, header)
+            number = self._by_name.names.number(opened.schema)
+            if number is not None:
+                self._value(self._by_name.programs.writer(number), opened.payload)
+            elif isinstance(opened.schema, int):
+                self._value(self._programs.writer(opened.schema), opened.payload)
         except (DecodeError, FrameError, SchemaError) as error:
             return error
         return None
 
-    def _value(self, schema_id: int, payload: bytes) -> Any:
+    def _value(self, writer: Node, payload: bytes) -> Any:
         options: dict[str, Any] = {"limits": self._limits, "numeric_times": True, "tagged_unions": True}
-        return compile_decoder(self._programs.writer(schema_id), self._reader_schema, **options)(payload)
+        return compile_decoder(writer, self._reader_schema, **options)(payload)
 
 
 class _Job:
     """The decoding of one batch."""
 
-    def __init__(self, decoder: BatchDecoder, columns: Columns, rows: int) -> None:
+    def __init__(self, decoder: BatchDecoder, programs: Programs, columns: Columns) -> None:
         self.columns = columns
         self._decoder = decoder
-        self._programs = decoder._programs
-        self._reasons = np.empty((rows, vm.NOTE), np.int64)
+        self._programs = programs
+        self._reasons = np.empty((columns.rows, vm.NOTE), np.int64)
         self._others: dict[int, Refusal] = {}
         self._limbs = np.zeros(vm.LIMB_COUNT, np.int64)
         self._state = np.zeros(vm.ENTRIES, np.int64)
@@ -262,7 +309,7 @@ class _Job:
         frame: bytes = source.keep[row - source.base].as_py()
         schema_id, payload = split(frame)
         try:
-            value = self._decoder._value(schema_id, payload)
+            value = self._decoder._value(self._programs.writer(schema_id), payload)
         except DecodeError as error:
             reason = f"{error.reason}: {error.detail}" if error.reason == DecodeReason.RESOLUTION else str(error.reason)
             self._others[row] = Refusal(reason, schema_id, error.offset)
@@ -311,6 +358,7 @@ def decode_batch(
     writer_schemas: WriterSchemas,
     columns: Sequence[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    headers: Frames | None = None,
 ) -> pa.RecordBatch:
     """Decode one batch of registry frames; for several batches use a `BatchDecoder`, which caches what it learns.
 
@@ -318,9 +366,10 @@ def decode_batch(
         frames: the frames, in the registry's wire format; None is a null frame.
         reader_schema: the text of the reader schema.
         writer_schemas: the source of writer schemas: a client, a mapping by schema id, or a function that raises
-            LookupError for an unknown id.
+            LookupError for an unknown id; see `WriterSchemas` for frames that name schemas otherwise.
         columns: the fields of the reader schema to decode, in this order; the others are skipped. None means all.
         limits: bounds for hostile payloads.
+        headers: for each frame, the record header that names its schema, or null.
 
     Returns:
         One row for each frame: a column for each field of a record, or else the column `value`; and the column `error`,
@@ -334,7 +383,7 @@ def decode_batch(
         TypeError: If the frames are an Arrow column that is not binary.
         ValueError: If `columns` are not fields of the schema, or one of its fields is called `error`.
     """
-    return BatchDecoder(reader_schema, writer_schemas, columns=columns, limits=limits).decode(frames)
+    return BatchDecoder(reader_schema, writer_schemas, columns=columns, limits=limits).decode(frames, headers)
 
 
 def _binary(frames: Frames) -> pa.Array:
@@ -347,8 +396,8 @@ def _binary(frames: Frames) -> pa.Array:
     return frames
 
 
-def _source(array: pa.Array) -> _Source:
-    """Return where an array's values are in memory."""
+def _source(array: pa.Array, base: int = 0) -> _Source:
+    """Return where the values of an array are in memory; they are the rows from `base` on."""
     _, offsets, data = array.buffers()
     width = np.int32 if pa.types.is_binary(array.type) else np.int64
     counts = np.zeros(1, np.int64)
@@ -358,7 +407,7 @@ def _source(array: pa.Array) -> _Source:
     if counts[0] < 0 or counts[-1] > size or (np.diff(counts) < 0).any():
         raise ValueError("the offsets of the frames do not fit their bytes")
     present = np.asarray(array.is_valid()).astype(np.uint8) if array.null_count else None
-    return _Source(0 if data is None else data.address, size, counts, present, 0, len(array), array)
+    return _Source(0 if data is None else data.address, size, counts, present, base, base + len(array), array)
 
 
 def _errors(decoded: Decoded) -> pa.Array:

@@ -176,7 +176,7 @@ def value(op: int, pc: int, c: int, x: int, o: int, state: int) -> int:
         return decimal(pc, address, get(c, WIDTH), o, state)
     number = load_i32(address) if get(c, WIDTH) == 4 else load_64(address)
     if number < get(pc, 2) or number > get(pc, 3):
-        return failed(state, pc, OUT_OF_RANGE)
+        return failed(state, pc, NO_SYMBOL if op == SYMBOL else OUT_OF_RANGE)
     return write_long(number, o)
 
 

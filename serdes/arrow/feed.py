@@ -25,6 +25,8 @@ _TEXTS = (
     pa.types.is_binary_view,
     pa.types.is_fixed_size_binary,
 )
+_DIGITS = {"int8": 3, "int16": 5, "int32": 10, "int64": 19}
+"""The digits of the largest integer of a signed type; of the unsigned ones, only uint64 has one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,9 @@ class Feed:
             self.table[column.number, encoding_vm.VALID] = valid.ctypes.data
 
     def _values(self, column: Column, array: pa.Array) -> None:
-        if column.symbols is not None:
-            array = pc.index_in(array, pa.array(column.symbols, array.type))
         self._validity(column, array)
+        if column.symbols is not None:  # a text that is not a symbol must not become a null
+            array = pc.index_in(array, pa.array(column.symbols, array.type)).fill_null(-1)
         row = self.table[column.number]
         if pa.types.is_boolean(array.type):
             array = array.cast(pa.uint8())
@@ -157,12 +159,17 @@ def _cast(array: pa.Array, column: Column, location: _Location) -> pa.Array:
 
 
 def _bends(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether Arrow's cast would silently change values: texts and numbers, 5 to true, 0.1 to a float."""
+    """Return whether Arrow's cast would silently change values: texts and numbers, 5 to true, 0.1 to a float.
+
+    A conversion that no value survives is one as well: an int32 in a decimal of five digits.
+    """
     kind = given.value_type if pa.types.is_dictionary(given) else given
     if pa.types.is_null(kind):
         return False
     if _is_text(kind) is not _is_text(wanted) or pa.types.is_boolean(kind) is not pa.types.is_boolean(wanted):
         return True
+    if pa.types.is_decimal(wanted) and pa.types.is_integer(kind):  # Arrow wants room for every number of the type
+        return bool(wanted.precision - wanted.scale < _DIGITS[str(kind).lstrip("u")] + (kind == pa.uint64()))
     if pa.types.is_floating(wanted):
         return bool(pa.types.is_decimal(kind) or (pa.types.is_floating(kind) and kind.bit_width > wanted.bit_width))
     return bool(pa.types.is_decimal(wanted) and pa.types.is_floating(kind))

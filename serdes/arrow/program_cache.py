@@ -20,19 +20,23 @@ from strata.serdes.arrow.vm_state import HASH
 from strata.serdes.avro.logical_types import Shape
 from strata.serdes.avro.resolution import plan
 from strata.serdes.avro.schema import Node, parse
-from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.client import RegistryClient, Schema, schema_named
 from strata.serdes.errors import ErrorCode, RegistryError, SchemaError
+from strata.serdes.framing import SchemaName, kind_of
 from strata.serdes.model import AVRO
 from strata.serdes.references import resolve
 
-__all__ = ["Programs", "Snapshot", "WriterSchemas", "read_schema"]
+__all__ = ["UNKNOWN", "Programs", "Snapshot", "WriterSchemas", "finder", "read_schema"]
 
 Writer = str | Schema | Node
 """A writer schema; one with references is a node that `parse` returned."""
-WriterSchemas = RegistryClient | Mapping[int, Writer] | Callable[[int], Writer]
-"""The source of writer schemas: the registry, a mapping, or a function that raises LookupError for an unknown id."""
+WriterSchemas = RegistryClient | Mapping[SchemaName, Writer] | Mapping[int, Writer] | Callable[[Any], Writer]
+"""The source of writer schemas: the registry, a mapping, or a function that raises LookupError for an unknown name.
 
-UNKNOWN = ("unknown schema id", "")
+Names are schema ids, and where frames have them, GUIDs and versions of AWS Glue; see `strata.serdes.framing`.
+"""
+
+UNKNOWN = (f"unknown {kind_of(0)}", "")
 
 _MAX_PROGRAMS = 1000
 
@@ -55,11 +59,11 @@ class Programs:
     _rows: Any
     _table: Any
 
-    def __init__(self, reader: Node, root: Column, style: Style, writers: WriterSchemas) -> None:
+    def __init__(self, reader: Node, root: Column, style: Style, find: Callable[[int], Writer]) -> None:
         self._reader = reader
         self._root = root
         self._shape = Shape(numeric_times=style is Style.SPARK, tagged_unions=True)
-        self._find = _finder(writers)
+        self._find = find
         self._lock = threading.Lock()
         self._code = Code()
         self._refusals: dict[tuple[str, str], int] = {UNKNOWN: 0}
@@ -81,7 +85,7 @@ class Programs:
         Raises:
             SchemaError: If the schema cannot be used; the error says why.
         """
-        start = self._starts[schema_id]
+        start = self._starts.get(schema_id, -1)
         if start < 0:
             reason, message = self.refusal(-1 - start)
             raise SchemaError(f"{reason}: {message}" if message else reason)
@@ -201,7 +205,10 @@ def _node(found: Writer | SchemaError) -> Node:
     return parse(found) if isinstance(found, str) else found
 
 
-def _finder(writers: WriterSchemas) -> Callable[[int], Writer]:
+def finder(writers: WriterSchemas) -> Callable[[SchemaName], Writer]:
+    """Return the function that finds writer schemas by name; it raises LookupError or RegistryError."""
     if isinstance(writers, RegistryClient):
-        return lambda schema_id: read_schema(writers, writers.get_schema(schema_id))
-    return writers.__getitem__ if isinstance(writers, Mapping) else writers
+        return lambda name: read_schema(writers, schema_named(writers, name))
+    lookup: Any = writers.__getitem__ if isinstance(writers, Mapping) else writers
+    found: Callable[[SchemaName], Writer] = lookup
+    return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from strata.serdes.avro.schema import MISSING, Array, Enum, Field, Fixed, Logical, Map, Node, Primitive, Record, Union
 
-__all__ = ["SchemaWriter", "project", "write"]
+__all__ = ["SchemaWriter", "chosen", "project", "write"]
 
 _NOT_CHECKED = frozenset({"uuid"})
 """Logical types without a column type: columns show the underlying type, so checks gain nothing."""
@@ -31,11 +31,26 @@ def project(schema: Node, columns: Sequence[str]) -> Node:
     if not isinstance(schema, Record):
         raise ValueError("`columns` needs a record as reader schema")  # noqa: TRY004
     fields = {one.name: one for one in schema.fields}
-    unknown = [name for name in columns if name not in fields]
+    names = chosen(list(fields), columns, f"the reader schema {schema.name}")
+    return Record(schema.name, schema.aliases, [fields[name] for name in names])
+
+
+def chosen(known: Sequence[str], columns: Sequence[str], owner: str) -> list[str]:
+    """Return the names of the chosen columns, in their order and without duplicates.
+
+    Args:
+        known: the names of all columns.
+        columns: the names asked for.
+        owner: what has the columns, for the error.
+
+    Raises:
+        ValueError: If a name is unknown, or no column is chosen.
+    """
+    unknown = [name for name in columns if name not in known]
     if unknown or not columns:
         problem = f"no column {', '.join(unknown)}" if unknown else "no column is chosen"
-        raise ValueError(f"{problem}; the reader schema {schema.name} has {', '.join(fields)}")
-    return Record(schema.name, schema.aliases, [fields[name] for name in dict.fromkeys(columns)])
+        raise ValueError(f"{problem}; {owner} has {', '.join(known)}")
+    return list(dict.fromkeys(columns))
 
 
 def write(schema: Node) -> str:

@@ -29,7 +29,6 @@ __all__ = ["AvroShapes", "AvroValues"]
 Leaf = Callable[[Node, Place | None, Any, Any], Any]
 """Called with the type of a leaf, its field, the record around it, and its value."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
 
 

@@ -20,6 +20,7 @@ from strata.serdes.avro.schema import Enum, Fixed, Node, Record, parse
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.deserializer import Deserializer, FromDict
+from strata.serdes.framing import MessagePath
 from strata.serdes.model import AVRO, schema_given
 from strata.serdes.references import resolve
 from strata.serdes.serializer import TextSerializer
@@ -103,14 +104,14 @@ class AvroDeserializer(Deserializer):
         self._wanted = None if reader_schema is None else schema_given(reader_schema, AVRO, "reader_schema")
         self._node = None if self._wanted is None else _node(client, self._wanted)
 
-    def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decoder:  # noqa: ARG002
+    def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Decoder:  # noqa: ARG002
         wanted = None if self._wanted is not None and schema.bare == self._wanted.bare else self._node
         return compile_decoder(_node(self._client, schema, subject), wanted, **self._options)
 
-    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:  # noqa: ARG002
+    def _name_of(self, schema: Schema, indexes: MessagePath, subject: str | None) -> str | None:  # noqa: ARG002
         return _name(_node(self._client, schema, subject))
 
-    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "AvroShapes":  # noqa: ARG002
+    def _shapes(self, schema: Schema, indexes: MessagePath, subject: str | None) -> "AvroShapes":  # noqa: ARG002
         from strata.serdes.avro.rule_values import AvroShapes
 
         node = cache(lambda one: _node(self._client, one, subject))

@@ -16,7 +16,7 @@ from strata.serdes.client import RegistryClient
 from strata.serdes.encryption.ciphers import CipherError
 from strata.serdes.encryption.keys import KeyRing, Terms
 from strata.serdes.encryption.kms import DRIVERS, KmsDriver
-from strata.serdes.errors import RuleError, SerdeError
+from strata.serdes.errors import RegistryError, RuleError, SerdeError
 from strata.serdes.rules.executors import FieldContext, FieldTransform, RuleContext
 
 __all__ = ["FieldEncryption", "PayloadEncryption"]
@@ -44,6 +44,19 @@ class _WithKeys:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._keys = KeyRing(client, settings, drivers, clock)
+
+    def prepare(self, context: RuleContext) -> None:
+        """Find the data key that a rule writes with, or add it; only to add it, the KMS is needed.
+
+        Raises:
+            RuleError: If the rule has a bad parameter, or the key is missing and cannot be added.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
+        terms = _terms(context)
+        try:
+            self._keys.prepare(terms, context.subject)
+        except (CipherError, RegistryError) as error:
+            raise _error(context, f"there is no data key to encrypt with: {error}") from None
 
 
 class FieldEncryption(_WithKeys):
@@ -112,16 +125,21 @@ _KINDS: Mapping[str, Any] = {"STRING": (str,), "BYTES": (bytes, bytearray, memor
 
 def _converter(keys: KeyRing, context: RuleContext) -> Callable[[Any], Any]:
     """Return the function that encrypts or decrypts a str or bytes by one rule."""
+    terms = _terms(context)
+    convert = _encrypted if context.mode == "WRITE" else _decrypted
+    return lambda value: convert(keys, terms, context.subject, value)
+
+
+def _terms(context: RuleContext) -> Terms:
+    """Return the parameters of an encryption rule."""
     if context.rule.kind != "TRANSFORM" or context.mode not in _MODES:
         raise _error(context, "expected an encryption rule of the kind TRANSFORM and the mode WRITE, READ or WRITEREAD")
     if not context.subject:
         raise _error(context, "cannot find the data key without a subject; pass the topic of the record")
     try:
-        terms = Terms.of(context)
+        return Terms.of(context)
     except CipherError as error:
         raise _error(context, str(error)) from None
-    convert = _encrypted if context.mode == "WRITE" else _decrypted
-    return lambda value: convert(keys, terms, context.subject, value)
 
 
 def _encrypted(keys: KeyRing, terms: Terms, subject: str, value: str | bytes) -> str | bytes:

@@ -121,6 +121,30 @@ class KeyRing:
             (terms, subject), lambda: self._renewed(terms, subject), is_fresh=lambda one: self._clock() <= one.until
         ).key
 
+    def prepare(self, terms: Terms, subject: str) -> None:
+        """Find the key that `writing` returns, or add it; a key that exists need not be unwrapped here.
+
+        Args:
+            terms: the rule's parameters.
+            subject: the subject of the record.
+
+        Raises:
+            CipherError: If no key exists or can be added, or rule and registry disagree on the KEK.
+            RegistryError: If the registry rejects a request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
+        failure = None
+        try:
+            self.writing(terms, subject)
+        except CipherError as error:
+            failure = error
+        # A caller may keep the answers for processes that cannot ask: request the key again, if it was just added.
+        kek, dek = self._registry.find_kek(terms.kek, subject), self._find(terms, subject, _newest(terms))
+        if failure is not None and (kek is None or dek is None):
+            raise failure
+        if kek is not None:
+            _agreed(kek, terms)
+
     def reading(self, terms: Terms, subject: str, version: int) -> Key:
         """Return a version of the key to decrypt with, soft-deleted versions included.
 
@@ -155,7 +179,7 @@ class KeyRing:
     def _renewed(self, terms: Terms, subject: str) -> _Current:
         kek = self._own_keks.get((context_of(subject), terms.kek), lambda: self._found_or_added(terms, subject))
         _agreed(kek, terms)
-        dek = self._find(terms, subject, LATEST if terms.expiry_days else 1)
+        dek = self._find(terms, subject, _newest(terms))
         if dek is None:
             dek = self._add(kek, terms, subject, 1)
         if not terms.expiry_days:
@@ -242,6 +266,11 @@ class KeyRing:
 
     def _is_believed(self, found: object) -> bool:
         return not isinstance(found, _Missing) or self._clock() < found.until
+
+
+def _newest(terms: Terms) -> int:
+    """Return the version of the data key to encrypt with: without rotation there is only the first."""
+    return LATEST if terms.expiry_days else 1
 
 
 def _agreed(kek: Kek, terms: Terms) -> Kek:

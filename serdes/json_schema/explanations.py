@@ -12,12 +12,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
 from strata.serdes.errors import any_of, did_you_mean, index_part, join_path, key_part, one_of, unknown_field
 
-__all__ = ["explain", "path_of"]
+__all__ = ["detail_of", "explain", "order", "path_of", "property_part"]
 
 Documents = Mapping[str, Any]
 """A schema and what it refers to, by URI."""
@@ -79,6 +80,30 @@ def explain(error: Any, documents: Documents) -> tuple[str, str]:
     return f"{detail} (rule {rule}{branch})", join_path(path_of(found), part)
 
 
+def order(error: Any) -> tuple[Any, ...]:
+    """Return the place of an error among those of a value: by the value's path, then by the rule.
+
+    The validator's own order depends on its version.
+    """
+    return list(error.instance_path), "/".join(map(str, error.schema_path))
+
+
+def detail_of(keyword: str, instance: Any, **kind: Any) -> str:
+    """Return the sentence for an error of a keyword, without the rule.
+
+    Args:
+        keyword: the keyword, or `falseSchema`.
+        instance: the value.
+        **kind: what an error of this keyword has, by the names of jsonschema-rs.
+    """
+    return _SENTENCES[keyword](SimpleNamespace(kind=SimpleNamespace(**kind), instance=instance), {})[0]
+
+
+def property_part(name: str) -> str:
+    """Return the path part of a property that the schema names."""
+    return _part(name, _FIELD)
+
+
 def path_of(error: Any) -> str:
     """Return the path of the value that a validation error is about."""
     styles, way = [], list(error.evaluation_path)
@@ -98,13 +123,18 @@ def _part(one: Any, style: str | None) -> str:
 
 def _nearest(error: Any, depth: int) -> tuple[Any, str]:
     """Return the error in the nearest branch with a note on it; without branches the error itself."""
-    context = error.kind.context if error.kind.name in ("oneOf", "anyOf") and depth < _DEEPEST else []
+    context = _context(error) if error.kind.name in ("oneOf", "anyOf") and depth < _DEEPEST else []
     branches = [found for found in context if not _is_of_another_type(found, error)]
     if not branches or not all(context):
         return error, ""
     best = min(branches, key=_distance)
     found, _ = _nearest(min(best, key=_importance), depth + 1)
     return found, f", in the nearest branch of {error.kind.name}"
+
+
+def _context(error: Any) -> list[list[Any]]:
+    """Return the errors of each branch, in order."""
+    return [sorted(branch, key=order) for branch in error.kind.context]
 
 
 def _is_of_another_type(found: list[Any], error: Any) -> bool:
@@ -125,7 +155,7 @@ def _marks(error: Any, found: Any) -> tuple[str, str] | None:
     """Return the sentence for a value that has none of the constants that identify the branches."""
     if error is found or found.kind.name != "const" or not isinstance(found.instance, str):
         return None
-    others = [one for branch in error.kind.context for one in branch if one.kind.name == "const"]
+    others = [one for branch in _context(error) for one in branch if one.kind.name == "const"]
     marks = [str(one.kind.expected_value) for one in others if one.instance_path == found.instance_path]
     return f"expected {one_of(marks)}, got another string{did_you_mean(found.instance, marks)}", ""
 
@@ -146,7 +176,7 @@ def _branch(error: Any, _: Documents) -> tuple[str, str]:
     """Word an error of `oneOf` or `anyOf`: all branches want another type, or several accept the value."""
     if not all(error.kind.context):
         return "expected a value that fits one branch of oneOf, got one that fits several", ""
-    found = [one for branch in error.kind.context for one in branch if one.kind.name == "type"]
+    found = [one for branch in _context(error) for one in branch if one.kind.name == "type"]
     if not found:
         return f"expected a value that fits a branch of {error.kind.name}", ""
     types = dict.fromkeys(kind for one in found for kind in one.kind.types)
@@ -155,7 +185,7 @@ def _branch(error: Any, _: Documents) -> tuple[str, str]:
 
 def _required(error: Any, documents: Documents) -> tuple[str, str]:
     name, known = error.kind.property, _properties(error, documents)
-    misspelled = next((key for key in error.instance if key not in known and did_you_mean(key, [name])), None)
+    misspelled = next((key for key in sorted(error.instance) if key not in known and did_you_mean(key, [name])), None)
     advice = "" if misspelled is None else f"; is it misspelled as {str(misspelled)[:_LONGEST_QUOTE]!r}?"
     return f"expected a value, got none: the property is required{advice}", _part(name, _FIELD)
 

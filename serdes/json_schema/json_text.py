@@ -26,6 +26,8 @@ __all__ = ["dump", "load"]
 _DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)).ljust(256)
 _LONG_INTEGER = b"0" * 19
 """An integer of so many digits may exceed 64 bits; a pattern search would take thirty times as long."""
+_INFINITY = "number is infinity"
+"""What orjson says of `1e400`."""
 _TIMES = (date, time)
 _INTEGERS = range(-(2**63), 2**64)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -42,8 +44,12 @@ def load(payload: bytes) -> Any:
         # orjson turns integers beyond 64 bits into floats; it has bounded the depth for json.loads
         return json.loads(payload) if _LONG_INTEGER in payload.translate(_DIGITS) else value
     except (ValueError, RecursionError) as error:
-        reason = errors.DecodeReason.LIMIT if isinstance(error, RecursionError) else errors.DecodeReason.MALFORMED
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
+        if _INFINITY in str(error):
+            raise errors.DecodeError(
+                errors.DecodeReason.OUT_OF_RANGE, "a number beyond doubles", offset=offset
+            ) from None
+        reason = errors.DecodeReason.LIMIT if isinstance(error, RecursionError) else errors.DecodeReason.MALFORMED
         raise errors.DecodeError(reason, "invalid JSON", offset=offset) from None
 
 

@@ -21,6 +21,7 @@ import orjson
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.errors import DecodeError, EncodeError, SchemaError
+from strata.serdes.framing import MessagePath
 from strata.serdes.json_schema.json_text import dump, load
 from strata.serdes.json_schema.validator import Validator, base_uri, compiled
 from strata.serdes.model import JSON, schema_given
@@ -30,7 +31,7 @@ from strata.serdes.serializer import Encode, TextSerializer
 if TYPE_CHECKING:
     from strata.serdes.json_schema.rule_values import JsonShapes, JsonValues
 
-__all__ = ["JsonDeserializer", "JsonSerializer", "load", "validator_of"]
+__all__ = ["JsonDeserializer", "JsonSerializer", "documents_of", "load", "validating", "validator_of"]
 
 Validate = Callable[[Any], None]
 
@@ -112,22 +113,15 @@ class JsonDeserializer(Deserializer):
         wanted = None if reader_schema is None else schema_given(reader_schema, JSON, "reader_schema")
         self._validate = None if wanted is None else validator_of(client, wanted)
 
-    def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Callable[[bytes], Any]:  # noqa: ARG002
+    def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Callable[[bytes], Any]:  # noqa: ARG002
         if not self._settings.validate:
             return load
-        validate = self._validate or validator_of(self._client, schema, subject)
+        return validating(self._validate or validator_of(self._client, schema, subject))
 
-        def decode(payload: bytes) -> Any:
-            value = load(payload)
-            validate(value)
-            return value
-
-        return decode
-
-    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:  # noqa: ARG002
+    def _name_of(self, schema: Schema, indexes: MessagePath, subject: str | None) -> str | None:  # noqa: ARG002
         return _title(_document(schema.text))
 
-    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "JsonShapes":  # noqa: ARG002
+    def _shapes(self, schema: Schema, indexes: MessagePath, subject: str | None) -> "JsonShapes":  # noqa: ARG002
         from strata.serdes.json_schema.rule_values import JsonShapes
 
         def validator(shape: Schema) -> Validate | None:
@@ -151,6 +145,17 @@ def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "Jso
     return JsonValues(documents, lambda uri: compiled({"$ref": uri}, resources, ""), schema.metadata)
 
 
+def validating(validate: Validate) -> Callable[[bytes], Any]:
+    """Return a parser of payloads that validates each value with a validator from `validator_of`."""
+
+    def decode(payload: bytes) -> Any:
+        value = load(payload)
+        validate(value)
+        return value
+
+    return decode
+
+
 def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validator:
     """Return a validator, which raises DecodeError for a value that a schema does not allow.
 
@@ -169,10 +174,22 @@ def validator_of(client: RegistryClient, schema: Schema, subject: str | None = N
 
 
 def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> dict[str, Any]:
-    """Return a schema and what it refers to, by the URIs that its `$ref`s resolve to; the schema comes first."""
+    return documents_of(schema, resolve(client, schema, subject))
+
+
+def documents_of(schema: Schema, named: Mapping[str, Schema]) -> dict[str, Any]:
+    """Return a schema and what it refers to, by the URIs that its `$ref`s resolve to; the schema comes first.
+
+    Args:
+        schema: the JSON Schema.
+        named: the schemas that it refers to, directly or not, by the names of the references.
+
+    Raises:
+        SchemaError: If a schema is not JSON, or has too many references.
+    """
     document = _document(schema.text)
     resources: dict[str, Any] = {}
-    _place(document, schema, _BASE, resolve(client, schema, subject), resources)
+    _place(document, schema, _BASE, named, resources)
     resources.pop(_BASE, None)
     return {_BASE: document, **resources}
 

@@ -5,13 +5,13 @@ validator fetches nothing, whatever a schema says.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urljoin
 
 import jsonschema_rs
 
 from strata.serdes.errors import DecodeError, DecodeReason, SchemaError
-from strata.serdes.json_schema.explanations import explain
+from strata.serdes.json_schema.explanations import explain, order
 
 __all__ = ["Validator", "compiled"]
 
@@ -44,8 +44,24 @@ class Validator:
             raise DecodeError(
                 DecodeReason.INVALID_VALUE, "the schema does not allow the value; too many branches to say which rule"
             )
+        self._raise(lambda: self._validator.validate(value))
+
+    def in_order(self, value: Any) -> None:
+        """Validate a value of a schema without recursion; of several errors, raise that of the first path and rule.
+
+        Raises:
+            DecodeError: If the schema does not allow the value.
+        """
+        if not self.is_valid(value):
+            self._raise(lambda: self._raise_first(value))
+
+    def _raise_first(self, value: Any) -> NoReturn:
+        raise min(self._validator.iter_errors(value), key=order)
+
+    def _raise(self, validate: Callable[[], None]) -> None:
+        """Explain the error of a validation."""
         try:
-            self._validator.validate(value)
+            validate()
         except jsonschema_rs.ValidationError as error:
             detail, path = explain(error, self._documents)
             raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=path) from None

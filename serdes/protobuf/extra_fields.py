@@ -12,6 +12,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from strata.serdes.errors import index_part, key_part, unknown_field
+from strata.serdes.protobuf.files import entry_of
 
 __all__ = ["lacks_fields", "refuse_unknown"]
 
@@ -59,12 +60,12 @@ def refuse_unknown(message: Message, registered: Descriptor, path: str = "") -> 
 
 def _messages(field: FieldDescriptor, value: Any, known: Descriptor) -> Iterator[tuple[str, Message, Descriptor]]:
     """Yield the messages in a field's value, the path part of each, and its type in the registry."""
-    kind = field.message_type
-    if kind is None:
+    if field.message_type is None:
         return
-    if kind.GetOptions().map_entry:
+    entry = entry_of(field)
+    if entry is not None:
         inside = known.fields_by_name["value"].message_type if "value" in known.fields_by_name else None
-        if kind.fields_by_name["value"].message_type is not None and inside is not None:
+        if entry.fields_by_name["value"].message_type is not None and inside is not None:
             for key in value:
                 yield key_part(key), value[key], inside
     elif field.is_repeated:

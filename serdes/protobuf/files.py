@@ -7,10 +7,10 @@ Rules of this file: texts in, descriptors out; no payloads and no registry.
 """
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -22,7 +22,8 @@ from strata.compat.schema import ResolvedReference, SchemaParseError
 from strata.serdes.errors import NoMessage, SchemaError
 from strata.serdes.model import PROTOBUF, Schema
 
-__all__ = ["copied", "find_message", "imports_of", "indexes_of", "is_known", "link", "text_of"]
+__all__ = ["copied", "entry_of", "find_message", "imports_of", "indexes_of", "is_known", "link", "message_named"]
+__all__ += ["text_of"]
 
 _ROOT = "the schema itself"
 _KNOWN = ("google/protobuf/", "google/type/", "confluent/")
@@ -132,20 +133,25 @@ def _json_name(name: str) -> str:
     return front + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
-def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
+def find_message(file: FileDescriptor, indexes: Sequence[int] | int) -> Descriptor:
     """Return the message at a path of message indexes.
 
     Map entries count where the schema spells them out as messages, as a text made from a descriptor does. Entries of
-    `map<…>` come after all messages of the text and shift no index.
+    `map<…>` come after all messages of the text and shift no index. In frames of AWS Glue all entries count.
 
     Args:
         file: the linked schema.
-        indexes: the index of the message at each level, outermost first.
+        indexes: the index of the message at each level, outermost first; or its place as AWS Glue counts.
 
     Raises:
         NoMessage: If the path leads to no message.
     """
     messages = list(file.message_types_by_name.values())
+    if isinstance(indexes, int):
+        everything = sorted(_with_nested(messages), key=lambda one: one.full_name)
+        if indexes >= len(everything):
+            raise NoMessage(f"the schema has no message {indexes} as AWS Glue counts")
+        return everything[indexes]
     found: Descriptor | None = None
     for index in indexes:
         if index >= len(messages):
@@ -155,6 +161,27 @@ def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
     if found is None:
         raise NoMessage("expected message indexes, got none")
     return found
+
+
+def _with_nested(messages: Iterable[Descriptor]) -> Iterator[Descriptor]:
+    for one in messages:
+        yield one
+        yield from _with_nested(one.nested_types)
+
+
+def message_named(file: FileDescriptor, name: str) -> Descriptor | None:
+    """Return a message by its full name, from a linked file or its imports; None if there is none."""
+    try:
+        found: Descriptor = file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        return None
+    return found
+
+
+def entry_of(field: FieldDescriptor) -> Descriptor | None:
+    """Return the entry message of a `map<…>` field; None for any other field."""
+    inner = field.message_type
+    return inner if inner is not None and inner.GetOptions().map_entry else None
 
 
 def indexes_of(message: Descriptor) -> tuple[int, ...]:

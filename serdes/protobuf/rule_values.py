@@ -25,6 +25,7 @@ from strata.compat.protobuf.tags import tags_of
 from strata.compat.schema import ResolvedReference
 from strata.serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
 from strata.serdes.model import Metadata, Rule, Schema
+from strata.serdes.protobuf.files import entry_of
 from strata.serdes.protobuf.json_mapping import dict_of, from_json, to_json
 from strata.serdes.rules.executors import FieldTransform
 from strata.serdes.rules.fields import Fields, Place, Values, Visit
@@ -112,7 +113,7 @@ class ProtobufValues(Values):
             if known is None or (field.has_presence and not kind.HasField(message, field.name)):
                 continue
             place = fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
-            if _is_map(field):
+            if entry_of(field) is not None:
                 self._map(message, field, known, place, fields, transform)
             elif field.type == _F.TYPE_MESSAGE and field.message_type.full_name.startswith(_FOREIGN):
                 self._foreign(message, field, place, transform)
@@ -208,10 +209,6 @@ def _json(value: Any) -> Any:
         case Message():
             return to_json(value)
     return value
-
-
-def _is_map(field: Any) -> bool:
-    return field.type == _F.TYPE_MESSAGE and bool(field.message_type.GetOptions().map_entry)
 
 
 @dataclass(frozen=True, slots=True)

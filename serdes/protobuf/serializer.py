@@ -25,10 +25,12 @@ from strata.serdes import errors
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.deserializer import Decode, Deserializer, FromDict
+from strata.serdes.framing import MessagePath
 from strata.serdes.model import PROTOBUF, Reference
 from strata.serdes.protobuf.extra_fields import lacks_fields, refuse_unknown
-from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, is_known, link, text_of
+from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, is_known, link, message_named, text_of
 from strata.serdes.protobuf.json_mapping import dict_of
+from strata.serdes.protobuf.wire_types import parsed_strictly
 from strata.serdes.references import resolve
 from strata.serdes.serializer import Encode, Serializer
 from strata.serdes.subject_name_strategies import RecordContext
@@ -111,10 +113,7 @@ class ProtobufSerializer(Serializer):
             # The id may be that of a text whose message indexes do not count map entries.
             schema = self._client.get_schema(schema_id, subject=subject)
         file = link(schema, resolve(self._client, schema, subject))
-        try:
-            registered = file.pool.FindMessageTypeByName(self._message.full_name)
-        except KeyError:
-            registered = None
+        registered = message_named(file, self._message.full_name)
         if registered is None or registered.file.name != file.name:
             raise errors.SchemaError(f"the schema of subject {subject} has no message {self._message.full_name}")
         return self._closed(registered), indexes_of(registered)
@@ -197,7 +196,7 @@ class ProtobufDeserializer(Deserializer):
             client.settings.cache_size
         )
 
-    def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
+    def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Decode:
         written = find_message(self._file(schema, subject), indexes)
         wanted = self._type
         if wanted is None:
@@ -219,10 +218,10 @@ class ProtobufDeserializer(Deserializer):
         except errors.SchemaError as error:
             return error
 
-    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str:
+    def _name_of(self, schema: Schema, indexes: MessagePath, subject: str | None) -> str:
         return str(find_message(self._file(schema, subject), indexes).full_name)
 
-    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "ProtobufShapes":
+    def _shapes(self, schema: Schema, indexes: MessagePath, subject: str | None) -> "ProtobufShapes":
         from strata.serdes.protobuf.rule_values import ProtobufShapes, inline_tags
 
         written = find_message(self._file(schema, subject), indexes)
@@ -265,7 +264,7 @@ def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
 
     def decode(payload: bytes) -> Any:
         try:
-            message = parse(payload)
+            message = parsed_strictly(parse, payload)
         except (ParseError, ValueError, RecursionError) as error:
             raise errors.DecodeError(errors.DecodeReason.MALFORMED, f"not a {name}: {error}") from None
         return dict_of(message) if as_dict else message

@@ -57,6 +57,15 @@ class Writing:
     domain: tuple[Step, ...]
     encoding: tuple[Step, ...]
 
+    def prepare(self) -> None:
+        """Get what the rules need before the first record, such as data keys.
+
+        Raises:
+            RuleError: If a data key is missing and cannot be added.
+        """
+        for step in (*self.domain, *self.encoding):
+            step.prepare(step.context)
+
     def payload(self, value: Any, record: RecordContext, encode: Encode) -> bytes:
         """Return the payload of a value.
 

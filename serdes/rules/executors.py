@@ -106,7 +106,8 @@ FieldTransform = Callable[[FieldContext, Any], Any]
 class MessageExecutor(Protocol):
     """An executor for whole values and, in the encoding phase, for payloads: bytes in, bytes out.
 
-    With an attribute `takes_json` that is true it gets values as JSON, whatever their format.
+    With an attribute `takes_json` that is true it gets values as JSON, whatever their format. With a method
+    `prepare(context)`, as field executors may have too, it gets what it needs before the first record is written.
     """
 
     def transform(self, context: RuleContext, message: Any) -> Any:

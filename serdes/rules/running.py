@@ -19,6 +19,7 @@ from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RuleError, SerdeError
 from strata.serdes.model import Rule, RuleSet, Schema
+from strata.serdes.observer import Observer
 from strata.serdes.rules.actions import ACTIONS, NAME_HEADER, header
 from strata.serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext, same
 from strata.serdes.rules.fields import Values
@@ -45,13 +46,21 @@ _MAX_DETAIL = 300
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A rule to run, with all that is known before there is a record."""
+    """A rule to run, with all that is known before there is a record.
+
+    `skip` reports to the observer that a record passed without the rule. With an observer, a rule that is `off`
+    (disabled, or a repetition) has a step too, which only reports. `prepare` gets what the executor needs before it
+    writes the first record.
+    """
 
     context: RuleContext
     apply: Callable[[RuleContext, Any], Any]
     over_fields: bool
     on_success: Action
     on_failure: Action
+    skip: Callable[[], None]
+    off: bool = False
+    prepare: Callable[[RuleContext], None] = lambda _: None
 
 
 def has_rules(rule_set: RuleSet | None, phase: str, mode: str) -> bool:
@@ -104,10 +113,12 @@ class Runner:
         redact = partial(_redacted, self._hidden, rule_set, values)
         steps = []
         for rule in wanted:
+            context = RuleContext(rule, phase, mode, subject, None, False, source, target, redact=redact)
             if self._runs(rule, rule_set):
-                context = RuleContext(rule, phase, mode, subject, None, False, source, target, redact=redact)
                 steps.append(self._step(rule, context, values))
-        steps = _without_repetitions(steps)
+            elif self._observer is not None:
+                steps.append(Step(context, _nothing, False, _nothing, _nothing, self._skip(context), off=True))
+        steps = [step for step in _without_repetitions(steps) if self._observer is not None or not step.off]
         return tuple(steps if mode in _FORWARD else reversed(steps))
 
     def _runs(self, rule: Rule, rule_set: RuleSet | None) -> bool:
@@ -127,12 +138,35 @@ class Runner:
             context,
             apply,
             hasattr(self._executor(rule), "field_transform"),
-            self._action(_direction(rule, context.mode, on_success) or "NONE"),
-            self._action(_direction(rule, context.mode, on_failure) or "ERROR"),
+            self._action(_direction(rule, context.mode, on_success) or "NONE", context, failed=False),
+            self._action(_direction(rule, context.mode, on_failure) or "ERROR", context, failed=True),
+            self._skip(context),
+            prepare=getattr(self._executor(rule), "prepare", _nothing),
         )
 
-    def _action(self, name: str) -> Action:
-        return self._actions.get(name) or _refusing(f"unknown rule action {name}")
+    @property
+    def _observer(self) -> Observer | None:
+        return getattr(self._client, "observer", None)
+
+    def _skip(self, context: RuleContext) -> Callable[[], None]:
+        rule, observer = context.rule, self._observer
+        if observer is None:
+            return _nothing
+        return partial(observer.skipped, rule.type, context.mode, context.subject, rule.name)
+
+    def _action(self, name: str, context: RuleContext, *, failed: bool) -> Action:
+        """Return an action; it reports the run of the rule first, if the client has an observer."""
+        action: Action = self._actions.get(name) or _refusing(f"unknown rule action {name}")
+        observer = self._observer
+        if observer is None:
+            return action
+        rule = context.rule
+
+        def reported(context: RuleContext, value: Any, error: Exception | None) -> None:
+            observer.rule(rule.type, context.mode, context.subject, rule.name, name, failed=failed)
+            action(context, value, error)
+
+        return reported
 
     def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
         """Return a function that runs one rule over a value: the new value or, for a condition, whether it holds."""
@@ -181,7 +215,7 @@ def _scopes(rule: Rule) -> tuple[str, str, str]:
 
 
 def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
-    """Keep the first of several transforms of one type, mode and tags over fields, as every client does."""
+    """Switch off all but the first transform of one type, mode and tags over fields, as every client does."""
     seen: set[tuple[str, str, frozenset[str]]] = set()
     kept = []
     for step in steps:
@@ -189,7 +223,7 @@ def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
         if step.over_fields and rule.kind == "TRANSFORM" and rule.tags:
             key = (rule.type, rule.mode, rule.tags)
             if key in seen:
-                continue
+                step = replace(step, off=True)  # noqa: PLW2901 - the one that is kept
             seen.add(key)
         kept.append(step)
     return kept
@@ -281,8 +315,10 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
     key = original if is_key else getattr(record, "key", None)
     for step in steps:
         known = step.context
-        if replayed is not None and replayed == known.rule.name and not _would_write_plaintext(known):
-            continue  # the record is a dead letter of this rule, sent again
+        is_dead_letter = replayed is not None and replayed == known.rule.name  # of this rule, sent again
+        if step.off or (is_dead_letter and not _would_write_plaintext(known)):
+            step.skip()
+            continue
         context = replace(
             known,
             topic=record.topic,
@@ -298,6 +334,10 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
         else:
             _act(step.on_success, context, value, None)
     return value
+
+
+def _nothing(*_arguments: object) -> None:
+    """Do nothing."""
 
 
 def _would_write_plaintext(context: RuleContext) -> bool:

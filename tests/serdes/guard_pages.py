@@ -189,7 +189,7 @@ def numbers_at(address: int, count: int) -> Any:
 def assert_guarded(*addresses: Any) -> None:
     """Assert that addresses are in guarded memory; 0 stands for a buffer that is not there."""
     for address in map(int, addresses):
-        inside = any(one.address <= address <= one.address + one.size for one in Memory.blocks)
+        inside = any(one.address <= address <= one.address + one.size for one in reversed(Memory.blocks))
         assert inside or address == 0, f"the address {address:x} is not guarded"
 
 

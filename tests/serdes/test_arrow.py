@@ -87,12 +87,12 @@ def test_what_is_no_record():
 
 def test_versions_mixed_with_damage():
     """Rows keep the order of the frames; a damaged frame gives nulls and a reason, and its neighbours are intact."""
-    frames = [A, B, A[:-1], None, b"\1oops", b"\0\0", B, b"\0\0\0\0\x09", A + b"!", b"\0\xff\0\0\0"]
+    frames = [A, B, A[:-1], None, b"\2oops", b"\0\0", B, b"\0\0\0\0\x09", A + b"!", b"\0\xff\0\0\0"]
 
     batch = decoded(frames, V2, {1: V1, 2: V2})
 
     assert [
-        ROW_A, ROW_B, refused("truncated", 1, 9), NOTHING, refused("wrong magic byte 0x01"), refused("frame too short"), ROW_B,
+        ROW_A, ROW_B, refused("truncated", 1, 9), NOTHING, refused("wrong magic byte 0x02"), refused("frame too short"), ROW_B,
         refused("unknown schema id", 9), refused("trailing bytes", 1, 10), refused("schema id 4278190080 is outside 0 to 2147483647"),
     ] == batch.to_pylist()  # fmt: skip
 
@@ -458,7 +458,7 @@ def test_values_that_do_not_fit(schema, given, says):
 
 def test_without_numba():
     """Without numba, the error says what to install."""
-    program = "import sys; sys.modules['numba'] = None\nimport strata.serdes.arrow"
+    program = "import sys; sys.modules['numba'] = None\nfrom strata.serdes.arrow import encode_batch"
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 

@@ -24,12 +24,12 @@ def test_many_threads_cause_one_load():
     def load():
         calls.append(1)
         began.set()
-        gate.wait(30)
+        gate.wait(60)
         return object()
 
     with ThreadPoolExecutor(16) as pool:
         waiting = [pool.submit(cache.get, "a", load) for _ in range(16)]
-        began.wait(30)
+        began.wait(60)
         gate.set()
         values = {id(one.result()) for one in waiting}
 
@@ -42,12 +42,12 @@ def test_a_failure_is_for_all_who_waited_and_for_nobody_after():
 
     def fail():
         began.set()
-        gate.wait(30)
+        gate.wait(60)
         raise OSError("down")
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(cache.get, "a", fail)
-        began.wait(30)
+        began.wait(60)
         second = pool.submit(cache.get, "a", fail)
         gate.set()
         for one in (first, second):
@@ -84,12 +84,12 @@ def test_discarded_keys_are_forgotten_even_while_they_load():
 
     def load():
         started.set()
-        gate.wait(30)
+        gate.wait(60)
         return "old"
 
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(cache.get, "a", load)
-        started.wait(30)
+        started.wait(60)
         cache.discard(lambda key: key in "ab")
         gate.set()
 
@@ -105,12 +105,12 @@ def test_a_forked_process_waits_for_nobody():
 
     def load():
         began.set()
-        gate.wait(30)
+        gate.wait(60)
         return 1
 
     loading = threading.Thread(target=cache.get, args=("a", load))
     loading.start()
-    began.wait(30)
+    began.wait(60)
     with cache._lock:
         child = os.fork()
         if child == 0:

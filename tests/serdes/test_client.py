@@ -25,7 +25,7 @@ SUBJECTS = ["plain", "a/b", "a%2Fb", "with space", "ünï/cödé €", "q?x=1&y#
 
 def patient(url, **options):
     """Return a client that waits no longer than a test may."""
-    return RegistryClient(url, backoff=0.001, max_backoff=0.01, timeout=10, **options)
+    return RegistryClient(url, backoff=0.001, max_backoff=0.01, timeout=60, **options)
 
 
 # The real registry
@@ -285,10 +285,10 @@ def test_contexts_have_ids_of_their_own(scripted_servers, answer):
 def test_many_threads_ask_once(scripted_servers, answer):
     """Any number of threads that miss an id at once send one request."""
     asked, gate = threading.Event(), threading.Event()
-    server = scripted_servers(answer(body=SCHEMA_ANSWER, when=lambda: (asked.set(), gate.wait(30))))
+    server = scripted_servers(answer(body=SCHEMA_ANSWER, when=lambda: (asked.set(), gate.wait(60))))
     with RegistryClient(server.url) as client, ThreadPoolExecutor(16) as pool:
         waiting = [pool.submit(client.get_schema, 9) for _ in range(16)]
-        asked.wait(30)
+        asked.wait(60)
         gate.set()
 
         assert {Schema(USER)} == {one.result() for one in waiting}

@@ -7,6 +7,7 @@ import pytest
 from harness.processes import free_port
 from strata.serdes.client import ClientSettings, RegistryClient
 from strata.serdes.errors import RegistryError, RegistryUnavailable, SerdeError
+from strata.serdes.observer import Observer
 
 USER = '{"type":"record","name":"User","fields":[{"name":"id","type":"long"}]}'
 SCHEMA_ANSWER = {"schema": USER, "schemaType": "AVRO", "guid": "g", "ts": 1}
@@ -15,7 +16,7 @@ MISSING = {"error_code": 40403, "message": "Schema 9 not found"}
 
 def patient(url, **options):
     """Return a client that waits no longer than a test may."""
-    return RegistryClient(url, backoff=0.001, max_backoff=0.01, timeout=10, **options)
+    return RegistryClient(url, backoff=0.001, max_backoff=0.01, timeout=60, **options)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
@@ -129,6 +130,38 @@ def test_waits_grow(scripted_servers, answer):
         client.get_subjects()
 
     assert all(ceiling / 2 <= wait <= ceiling for wait, ceiling in zip(waits, [1, 2, 4, 4, 4], strict=True))
+
+
+def test_a_wait_lasts_longer_than_the_retries(scripted_servers, answer):
+    """With `wait` a request is repeated for so many seconds, even after its retries, and the observer learns of it."""
+    server = scripted_servers(*[answer(503, {})] * 9, answer(body=["s"]))
+    told = Repeats()
+    client = RegistryClient(server.url, retries=1, wait=600, observer=told)
+    client._transport._sleep = lambda _: None
+
+    assert client.get_subjects() == ["s"]
+    assert [("GET", "/subjects", 503)] * 9 == told.repeats
+
+
+def test_a_wait_ends(scripted_servers, answer):
+    """A registry that does not come back within `wait` is unavailable."""
+    server = scripted_servers(answer(503, {}))
+    client = RegistryClient(server.url, retries=0, wait=0.05, backoff=0.01)
+
+    with pytest.raises(RegistryUnavailable, match="keeps answering"):
+        client.get_subjects()
+
+
+class Repeats(Observer):
+    """An observer that keeps which requests were sent again, and why."""
+
+    def __init__(self):
+        self.repeats = []
+
+    def retry(self, method, path, error, seconds):
+        """Keep a repeated request."""
+        assert seconds >= 0
+        self.repeats.append((method, path, error.status))
 
 
 def test_redirects_are_not_followed(scripted_servers, answer):

@@ -119,7 +119,12 @@ def test_through_a_broker(client, their_client, kafka_broker):
     }
     for name, (key, value) in serializers.items():
         producer = SerializingProducer(
-            {"bootstrap.servers": kafka_broker.bootstrap, "key.serializer": key, "value.serializer": value}
+            {
+                "bootstrap.servers": kafka_broker.bootstrap,
+                "enable.idempotence": True,  # in order
+                "key.serializer": key,
+                "value.serializer": value,
+            }
         )
         producer.produce(topic, key=name, value=VALUE)
         producer.produce(topic, key=name, value=None)

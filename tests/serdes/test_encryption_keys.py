@@ -129,13 +129,13 @@ def test_who_comes_second_takes_the_others_keys(asked):
 def test_threads_share_the_requests(scripted_servers, answer):
     """Any number of threads that write first send each request once."""
     gate = threading.Event()
-    server = scripted_servers(answer(body=KEK, when=lambda: gate.wait(10)), answer(body=dek()))
+    server = scripted_servers(answer(body=KEK, when=lambda: gate.wait(60)), answer(body=dek()))
     executor = FieldEncryption(RegistryClient(server.url), SECRET, clock=lambda: NOW)
 
     with ThreadPoolExecutor(8) as threads:
         waiting = [threads.submit(apply, executor, context(), f"v{n}") for n in range(8)]
         gate.set()
-        found = {opened(one.result(10)) for one in waiting}
+        found = {opened(one.result(60)) for one in waiting}
 
     assert {f"v{n}" for n in range(8)} == found
     assert 2 == len(server.requests)
@@ -504,3 +504,30 @@ def test_another_kms_is_another_driver(asked):
     assert "Ann" == opened(apply(executor, context(kms_type="my-kms"), "Ann"))
     assert [({"role": "r"}, properties)] == made
     assert ["key-1", "in-north", "in-east"] == tried
+
+
+def test_preparing_finds_a_key_without_the_secret(asked):
+    """A caller that only sends a wrapped key along need not unwrap it; to add a missing key it needs the secret."""
+    there, server = asked((200, KEK), (200, dek()), (200, KEK), (200, dek()), settings={})
+    missing, _ = asked((404, NO_KEY), (200, KEK), (404, NO_KEY), (404, NO_KEY), (404, NO_KEY), settings={})
+    other = (200, KEK | {"kmsKeyId": "key-2"})
+    of_another, _ = asked(other, other, (200, dek()))
+
+    there.prepare(context())
+    with pytest.raises(RuleError, match="there is no data key to encrypt with: local-kms needs the setting"):
+        missing.prepare(context())
+    with pytest.raises(RuleError, match="kek-1: expected the KMS key id key-1 of the rule, got key-2"):
+        of_another.prepare(context())
+
+    assert ["GET", "GET"] == [path.split()[0] for path in paths(server)[-2:]]
+
+
+def test_preparing_renews_an_old_key(asked):
+    """An expired key is replaced, and the new one is asked for, so that an answer kept for others has it."""
+    newest = (200, dek(version=2))
+    executor, server = asked((200, KEK), (200, dek(age_days=2)), newest, (200, KEK), newest)
+
+    executor.prepare(context(dek_expiry_days="1"))
+
+    assert "POST /keks/kek-1/deks/s" == paths(server)[2]
+    assert "GET /keks/kek-1/deks/s/versions/-1?algorithm=AES256_GCM&deleted=false" == paths(server)[-1]

@@ -47,23 +47,3 @@ def test_an_id_beyond_the_wire_is_refused_both_ways():
         join(-1, b"")
     with pytest.raises(FrameError, match="2147483648 is outside"):
         join(2**31, b"")
-
-
-GLUE = "wrong magic byte 0x03 (frame of AWS Glue's registry)"
-
-
-@pytest.mark.parametrize(
-    ("frame", "reason"),
-    [
-        pytest.param(b"\x03\x00" + b"u" * 16, GLUE, id="plain"),
-        pytest.param(b"\x03\x05" + b"u" * 16 + b"payload", GLUE, id="compressed"),
-        pytest.param(b"\x03\x07" + b"u" * 16, "wrong magic byte 0x03", id="unknown compression"),
-        pytest.param(b"\x03\x00" + b"u" * 15, "wrong magic byte 0x03", id="too short for a UUID"),
-    ],
-)
-def test_a_frame_of_glue_is_named(frame, reason):
-    """Bytes framed by AWS Glue's serializer get an error that names Glue."""
-    with pytest.raises(FrameError) as caught:
-        split(frame)
-
-    assert caught.value.reason == reason

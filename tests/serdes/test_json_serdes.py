@@ -143,6 +143,7 @@ def test_values_that_the_schema_does_not_allow(client, value, path, rule):
         pytest.param(b"", "malformed", id="nothing"),
         pytest.param(b"{", "malformed", id="cut off"),
         pytest.param(b"NaN", "malformed", id="no number of JSON"),
+        pytest.param(b'{"d": -1e400}', "out of range", id="beyond doubles"),
         pytest.param(b'"\xff"', "malformed", id="no UTF-8"),
         pytest.param(b"[" * 200_000 + b"]" * 200_000, "malformed", id="nested without end"),
     ],

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from harness.processes import free_port
+from harness.waiting import until
 from strata.serdes.client import ClientSettings, RegistryClient
 from strata.serdes.errors import RegistryError, RegistryUnavailable, TokenError
 from strata.serdes.oauth import TokenSource
@@ -63,7 +64,7 @@ class Endpoint:
         name, _, secret = base64.b64decode(authorization.removeprefix("Basic ")).decode().partition(":")
         self.asked.append({"id": name, "form": form})
         if self.gate is not None:
-            self.gate.wait(10)
+            self.gate.wait(60)
         if self.statuses:
             return self.statuses.pop(0), b""
         if self.raw is not None:
@@ -238,10 +239,9 @@ def test_threads_share_one_request(endpoint):
     client = RegistryClient.from_settings(endpoint.settings(pool_size=8))
     with ThreadPoolExecutor(8) as threads:
         waiting = [threads.submit(client.get_subjects) for _ in range(8)]
-        while not endpoint.asked:
-            threading.Event().wait(0.005)
+        until(lambda: endpoint.asked)
         endpoint.gate.set()
-        answers = [one.result(10) for one in waiting]
+        answers = [one.result(60) for one in waiting]
 
     assert [["s"]] * 8 == answers
     assert 1 == len(endpoint.asked)
@@ -369,9 +369,7 @@ def test_a_slow_endpoint(endpoint):
         TokenSource(endpoint.settings(timeout=0.3, retries=1)).get()
 
     endpoint.gate.set()
-    while len(endpoint.asked) < 2:  # the request that the client gave up may still be under way
-        threading.Event().wait(0.005)
-    assert 2 == len(endpoint.asked)
+    until(lambda: 2 == len(endpoint.asked))  # the request that the client gave up may still be under way
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from strata.serdes.rules.jsonata import JsonataExecutor
 
 NOBODY = RegistryClient("http://localhost:1")
 CEL, FIELD = CelExecutor(NOBODY, {}), CelFieldExecutor(NOBODY, {})
-JSONATA = JsonataExecutor(NOBODY, {"timeout.sec": 0.3})
-JSONATA_PATIENT = JsonataExecutor(NOBODY, {"timeout.sec": 30})
+JSONATA = JsonataExecutor(NOBODY, {"timeout.sec": 30})
+HASTY = JsonataExecutor(NOBODY, {"timeout.sec": 0.3})  # the time may count while a virtual machine is paused
 
 
 def context(expr, kind="TRANSFORM"):
@@ -60,11 +60,11 @@ EXPRESSIONS = [
     pytest.param(JSONATA, "$.(", "invalid JSONata", id="JSONATA, broken"),
     pytest.param(JSONATA, "(" * 3000 + "1" + ")" * 3000, "nested too deeply|invalid JSONata|deep", id="JSONATA, deep"),
     pytest.param(JSONATA, "1" + "+1" * 40000, "longer than", id="JSONATA, long"),
-    pytest.param(JSONATA, "($f := function(){$f()}; $f())", "took longer than 0.3", id="JSONATA, for ever"),
+    pytest.param(HASTY, "($f := function(){$f()}; $f())", "took longer than 0.3", id="JSONATA, for ever"),
     pytest.param(
         JSONATA, "($f := function($n){1+$f($n)}; $f(1))", "deeper than 200|too deeply", id="JSONATA, recursion"
     ),
-    pytest.param(JSONATA, "$map([1..900000], function($v){$v*2})", "took longer", id="JSONATA, slow"),
+    pytest.param(HASTY, "$map([1..900000], function($v){$v*2})", "took longer", id="JSONATA, slow"),
     pytest.param(JSONATA, "[1..99999999]", "cannot be evaluated", id="JSONATA, a range"),
     pytest.param(JSONATA, "$pad('x', 100000000000)", "larger than", id="JSONATA, padding"),
     pytest.param(
@@ -103,10 +103,10 @@ def test_lists_that_are_full_of_one_list(monkeypatch, expr):
     monkeypatch.setattr(jsonata, "MAX_SIZE", 10_000)
 
     with pytest.raises(RuleError, match="larger than 10000"):
-        JSONATA_PATIENT.transform(context(expr), SECRET)
+        JSONATA.transform(context(expr), SECRET)
 
 
-@pytest.mark.parametrize("executor", [CEL, JSONATA])
+@pytest.mark.parametrize("executor", [CEL, HASTY])
 def test_patterns_take_their_time(executor):
     """A pattern on which backtracking engines hang is matched at once."""
     text = "a" * 5000 + "!"
@@ -126,7 +126,7 @@ class Waits(dict):
 
 def test_time_is_the_threads_own():
     """Only the computing time of a rule counts: no rule fails because the machine is busy."""
-    assert "bbb" == JSONATA.transform(context("a & a & a"), Waits(a="b"))
+    assert "bbb" == HASTY.transform(context("a & a & a"), Waits(a="b"))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_cel_hands_on_what_it_gets(value):
 )
 def test_bounded_functions(expr, expected):
     """The bounded functions give the results of the original ones."""
-    assert expected == JSONATA_PATIENT.transform(context(expr), {"text": "ab", "many": [1, [[2]]]})
+    assert expected == JSONATA.transform(context(expr), {"text": "ab", "many": [1, [[2]]]})
 
 
 @settings(max_examples=10, deadline=None)

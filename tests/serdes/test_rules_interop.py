@@ -393,7 +393,7 @@ def test_dead_letters_are_the_same(client, their_client, kafka_broker, name):
         cel("message.id == 8", "READ", name="two", kind="CONDITION", on_failure="DLQ", params={"dlq.topic": dead}),
     ]
     registered(client, form, topic, rules)
-    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "enable.idempotence": True})  # in order
     conf, theirs = {"dlq.producer": producer}, their_registry(producer=producer)
     ctx = context(topic, [("trace", b"1")])
 

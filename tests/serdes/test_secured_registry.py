@@ -39,7 +39,7 @@ def node(tmp_path_factory, provider):
 @pytest.fixture(params=["password", "password in the URL", "token", "client credentials", "certificate"])
 def settings(request, node, provider):
     """Return settings with one way to prove who the client is."""
-    trust, url = {"ca_file": node.ca_file, "backoff": 0.01, "timeout": 20.0}, node.url
+    trust, url = {"ca_file": node.ca_file, "backoff": 0.01, "timeout": 60.0}, node.url
     ways = {
         "password": lambda: node.password("ann"),
         "password in the URL": dict,
