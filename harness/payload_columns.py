@@ -1,5 +1,6 @@
 """Decodes columns of Protobuf and JSON frames like a Python worker, without a Spark session."""
 
+import json
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,16 @@ from strata.spark_udfs.decoding.payload_decoder import payload_decoder
 from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode, reader_type
 from strata.spark_udfs.decoding.refusals import FrameRefused
 
-__all__ = ["FrameRefused", "PayloadColumn", "kind_of", "proto", "proto_frame"]
+__all__ = [
+    "FrameRefused",
+    "PayloadColumn",
+    "json_column",
+    "json_frame",
+    "json_schema",
+    "kind_of",
+    "proto",
+    "proto_frame",
+]
 
 
 class PayloadColumn:
@@ -26,7 +36,7 @@ class PayloadColumn:
     @property
     def type(self) -> Any:
         """The column's Spark type."""
-        return reader_type(self.plan).spark
+        return reader_type(self.plan)
 
     def decode(self, frames: pa.Array, *origin: pa.Array) -> pa.Array:
         """Return the decoded array, after validating it."""
@@ -57,3 +67,19 @@ def kind_of(schema: Schema, *path: int) -> Any:
 def proto_frame(client: RegistryClient, schema: Schema, payload: bytes, *path: int) -> bytes:
     """Register a Protobuf schema, and return a frame of it with the payload."""
     return join(client.register("proto-columns", schema).schema_id, write_indexes(path or (0,)) + payload)
+
+
+def json_schema(document: Any, *references: Reference) -> Schema:
+    """Return a JSON Schema."""
+    return Schema(json.dumps(document), "JSON", references)
+
+
+def json_column(client: RegistryClient, reader: Any, **options: Any) -> PayloadColumn:
+    """Return a column of frames, decoded with a document or schema."""
+    return PayloadColumn(client, reader if isinstance(reader, Schema) else json_schema(reader), **options)
+
+
+def json_frame(client: RegistryClient, payload: Any, document: Any = True) -> bytes:
+    """Return the frame of a value, or of raw bytes, under a schema that is registered for it."""
+    text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    return join(client.register("json-columns", json_schema(document)).schema_id, text)

@@ -4,6 +4,7 @@
 `javac`; with only a runtime it uses the Eclipse compiler, downloaded like any other jar.
 """
 
+import base64
 import fcntl
 import hashlib
 import importlib.util
@@ -17,15 +18,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.jars import JAR_SETS, cache_folder, resolve
+from strata.compat.protobuf.builtin import builtin_files, builtin_names
+from strata.compat.protobuf.names import Names
+from strata.compat.protobuf.to_descriptor import file_to_descriptor
 
 __all__ = ["JAR", "build", "compile_java", "spark_class_path"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent / "spark_udfs"
 JAR = _PACKAGE / "strata-spark.jar"
 _SOURCES = _PACKAGE / "jvm"
+_PROTOBUF = _PACKAGE.parent / "compat" / "protobuf"
 _RELEASE = "17"
 _ECLIPSE_MAIN = "org.eclipse.jdt.internal.compiler.batch.Main"
 _SEAL = "META-INF/strata-sources"
+_KNOWN_FILES = "strata/spark/known_files.txt"
 _TIMEOUT_S = 300
 _EPOCH = (2026, 1, 1, 0, 0, 0)
 
@@ -37,7 +43,8 @@ def build() -> Path:
         RuntimeError: the sources do not compile; the message is the compiler's.
     """
     sources = sorted(_SOURCES.rglob("*.java"))
-    seal = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+    known = [_PROTOBUF / "builtin.py", _PROTOBUF / "confluent_files.py"]
+    seal = hashlib.sha256(b"\0".join(source.read_bytes() for source in [*sources, *known])).hexdigest()
     cache_folder().mkdir(parents=True, exist_ok=True)
     with (cache_folder() / "spark-jar.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -98,9 +105,17 @@ def _pack(folder: Path, seal: str) -> None:
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, "META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\n\r\n")
         _add(archive, _SEAL, seal.encode())
+        _add(archive, _KNOWN_FILES, _known_files())
         for compiled in sorted(folder.rglob("*.class")):
             _add(archive, compiled.relative_to(folder).as_posix(), compiled.read_bytes())
     made.replace(JAR)
+
+
+def _known_files() -> bytes:
+    """Return the descriptors of the Protobuf files that need no reference, in base64, a line each."""
+    names = Names(builtin_names())
+    files = [file_to_descriptor(file, names) for _, file in sorted(builtin_files().items())]
+    return b"\n".join(base64.b64encode(one.SerializeToString(deterministic=True)) for one in files)
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Spark in its own processes, from the installed pyspark: a Connect server, and jobs on a cluster.
+"""Spark in its own processes, from the installed pyspark: Connect and Thrift servers, and jobs on a cluster.
 
     with ConnectServer(folder, python=bare_python(folder), env={}) as server:
         run_job(program, {"conf": {"spark.remote": server.url}})
@@ -23,30 +23,39 @@ from typing import Any, Self
 
 from harness.processes import Process, free_port, start_tied, stop_process, tail
 
-__all__ = ["CHECKOUT", "ConnectServer", "bare_python", "run_job", "shipped_packages", "small", "spark_home"]
+__all__ = [
+    "CHECKOUT",
+    "ConnectServer",
+    "ThriftServer",
+    "bare_python",
+    "run_job",
+    "shipped_packages",
+    "small",
+    "spark_home",
+]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 _HOST = "127.0.0.1"
-_READY_S = 90.0
+_READY_S = 240.0
 _JOB_S = 560.0
 _POLL_S = 0.05
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-class ConnectServer:
-    """A Spark Connect server with its Spark, local[2], in the same process."""
+class _Server:
+    """A server of Spark's with its Spark, local[2], in the same process."""
 
-    def __init__(self, folder: Path, *, python: Path, env: Mapping[str, str]) -> None:
-        self.log_file = folder / "connect.log"
-        self._port = free_port()
-        self.url = f"sc://{_HOST}:{self._port}"
-        binding = {"spark.connect.grpc.binding.address": _HOST, "spark.connect.grpc.binding.port": str(self._port)}
-        settings = {**small(folder), **binding, "spark.master": "local[2]"}
-        flags = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-        entry = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-        own = {**env, "PYSPARK_PYTHON": str(python), "SPARK_HOME": str(_pyspark())}
+    def __init__(
+        self, folder: Path, port: int, entry: str, settings: Mapping[str, str], env: Mapping[str, str]
+    ) -> None:
+        self.log_file = folder / "server.log"
+        self._port = port
+        self._folder = folder
+        conf = {**small(folder), **settings, "spark.master": "local[2]"}
+        flags = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+        own = {**env, "SPARK_HOME": str(_pyspark())}
         start = ["env", *(f"{key}={value}" for key, value in own.items()), str(_pyspark() / "bin" / "spark-submit")]
-        self._command = [*start, *flags, *entry]
+        self._command = [*start, *flags, "--class", entry, "spark-internal"]
         self._process: Process | None = None
 
     def __enter__(self) -> Self:
@@ -60,7 +69,7 @@ class ConnectServer:
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 stop_process(self._process)
-                raise RuntimeError(f"Spark Connect did not start:\n{tail(self.log_file)}")
+                raise RuntimeError(f"Spark's server did not start:\n{tail(self.log_file)}")
             time.sleep(_POLL_S)
         return self
 
@@ -73,6 +82,49 @@ class ConnectServer:
     def _answers(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex((_HOST, self._port)) == 0
+
+
+class ConnectServer(_Server):
+    """A Spark Connect server."""
+
+    def __init__(self, folder: Path, *, python: Path, env: Mapping[str, str]) -> None:
+        port = free_port()
+        self.url = f"sc://{_HOST}:{port}"
+        settings = {"spark.connect.grpc.binding.address": _HOST, "spark.connect.grpc.binding.port": str(port)}
+        entry = "org.apache.spark.sql.connect.service.SparkConnectServer"
+        super().__init__(folder, port, entry, settings, {**env, "PYSPARK_PYTHON": str(python)})
+
+
+class ThriftServer(_Server):
+    """A Thrift server, which JDBC clients talk to; its catalog of tables is in memory."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        port = free_port()
+        self.url = f"jdbc:hive2://{_HOST}:{port}/default"
+        own = {
+            "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:tables;create=true",
+            "spark.hadoop.hive.server2.thrift.bind.host": _HOST,
+            "spark.hadoop.hive.server2.thrift.port": str(port),
+        }
+        super().__init__(folder, port, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", own | settings, {})
+
+    def run(self, *statements: str) -> list[str]:
+        """Run statements in one session of Hive's JDBC driver, and return the lines that it shows.
+
+        Raises:
+            RuntimeError: a statement failed; the message contains what the client says.
+        """
+        script = self._folder / "statements.sql"
+        script.write_text(";\n".join(statements) + ";\n")
+        client = [str(_pyspark() / "bin" / "spark-class"), "org.apache.hive.beeline.BeeLine", "-u", self.url]
+        options = ["--silent=true", "--outputformat=tsv2", "--showHeader=false", "-f", str(script)]
+        env = {**os.environ, "SPARK_HOME": str(_pyspark())}
+        done = subprocess.run(
+            [*client, *options], cwd=self._folder, env=env, capture_output=True, text=True, timeout=_JOB_S, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"a statement failed:\n{done.stderr[-6000:]}")
+        return done.stdout.splitlines()
 
 
 def small(folder: Path) -> dict[str, str]:

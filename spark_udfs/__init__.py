@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from strata.imports import lazy, require
 
-require("spark", "strata.spark_udfs", "pyspark", "pyarrow", "numba")
+require("pyspark", "strata.spark_udfs", "pyspark")  # a platform has its own, where `spark` is enough
+require("spark", "strata.spark_udfs", "pyarrow")
 
 if TYPE_CHECKING:
     from strata.spark_udfs.dead_letters import split_dead_letters as split_dead_letters
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from strata.spark_udfs.encoding.columns import encode as encode
     from strata.spark_udfs.encoding.columns import encoder as encoder
     from strata.spark_udfs.evolution import run_stream as run_stream
+    from strata.spark_udfs.observation import observe_dead_letters as observe_dead_letters
 
 _MODULES = {
     "dead_letters": ("split_dead_letters",),
@@ -21,5 +23,6 @@ _MODULES = {
     "decoding.jvm_function": ("NotInstalled", "install"),
     "encoding.columns": ("encode", "encoder"),
     "evolution": ("run_stream",),
+    "observation": ("observe_dead_letters",),
 }
 __getattr__, __all__ = lazy(__name__, _MODULES)

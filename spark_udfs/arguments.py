@@ -12,12 +12,13 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, SparkSession, functions
 
 from strata.serdes.settings import ClientSettings
+from strata.spark_udfs.waits import patient
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = ["Mode", "Registry", "active_session", "check_id", "check_options", "column_of", "names_of", "one_of"]
-__all__ += ["part_of", "settings_of"]
+__all__ += ["part_of", "settings_of", "shown_origin"]
 
 Registry = str | Sequence[str] | ClientSettings
 """The ways of naming the registry."""
@@ -81,20 +82,20 @@ def one_of(allowed: type[_E], name: str, given: str) -> _E:
 
 
 def settings_of(registry: Registry) -> ClientSettings:
-    """Return the settings of a registry, named in any way.
+    """Return the settings of a registry, named in any way; see `waits.patient` for how long it is waited for.
 
     Raises:
         TypeError: If the value is neither a URL nor several URLs nor `ClientSettings`.
         ValueError: If the value is not a valid URL.
     """
     if isinstance(registry, ClientSettings):
-        return registry
+        return patient(registry)
     urls = [registry] if isinstance(registry, str) else registry
     if not isinstance(urls, Sequence) or not all(isinstance(one, str) for one in urls):
         raise TypeError(
             f"registry is a URL, several of them, or a strata.serdes.ClientSettings, not {type(registry).__name__}"
         )
-    return ClientSettings.of(registry)
+    return patient(ClientSettings.of(registry))
 
 
 def check_id(schema_id: object) -> None:
@@ -117,6 +118,17 @@ def names_of(name: str, given: Sequence[str], *, of: str) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(one, str) for one in given):
         raise TypeError(f"{name} is a list of {of} names, not {given!r}")
     return tuple(given)
+
+
+def shown_origin(names: Sequence[str], columns: Sequence[Any], row: int) -> list[str]:
+    """Return the names and values of the `origin` columns of a row, for the error of FAILFAST.
+
+    Args:
+        names: the names of the columns.
+        columns: their Arrow arrays.
+        row: the row at fault.
+    """
+    return [f"{name} {one[row].as_py()}" for name, one in zip(names, columns, strict=True)]
 
 
 def active_session() -> SparkSession | None:

@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType, StructType
 from strata.spark_udfs.decoding.paths import ERROR_TYPE
 from strata.spark_udfs.encoding.columns import ENCODE_ERROR_TYPE
 
-__all__ = ["split_dead_letters"]
+__all__ = ["column_named", "good_part_of", "split_dead_letters"]
 
 _ERRORS = {"value": ERROR_TYPE, "frame": ENCODE_ERROR_TYPE}
 """The field next to the error, for a decode and for an encode."""
@@ -34,20 +34,34 @@ def split_dead_letters(df: DataFrame, column: str = "decoded") -> tuple[DataFram
             of a dead letter's field.
     """
     good_part, names = _checked(df, column)
-    others = [_col(name) for name in df.columns if name != column]
-    error = _col(column)["error"]
+    others = [column_named(name) for name in df.columns if name != column]
+    error = column_named(column)["error"]
     parts = [error[name].alias(name) for name in names]
-    good = df.where(error.isNull()).withColumn(column, _col(column)[good_part])
+    good = df.where(error.isNull()).withColumn(column, column_named(column)[good_part])
     return good, df.where(error.isNotNull()).select(*others, *parts)
 
 
-def _checked(df: DataFrame, column: str) -> tuple[str, list[str]]:
-    """Return the name of the field next to the error, and the names of the error's fields."""
+def good_part_of(df: DataFrame, column: str) -> str:
+    """Return the name of the field next to the error: `value` for a decode, `frame` for an encode.
+
+    Args:
+        df: the data frame.
+        column: the name of the decoded or encoded column.
+
+    Raises:
+        ValueError: If there is no such column, or it is not the result of mode DEADLETTER.
+    """
     if column not in df.columns:
         raise ValueError(f"no column {column}; the data frame has {', '.join(df.columns)}")
     good_part = _good_part(df.schema[column].dataType)
     if good_part is None:
         raise ValueError(f"expected the result of decode or encode in mode DEADLETTER in the column {column}")
+    return good_part
+
+
+def _checked(df: DataFrame, column: str) -> tuple[str, list[str]]:
+    """Return the name of the field next to the error, and the names of the error's fields."""
+    good_part = good_part_of(df, column)
     names = _ERRORS[good_part].names
     taken = [name for name in df.columns if name != column and name.lower() in names]
     if taken:
@@ -62,6 +76,6 @@ def _good_part(kind: DataType) -> str | None:
     return good_part if _ERRORS.get(good_part) == kind["error"].dataType else None
 
 
-def _col(name: str) -> Column:
+def column_named(name: str) -> Column:
     """Return a column by its literal name, even with dots or backticks."""
     return functions.col(f"`{name.replace('`', '``')}`")

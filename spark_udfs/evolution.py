@@ -16,8 +16,10 @@ Rules of this file: it uses the registry and the query as a whole; no frames, no
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, get_args
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from strata.serdes.client import RegistryClient
@@ -25,6 +27,7 @@ from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import RegistryUnavailable, SchemaError, SerdeError
 from strata.serdes.model import RegisteredSchema
 from strata.spark_udfs.arguments import Registry, settings_of
+from strata.spark_udfs.waits import open_client
 
 __all__ = ["run_stream"]
 
@@ -35,6 +38,11 @@ Evolve = Literal["keep", "restart"]
 """What to do when the subject has a newer version."""
 
 _POLL_S = 0.05
+_SPARK_55271 = "scala.collection.IterableOps.map"
+"""Part of the error of Kafka's source in Spark 4.1 after a batch that a query had to repeat at its start.
+
+The batch is written, so the query only has to start again.
+"""
 
 _log = logging.getLogger("strata.spark_udfs")
 
@@ -49,6 +57,8 @@ def run_stream(
     patience: float = 60.0,
 ) -> StreamingQuery:
     """Run a streaming query with the latest version of a subject as its reader schema, until the query ends.
+
+    A query that fails by SPARK-55271, after a batch that it had to repeat, is started again.
 
     With `evolve="restart"`, a newer version that cannot read the data of the current one, or for which `build` raises
     an exception, is skipped with a warning, and the query keeps running. It also keeps running while the registry does
@@ -80,12 +90,13 @@ def run_stream(
         raise ValueError(f"poll is {poll}; allowed is more than 0")
     if patience < 0:
         raise ValueError(f"patience is {patience}; allowed is 0 or more")
-    with RegistryClient.from_settings(settings_of(registry)) as client:
-        stream = _Stream(build, client, subject)
-        if evolve == "keep":
-            stream.query.awaitTermination()
-            return stream.query
-        while not stream.query.awaitTermination(poll):  # type: ignore[arg-type]  # fractions of a second are allowed
+    settings = settings_of(registry)
+    with open_client(settings) as client:
+        reader = client.get_version(subject)
+    # Between polls nothing waits: the query may end meanwhile.
+    with RegistryClient.from_settings(replace(settings, wait=0)) as client:
+        stream = _Stream(build, client, subject, reader)
+        while not stream.has_ended(None if evolve == "keep" else poll):
             newer = stream.newer()
             if newer is not None:
                 stream.restart(newer, patience=patience, pause=poll)
@@ -95,13 +106,33 @@ def run_stream(
 class _Stream:
     """A query and the version that it reads with."""
 
-    def __init__(self, build: Build, client: RegistryClient, subject: str) -> None:
+    def __init__(self, build: Build, client: RegistryClient, subject: str, reader: RegisteredSchema) -> None:
         self._build = build
         self._client = client
         self._subject = subject
-        self._reader = client.get_version(subject)
+        self._reader = reader
         self._skipped = 0
+        self._is_second_start = False
         self.query = self._started(self._reader)
+
+    def has_ended(self, seconds: float | None) -> bool:
+        """Wait for the end of the query, and start it again if a fault of Kafka's source has ended it.
+
+        Args:
+            seconds: how long to wait; None means until it ends.
+
+        Raises:
+            StreamingQueryException: If the query failed in another way, or again without finishing a batch.
+        """
+        try:
+            ended = self.query.awaitTermination(seconds)  # type: ignore[arg-type]  # fractions are allowed
+        except StreamingQueryException as error:
+            if _SPARK_55271 not in str(error) or (self._is_second_start and _last_batch(self.query) is None):
+                raise
+            _log.warning("starting the query on %s again: Kafka's source failed by SPARK-55271", self._subject)
+            self.query, self._is_second_start = self._started(self._reader), True
+            return False
+        return seconds is None or bool(ended)
 
     def newer(self) -> RegisteredSchema | None:
         """Return the latest version if it is newer and can read the data of the current one, else None."""

@@ -20,6 +20,7 @@ from typing import Any
 from pyspark import SparkFiles, TaskContext
 
 from strata.serdes.errors import RegistryUnavailable
+from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
 
@@ -34,9 +35,9 @@ def application_folder() -> Path | None:
 class SharedResponses(Transport):
     """A transport with a fallback: if the first attempt fails, it reads another worker's response, or else retries."""
 
-    def __init__(self, settings: ClientSettings, folder: Path) -> None:
-        super().__init__(settings)
-        self._once = Transport(replace(settings, retries=0))
+    def __init__(self, settings: ClientSettings, folder: Path, observer: Observer | None = None) -> None:
+        super().__init__(settings, observer=observer)
+        self._once = Transport(replace(settings, retries=0, wait=0))
         self._folder = folder
         self._registry = _digest(settings)
 

@@ -1,7 +1,8 @@
 """Builds Arrow columns from Python objects, for Protobuf and JSON.
 
-A shape is one type of the reader schema in Spark and in Arrow, with the function that builds its arrays. Shapes are
-made once. While records are decoded, no code inspects types of the schema, and each column is built in one call.
+A shape is one type of the reader schema in Arrow, with the function that builds its arrays; `spark_type` gives the
+same type in Spark. Shapes are made once. While records are decoded, no code inspects types of the schema, and each
+column is built in one call.
 
 Rules of this file: Python values in, Arrow out; no schema language. A value that its type cannot hold makes the whole
 call raise `DecodeError` with the path of the column.
@@ -13,12 +14,13 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from strata.serdes.errors import DecodeError, DecodeReason
 
-__all__ = ["Build", "Shape", "as_nullable", "built", "chosen", "list_array", "list_type", "map_array"]
-__all__ += ["map_type", "scalar", "struct_array", "struct_type", "under"]
+__all__ = ["Build", "Shape", "as_nullable", "built", "list_array", "list_type", "map_array"]
+__all__ += ["map_type", "scalar", "spark_type", "struct_array", "struct_type", "under"]
 
 Build = Callable[[Sequence[Any]], pa.Array]
 """Builds an array of values; None is null, or the place of a value under a null parent."""
@@ -26,17 +28,27 @@ Build = Callable[[Sequence[Any]], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One type in Spark and in Arrow, and the builder of its arrays."""
+    """One type in Arrow, and the builder of its arrays."""
 
-    spark: DataType
     arrow: pa.DataType
     build: Build
     nullable: bool = False
 
 
-def scalar(spark: DataType, arrow: pa.DataType) -> Shape:
+def spark_type(kind: pa.DataType) -> DataType:
+    """Return the Spark type of an Arrow type, with its nullability at every level, which Spark 4.0 itself loses."""
+    if pa.types.is_struct(kind):
+        return StructType([StructField(one.name, spark_type(one.type), one.nullable) for one in kind])
+    if pa.types.is_list(kind):
+        return ArrayType(spark_type(kind.value_type), kind.value_field.nullable)
+    if pa.types.is_map(kind):
+        return MapType(spark_type(kind.key_type), spark_type(kind.item_type), kind.item_field.nullable)
+    return from_arrow_type(kind, prefer_timestamp_ntz=True)
+
+
+def scalar(arrow: pa.DataType) -> Shape:
     """Return the shape of a type whose values Arrow takes unchanged."""
-    return Shape(spark, arrow, lambda values: built(values, arrow))
+    return Shape(arrow, lambda values: built(values, arrow))
 
 
 def built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -57,42 +69,19 @@ def as_nullable(shape: Shape) -> Shape:
     return replace(shape, nullable=True)
 
 
-def chosen(names: Iterable[str], columns: Sequence[str] | None, owner: str) -> list[str]:
-    """Return the names of the chosen columns, in their order and without duplicates; all names if `columns` is None.
-
-    Args:
-        names: the names of all columns.
-        columns: the names asked for.
-        owner: what has the columns, for the error.
-
-    Raises:
-        ValueError: If a name is unknown, or no column is chosen.
-    """
-    known = list(names)
-    if columns is None:
-        return known
-    unknown = [name for name in columns if name not in known]
-    if unknown or not columns:
-        problem = f"no column {', '.join(unknown)}" if unknown else "no column is chosen"
-        raise ValueError(f"{problem}; {owner} has {', '.join(known)}")
-    return list(dict.fromkeys(columns))
+def struct_type(named: Iterable[tuple[str, Shape]]) -> pa.StructType:
+    """Return the type of a struct."""
+    return pa.struct([pa.field(name, one.arrow, one.nullable) for name, one in named])
 
 
-def struct_type(named: Sequence[tuple[str, Shape]]) -> tuple[StructType, pa.StructType]:
-    """Return the Spark and the Arrow type of a struct."""
-    spark = StructType([StructField(name, one.spark, one.nullable) for name, one in named])
-    return spark, pa.struct([pa.field(name, one.arrow, one.nullable) for name, one in named])
+def list_type(item: Shape) -> pa.ListType:
+    """Return the type of an array."""
+    return pa.list_(pa.field("element", item.arrow, item.nullable))
 
 
-def list_type(item: Shape) -> tuple[ArrayType, pa.ListType]:
-    """Return the Spark and the Arrow type of an array."""
-    return ArrayType(item.spark, item.nullable), pa.list_(pa.field("element", item.arrow, item.nullable))
-
-
-def map_type(key: Shape, value: Shape) -> tuple[MapType, pa.MapType]:
-    """Return the Spark and the Arrow type of a map."""
-    arrow = pa.map_(pa.field("key", key.arrow, False), pa.field("value", value.arrow, value.nullable))
-    return MapType(key.spark, value.spark, value.nullable), arrow
+def map_type(key: Shape, value: Shape) -> pa.MapType:
+    """Return the type of a map."""
+    return pa.map_(pa.field("key", key.arrow, False), pa.field("value", value.arrow, value.nullable))
 
 
 def struct_array(columns: Sequence[pa.Array], kind: pa.StructType, missing: Sequence[bool]) -> pa.Array:

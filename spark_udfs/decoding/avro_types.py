@@ -14,30 +14,19 @@ Planning fails for a type that Spark cannot express; the error names the field a
 Rules of this file: schema nodes in, types out; no registry and no bytes.
 """
 
-from dataclasses import dataclass
-
-import pyarrow as pa
-from pyspark.sql import types
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType
 
 from strata.serdes.arrow import layout
 from strata.serdes.avro.schema import Node
+from strata.spark_udfs.decoding.arrow_columns import spark_type
 from strata.spark_udfs.decoding.type_limits import RecursiveSchema, UnsupportedSchema
 
-__all__ = ["Type", "type_of"]
+__all__ = ["type_of"]
 
 _ERRORS = {layout.RecursiveSchema: RecursiveSchema, layout.UnsupportedSchema: UnsupportedSchema}
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
-    """A Spark type, and whether the schema allows null."""
-
-    spark: types.DataType
-    nullable: bool = False
-
-
-def type_of(schema: Node) -> Type:
+def type_of(schema: Node) -> DataType:
     """Return the type of a reader schema.
 
     Raises:
@@ -45,19 +34,6 @@ def type_of(schema: Node) -> Type:
         RecursiveSchema: If a record contains itself.
     """
     try:
-        root = layout.layout(schema, layout.Style.SPARK)
+        return spark_type(layout.layout(schema, layout.Style.SPARK).arrow)
     except layout.UnsupportedSchema as error:
         raise _ERRORS[type(error)](error.path, error.why, error.way_out) from None
-    return Type(_spark(root), root.nullable)
-
-
-def _spark(column: layout.Column) -> types.DataType:
-    inner = [_spark(child) for child in column.children]
-    if pa.types.is_map(column.arrow):
-        return types.MapType(inner[0], inner[1], column.children[1].nullable)
-    if pa.types.is_list(column.arrow):
-        return types.ArrayType(inner[0], column.children[0].nullable)
-    if pa.types.is_struct(column.arrow):
-        named = zip(column.children, inner, strict=True)
-        return types.StructType([types.StructField(one.name, kind, one.nullable) for one, kind in named])
-    return from_arrow_type(column.arrow, prefer_timestamp_ntz=True)

@@ -8,8 +8,10 @@ from pyspark.sql import Column, functions
 from strata.serdes.client import Schema
 from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, part_of, settings_of
 from strata.spark_udfs.decoding.headers import with_header
-from strata.spark_udfs.decoding.paths import PathOption, choose_path
+from strata.spark_udfs.decoding.path_choice import PathOption
+from strata.spark_udfs.decoding.paths import choose_path
 from strata.spark_udfs.decoding.plan import DecodePlan, ReaderSource, plan_decode, reader_type
+from strata.spark_udfs.rules import RuleOption, rule_conf
 
 __all__ = ["DecodeOptions", "decode"]
 
@@ -42,9 +44,14 @@ class DecodeOptions(TypedDict, total=False):
             `__value_schema_id` names its schema is read by that header and has no frame prefix; other records are
             frames.
         key: the column holds record keys, whose header is `__key_schema_id`. By default False.
-        path: `jvm` decodes inside Spark's executors; it needs Avro, and `install` called with the same registry
-            settings. `python` decodes in Python workers, over Arrow. `auto`, the default, uses `jvm` if it can. The
-            logger `strata.spark_udfs` says which path was chosen and why.
+        rules: whether the rules of data contracts run: decryption (CSFLE), migrations from the writer's version to the
+            reader's, and rules for reading; by default False. A dict runs them with these settings, named as for the
+            deserializers of `strata.serdes`: `{"rule.executors._default_.param.secret": …}`. A record that a rule
+            fails on is a dead letter. Needs `subject` and Python workers.
+        path: `jvm` decodes inside Spark's executors; it needs `install` called with the same registry settings, and
+            does not validate JSON or decode a few parts of Protobuf. `python` decodes in Python workers, over Arrow.
+            `auto`, the default, uses `jvm` if it can. The logger `strata.spark_udfs` says which path was chosen and
+            why.
     """
 
     registry: Required[Registry]
@@ -60,6 +67,7 @@ class DecodeOptions(TypedDict, total=False):
     origin: Sequence[str]
     headers: Column | str | None
     key: bool
+    rules: RuleOption
     path: Literal["auto", "jvm", "python"]
 
 
@@ -110,4 +118,6 @@ def _plan(options: DecodeOptions) -> DecodePlan:
         origin=names_of("origin", options.get("origin", ()), of="column") if mode is Mode.FAILFAST else (),
         message=options.get("message"),
         validate=options.get("validate", False),
+        rules=rule_conf(options.get("rules", False)),
+        is_key=options.get("key", False),
     )

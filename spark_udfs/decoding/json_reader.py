@@ -6,20 +6,18 @@ payload against its whole writer schema.
 Rules of this file: `strata.serdes.json_schema.serializer` handles JSON, `json_types` handles columns.
 """
 
-from collections.abc import Callable
-from typing import Any
-
+from strata.compat.json_schema import model
 from strata.compat.json_schema.parser import parse
 from strata.compat.schema import ResolvedReference, SchemaParseError
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.errors import SchemaError
-from strata.serdes.json_schema.serializer import load, validator_of
+from strata.serdes.json_schema.serializer import load, validating, validator_of
 from strata.serdes.model import JSON
 from strata.spark_udfs.decoding.json_types import shape_of
-from strata.spark_udfs.decoding.payload_reader import Parse, Writer
+from strata.spark_udfs.decoding.payload_reader import Writer
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 
-__all__ = ["JsonReader"]
+__all__ = ["JsonReader", "root_of"]
 
 
 class JsonReader:
@@ -29,24 +27,23 @@ class JsonReader:
     indexed = False
 
     def __init__(self, schema: PayloadSchema) -> None:
-        references = [ResolvedReference(name, one.text) for name, one in schema.references]
-        try:
-            root = parse(schema.schema.text, strict=False, references=references).root
-        except SchemaParseError as error:
-            raise SchemaError(f"the reader schema is not a valid JSON Schema: {error}") from None
-        self.shape = shape_of(root, schema.columns)
+        self.shape = shape_of(root_of(schema), schema.columns)
         self._validates = schema.validate
 
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
         """Return the parsers for payloads of a writer schema; see `PayloadReader`."""
-        parse_payload = _validating(validator_of(client, schema)) if self._validates else load
+        parse_payload = validating(validator_of(client, schema)) if self._validates else load
         return lambda _: parse_payload
 
 
-def _validating(validate: Callable[[Any], None]) -> Parse:
-    def parsed(payload: bytes) -> Any:
-        value = load(payload)
-        validate(value)
-        return value
+def root_of(schema: PayloadSchema) -> model.Node:
+    """Return the parsed reader schema.
 
-    return parsed
+    Raises:
+        SchemaError: If it is not a valid JSON Schema.
+    """
+    references = [ResolvedReference(name, one.text) for name, one in schema.references]
+    try:
+        return parse(schema.schema.text, strict=False, references=references).root
+    except SchemaParseError as error:
+        raise SchemaError(f"the reader schema is not a valid JSON Schema: {error}") from None

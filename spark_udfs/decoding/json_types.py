@@ -29,15 +29,15 @@ from typing import Any, Final
 
 import orjson
 import pyarrow as pa
-from pyspark.sql.types import BooleanType, DoubleType, LongType, NullType, StringType
 
 from strata.compat.json_schema import model
+from strata.serdes.avro.projection import chosen
 from strata.serdes.errors import DecodeError, DecodeReason
 from strata.spark_udfs.decoding import arrow_columns
 from strata.spark_udfs.decoding.arrow_columns import Build, Shape
 from strata.spark_udfs.decoding.type_limits import Nesting
 
-__all__ = ["shape_of"]
+__all__ = ["described", "shape_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,28 @@ def shape_of(root: model.Node, columns: Sequence[str] | None = None) -> Shape:
         UnsupportedSchema: If a part of the schema has no Spark type.
         ValueError: If `columns` are not properties of the schema.
     """
+    return _shape(_tree_of(root, columns))
+
+
+def described(root: model.Node, columns: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the shape of a schema as JSON, which the executors in the JVM read; see `shape_of`.
+
+    Returns:
+        `kind`, and for an object its `fields` as pairs of name and shape, for an array or map its `item`. The kind of a
+        scalar is a type of JSON, or `text` for any value.
+    """
+    return _described(_tree_of(root, columns))
+
+
+def _tree_of(root: model.Node, columns: Sequence[str] | None) -> _Tree:
     builder = _TreeBuilder(columns)
     tree = builder.tree(root, "")
     if columns is None:
-        return _shape(tree)
+        return tree
     if tree.kind != "object" or not builder.names:
         raise ValueError("`columns` needs an object with properties as the reader schema")
-    names = arrow_columns.chosen(builder.names, columns, "the reader schema")
-    return _shape(_Tree("object", {name: tree.fields[name] for name in names}))
+    names = chosen(list(builder.names), columns, "the reader schema")
+    return _Tree("object", {name: tree.fields[name] for name in names})
 
 
 class _TreeBuilder:
@@ -177,6 +191,14 @@ def _shape(tree: _Tree) -> Shape:
     return _SCALARS.get(tree.kind, _TEXT)
 
 
+def _described(tree: _Tree) -> dict[str, Any]:
+    if tree.kind == "object" and tree.fields:
+        return {"kind": "object", "fields": [[name, _described(one)] for name, one in tree.fields.items()]}
+    if tree.item is not None:
+        return {"kind": tree.kind, "item": _described(tree.item)}
+    return {"kind": tree.kind if tree.kind in _SCALARS else "text"}
+
+
 _KINDS: Final[dict[type, str]] = {
     str: "string",
     int: "integer",
@@ -193,7 +215,8 @@ def _check(values: Sequence[Any], expected: str, *allowed: type) -> set[type]:
     found = set(map(type, values))
     wrong = found - {*allowed, type(None)}
     if wrong:
-        raise DecodeError(DecodeReason.INVALID_VALUE, f"expected {expected}, got {_KINDS[wrong.pop()]}")
+        first = next(kind for kind in map(type, values) if kind in wrong)
+        raise DecodeError(DecodeReason.INVALID_VALUE, f"expected {expected}, got {_KINDS[first]}")
     return found
 
 
@@ -242,18 +265,18 @@ def _text(value: Any) -> str:
         raise DecodeError(DecodeReason.LIMIT, "nested too deeply") from None
 
 
-_TEXT: Final = Shape(StringType(), pa.string(), _texts, nullable=True)
+_TEXT: Final = Shape(pa.string(), _texts, nullable=True)
 _SCALARS: Final[dict[str, Shape]] = {
-    "string": Shape(StringType(), pa.string(), _strings, nullable=True),
-    "boolean": Shape(BooleanType(), pa.bool_(), _booleans, nullable=True),
-    "integer": Shape(LongType(), pa.int64(), _integers, nullable=True),
-    "number": Shape(DoubleType(), pa.float64(), _numbers, nullable=True),
-    "null": Shape(NullType(), pa.null(), _nulls, nullable=True),
+    "string": Shape(pa.string(), _strings, nullable=True),
+    "boolean": Shape(pa.bool_(), _booleans, nullable=True),
+    "integer": Shape(pa.int64(), _integers, nullable=True),
+    "number": Shape(pa.float64(), _numbers, nullable=True),
+    "null": Shape(pa.null(), _nulls, nullable=True),
 }
 
 
 def _struct(fields: dict[str, Shape]) -> Shape:
-    spark, arrow = arrow_columns.struct_type([(name, arrow_columns.as_nullable(one)) for name, one in fields.items()])
+    arrow = arrow_columns.struct_type((name, arrow_columns.as_nullable(one)) for name, one in fields.items())
     columns: list[tuple[str, Build]] = [(name, one.build) for name, one in fields.items()]
 
     def build(values: Sequence[Any]) -> pa.Array:
@@ -263,23 +286,23 @@ def _struct(fields: dict[str, Shape]) -> Shape:
         arrays = [arrow_columns.under(name, column, [row.get(name) for row in rows]) for name, column in columns]
         return arrow_columns.struct_array(arrays, arrow, missing)
 
-    return Shape(spark, arrow, build, nullable=True)
+    return Shape(arrow, build, nullable=True)
 
 
 def _array(item: Shape) -> Shape:
-    spark, arrow = arrow_columns.list_type(item)
+    arrow = arrow_columns.list_type(item)
 
     def build(values: Sequence[Any]) -> pa.Array:
         _check(values, "array", list)
         items = arrow_columns.under("[]", item.build, list(chain.from_iterable(filter(None, values))))
         return arrow_columns.list_array(items, arrow, _lengths(values), [one is None for one in values])
 
-    return Shape(spark, arrow, build, nullable=True)
+    return Shape(arrow, build, nullable=True)
 
 
 def _map(value: Shape) -> Shape:
-    key = Shape(StringType(), pa.string(), _strings)
-    spark, arrow = arrow_columns.map_type(key, value)
+    key = Shape(pa.string(), _strings)
+    arrow = arrow_columns.map_type(key, value)
 
     def build(values: Sequence[Any]) -> pa.Array:
         _check(values, "object", dict)
@@ -288,7 +311,7 @@ def _map(value: Shape) -> Shape:
         items = arrow_columns.under("{}", value.build, list(chain.from_iterable(one.values() for one in filled)))
         return arrow_columns.map_array(keys, items, arrow, _lengths(values), [one is None for one in values])
 
-    return Shape(spark, arrow, build, nullable=True)
+    return Shape(arrow, build, nullable=True)
 
 
 def _lengths(values: Sequence[Any]) -> list[int]:

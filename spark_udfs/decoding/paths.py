@@ -9,25 +9,27 @@ All give the same values of the same type. The name of the function in a query's
 Rules of this file: no values and no schemas; the executor decodes batches.
 """
 
-import logging
 from collections.abc import Callable, Sequence
-from enum import StrEnum
-from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, functions
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
-from strata.spark_udfs.arguments import Mode, active_session
-from strata.spark_udfs.decoding.jvm_function import NotInstalled, is_installed, is_installed_otherwise, jvm_path
+from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.decoding.jvm_function import jvm_path
+from strata.spark_udfs.decoding.path_choice import PathOption, runs_in_jvm
+from strata.spark_udfs.decoding.payload_formats import written_for_jvm
+from strata.spark_udfs.decoding.payload_reader import OnlyInPython
+from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 from strata.spark_udfs.decoding.plan import DecodePlan, reader_type
 
 if TYPE_CHECKING:
     from strata.spark_udfs.decoding.avro_decoder import AvroDecoder
     from strata.spark_udfs.decoding.payload_decoder import PayloadDecoder
+    from strata.spark_udfs.decoding.ruled_decoder import RuledDecoder
 
-__all__ = ["ERROR_TYPE", "DecodePath", "PathOption", "arrow_path", "choose_path", "output_type", "pandas_path"]
+__all__ = ["ERROR_TYPE", "DecodePath", "arrow_path", "choose_path", "output_type", "pandas_path"]
 
 DecodePath = Callable[[DecodePlan, Sequence[Column]], Column]
 """Turns the column of frames and the origin columns into the decoded column."""
@@ -40,16 +42,6 @@ ERROR_TYPE = StructType(
     ]
 )
 
-_log = logging.getLogger("strata.spark_udfs")
-
-
-class PathOption(StrEnum):
-    """The paths that a caller can ask for."""
-
-    AUTO = "auto"
-    JVM = "jvm"
-    PYTHON = "python"
-
 
 def choose_path(option: PathOption, plan: DecodePlan) -> DecodePath:
     """Return the path asked for, or the fastest one that the session and the installed Spark support.
@@ -60,35 +52,32 @@ def choose_path(option: PathOption, plan: DecodePlan) -> DecodePath:
 
     Raises:
         NotInstalled: If the JVM path is asked for, and `install` was not called for this registry.
-        ValueError: If the JVM path is asked for, and the format is not Avro.
+        ValueError: If the JVM path is asked for, and it does not support the reader schema.
     """
-    if plan.payload is not None:
-        reader_format = plan.payload.schema.format
-        if option is PathOption.JVM:
-            raise ValueError(f"path='jvm' needs an Avro reader schema, and this one is {reader_format}")
-        return _python_path(option, f"the reader schema is {reader_format}, and the JVM path decodes only Avro")
-    session = active_session()
-    if option is not PathOption.PYTHON and is_installed(session, plan.registry):
-        _log_once(logging.INFO, "decoding in Spark's executors: install was called for this registry")
-        return jvm_path
-    if option is PathOption.JVM:
-        raise NotInstalled("call strata.spark_udfs.install(spark, registry=…) with these registry settings first")
-    reason = "install was not called with these registry settings in this session"
-    if option is PathOption.AUTO and is_installed_otherwise(session):
-        _log_once(logging.WARNING, f"{reason}, but with others: pass the same settings to install and decode")
-    return _python_path(option, reason)
+    in_python = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
+    workers = f"Python workers by {in_python.__name__.replace('_path', '_udf')}"
+    unsupported = "with rules" if plan.rules is not None else _unsupported(plan.payload)
+    is_jvm = runs_in_jvm(option, plan.registry, "decode", unsupported=unsupported, workers=workers)
+    return jvm_path if is_jvm else in_python
 
 
-def _python_path(option: PathOption, reason: str) -> DecodePath:
-    path = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
-    if option is PathOption.PYTHON:
-        reason = "path='python'"
-    _log_once(logging.INFO, f"decoding in Python workers by {path.__name__.replace('_path', '_udf')}: {reason}")
-    return path
+def _unsupported(payload: PayloadSchema | None) -> str:
+    """Return what of a reader schema only Python workers decode, or an empty text."""
+    if payload is None:
+        return ""
+    try:
+        written_for_jvm(payload)
+    except OnlyInPython as part:
+        return str(part)
+    return ""
 
 
-def _decoder(plan: DecodePlan) -> "AvroDecoder | PayloadDecoder":
+def _decoder(plan: DecodePlan) -> "AvroDecoder | PayloadDecoder | RuledDecoder":
     """Return the batch decoder of a plan; imports run in the Python workers only, which need them."""
+    if plan.rules is not None:
+        from strata.spark_udfs.decoding.ruled_decoder import ruled_decoder
+
+        return ruled_decoder(plan)
     if plan.payload is not None:
         from strata.spark_udfs.decoding.payload_decoder import payload_decoder
 
@@ -98,14 +87,9 @@ def _decoder(plan: DecodePlan) -> "AvroDecoder | PayloadDecoder":
     return avro_decoder(plan)
 
 
-@cache
-def _log_once(level: int, message: str) -> None:
-    _log.log(level, message)
-
-
 def output_type(plan: DecodePlan) -> DataType:
     """Return the type of the decoded column."""
-    value = reader_type(plan).spark
+    value = reader_type(plan)
     if plan.mode is not Mode.DEADLETTER:
         return value
     return StructType([StructField("value", value), StructField("error", ERROR_TYPE)])

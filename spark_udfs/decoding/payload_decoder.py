@@ -12,26 +12,19 @@ Rules of this file: no session and no pandas; it knows no format.
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError
-from strata.serdes.framing import open_frame
+from strata.serdes.framing import MessagePath, SchemaName, inflated, kind_of, read_path, split_name
+from strata.spark_udfs.decoding.headers import records
 from strata.spark_udfs.decoding.payload_formats import reader_of
 from strata.spark_udfs.decoding.payload_reader import Parse, PayloadReader, Undecodable, Writer
 from strata.spark_udfs.decoding.plan import DecodePlan
 from strata.spark_udfs.decoding.refusals import Refusal, finish
-from strata.spark_udfs.decoding.schema_names import Name, records
-from strata.spark_udfs.decoding.writer_schemas import (
-    UNKNOWN_GUID,
-    UNKNOWN_ID,
-    client_of,
-    find_schema,
-    reading_references,
-)
+from strata.spark_udfs.decoding.writer_schemas import client_of, find_schema, reading_references
 
 __all__ = ["PayloadDecoder", "payload_decoder"]
 
@@ -79,9 +72,12 @@ class PayloadDecoder:
         refusals: dict[int, Refusal] = {}
         for start, size in _extents(sent):
             headers = [None] * size if header is None else header.slice(start, size).to_pylist()
-            values, refused = self._part(sent.slice(start, size).to_pylist(), headers)
-            parts.append(values)
-            refusals |= {start + index: refusal for index, refusal in refused.items()}
+            frames, done = sent.slice(start, size).to_pylist(), 0
+            while done < size:
+                values, refused = self._part(frames[done:], headers[done:])
+                parts.append(values)
+                refusals |= {start + done + index: refusal for index, refusal in refused.items()}
+                done += len(values)
 
         def joined() -> pa.Array:
             return pa.concat_arrays(parts or [self._shape.build([])])
@@ -89,6 +85,7 @@ class PayloadDecoder:
         return finish(self._plan, joined, sent, refusals, origin, lambda row: refusals[row].message)
 
     def _part(self, frames: list[bytes | None], headers: Sequence[bytes | None]) -> tuple[pa.Array, dict[int, Refusal]]:
+        """Return the values of the first frames, which may be fewer if they are compressed, and the refusals."""
         objects, refusals = self._objects(frames, headers)
         unfit: dict[int, DecodeError] = {}
         values = pa.concat_arrays(list(self._built(objects, 0, len(objects), unfit)))
@@ -115,6 +112,7 @@ class PayloadDecoder:
     ) -> tuple[list[Any], dict[int, Refusal]]:
         objects: list[Any] = []
         refusals: dict[int, Refusal] = {}
+        more = 0  # bytes by which payloads grew
         append, in_frame, in_header = objects.append, self._parsers.in_frame, self._parsers.in_header
         for frame, header in zip(frames, headers, strict=True):
             if frame is None:
@@ -122,13 +120,16 @@ class PayloadDecoder:
                 continue
             try:
                 if header is None:
-                    parse, size = in_frame(frame)
-                    append(parse(frame[size:]))
+                    parse, payload = in_frame(frame)
+                    more += len(payload) - len(frame) if len(payload) > len(frame) else 0
+                    append(parse(payload))
                 else:
                     append(in_header(header)(frame))
             except (DecodeError, FrameError, Undecodable) as error:
                 refusals[len(objects)] = _refusal(frame, header, error)
                 append(None)
+            if more > _PART_BYTES:
+                break
         return objects, refusals
 
 
@@ -147,7 +148,8 @@ def _extents(frames: pa.Array) -> Iterator[tuple[int, int]]:
 class _Parsers:
     """The payload parsers by head of a frame: the bytes that name the schema and the message.
 
-    No head is a prefix of another, so a frame is looked up by trying the sizes of the known heads.
+    No head is a prefix of another, so a frame is looked up by trying the sizes of the known heads. A compressed frame
+    has none until it is inflated.
     """
 
     def __init__(self, reader: PayloadReader, client: RegistryClient) -> None:
@@ -158,39 +160,44 @@ class _Parsers:
         self.in_header = lru_cache(_MAX_KNOWN)(self._in_header)
         self._writer = lru_cache(_MAX_KNOWN)(self._find_writer)
 
-    def in_frame(self, frame: bytes) -> tuple[Parse, int]:
-        """Return the parser of a frame's payload, and the offset of the payload."""
+    def in_frame(self, frame: bytes) -> tuple[Parse, bytes]:
+        """Return the parser of a frame's payload, and the payload."""
         for size in self._sizes:
             parse = self._known.get(frame[:size])
             if parse is not None:
-                return parse, size
-        parse, size = self._learn(frame)
+                return parse, frame[size:]
+        plain = inflated(frame)
+        if plain is not frame:
+            return self.in_frame(plain)
+        parse, size = self._learn(frame, *split_name(frame))
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
         self._known[frame[:size]] = parse
         self._sizes = tuple(dict.fromkeys((*self._sizes, size)))
-        return parse, size
+        return parse, frame[size:]
 
     def _in_header(self, header: bytes) -> Parse:
         """Return the parser of payloads whose schema a record header names."""
-        parse, size = self._learn(header)
-        if size != len(header) and not isinstance(self._writer(open_frame(header).schema), Undecodable):
+        name, rest = split_name(b"", header)
+        parse, size = self._learn(header, name, rest)
+        if size != len(header) and not isinstance(self._writer(name), Undecodable):
             raise FrameError("trailing bytes in the header of the schema")
         return parse
 
-    def _learn(self, head: bytes) -> tuple[Parse, int]:
+    def _learn(self, head: bytes, name: SchemaName, rest: bytes) -> tuple[Parse, int]:
         """Return the parser of the payloads after a head, and its length; `head` may have more bytes."""
-        writer = self._writer(open_frame(head).schema)
+        writer = self._writer(name)
         # Only formats with indexes have them between the schema's name and the payload.
-        opened = open_frame(head, indexed=self._reader.indexed and not isinstance(writer, Undecodable))
-        return _parse_of(writer, opened.indexes), len(head) - len(opened.payload)
+        indexed = self._reader.indexed and not isinstance(writer, Undecodable)
+        indexes, size = read_path(name, rest) if indexed else ((), 0)
+        return _parse_of(writer, indexes), len(head) - len(rest) + size
 
-    def _find_writer(self, named: Name) -> Writer | Undecodable:
+    def _find_writer(self, named: SchemaName) -> Writer | Undecodable:
         """Return the parsers for a schema, or why its payloads cannot be parsed."""
         try:
             schema = find_schema(self._client, named)
         except RegistryError:
-            raise Undecodable(UNKNOWN_GUID if isinstance(named, UUID) else UNKNOWN_ID) from None
+            raise Undecodable(f"unknown {kind_of(named)}") from None
         if schema.format != self._reader.format:
             return Undecodable(f"writer schema is {schema.format}")
         try:
@@ -200,7 +207,7 @@ class _Parsers:
             return Undecodable("unusable writer schema", str(error))
 
 
-def _parse_of(writer: Writer | Undecodable, indexes: tuple[int, ...]) -> Parse:
+def _parse_of(writer: Writer | Undecodable, indexes: MessagePath) -> Parse:
     if isinstance(writer, Undecodable):
         return _refusing(writer)
     try:
@@ -228,7 +235,7 @@ def _refusal(
     if isinstance(error, DecodeError) and error.reason == DecodeReason.INVALID_VALUE:
         reason = f"{reason}: {error.detail}{place}"
     try:
-        schema = open_frame(frame if header is None else header).schema
+        schema, _ = split_name(frame, header)
     except FrameError:
         schema = None
     return Refusal(reason, schema, str(error))

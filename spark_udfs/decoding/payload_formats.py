@@ -1,4 +1,4 @@
-"""The formats that are decoded through Python objects, and the extra of the package that each needs.
+"""The formats besides Avro: their readers in Python workers and in the JVM, and the extras that they need.
 
 Rules of this file: the module of a format is imported when it is needed, because its extra may be missing.
 """
@@ -10,7 +10,7 @@ from strata.serdes.model import PROTOBUF
 from strata.spark_udfs.decoding.payload_reader import PayloadReader
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 
-__all__ = ["reader_of"]
+__all__ = ["reader_of", "written_for_jvm"]
 
 
 @lru_cache(maxsize=32)
@@ -32,3 +32,19 @@ def reader_of(schema: PayloadSchema) -> PayloadReader:
     from strata.spark_udfs.decoding.json_reader import JsonReader
 
     return JsonReader(schema)
+
+
+@lru_cache(maxsize=32)
+def written_for_jvm(schema: PayloadSchema) -> str:
+    """Return a reader schema written out for the executors in the JVM.
+
+    Raises:
+        OnlyInPython: If the JVM does not decode it.
+    """
+    if schema.schema.format == PROTOBUF:
+        from strata.spark_udfs.decoding.protobuf_jvm import write_message
+
+        return write_message(schema)
+    from strata.spark_udfs.decoding.json_jvm import write_types
+
+    return write_types(schema)

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.framing import MessagePath
 from strata.spark_udfs.decoding.arrow_columns import Shape
 
-__all__ = ["Parse", "PayloadReader", "Undecodable", "Writer"]
+__all__ = ["OnlyInPython", "Parse", "PayloadReader", "Undecodable", "Writer"]
 
 Parse = Callable[[bytes], Any]
 """Parses a payload into an object; raises DecodeError if the payload is damaged."""
-Writer = Callable[[tuple[int, ...]], Parse]
+Writer = Callable[[MessagePath], Parse]
 """Returns the parser of the message at some indexes.
 
 Raises SchemaError for invalid indexes, and `Undecodable` for a message that is not read.
@@ -46,3 +47,7 @@ class Undecodable(Exception):
     def __init__(self, reason: str, message: str = "") -> None:
         super().__init__(message or reason)
         self.reason = reason
+
+
+class OnlyInPython(Exception):
+    """A part of a schema that only Python workers decode or encode; the text names it."""

@@ -6,11 +6,12 @@ Rules of this file: it asks the registry for references; nothing is parsed here.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.client import Schema
 from strata.serdes.model import JSON, PROTOBUF
 from strata.serdes.references import resolve
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import names_of
+from strata.spark_udfs.waits import open_client
 
 __all__ = ["PayloadSchema", "payload_schema"]
 
@@ -68,7 +69,7 @@ def payload_schema(
     names = None if columns is None else names_of("columns", columns, of="field")
     found: dict[str, Schema] = {}
     if schema.references:
-        with RegistryClient.from_settings(registry) as client:
+        with open_client(registry) as client:
             found = resolve(client, schema, subject)
     references = tuple((name, one.bare) for name, one in found.items())
     return PayloadSchema(schema.bare, references, names, message, validate)

@@ -7,23 +7,29 @@ Rules of this file: it asks the registry only for the reader schema and its refe
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import quote
+
+from pyspark.sql.types import DataType
 
 from strata.serdes.avro.projection import project, write
 from strata.serdes.avro.schema import Node, parse
-from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.model import AVRO
+from strata.serdes.client import Schema
+from strata.serdes.model import AVRO, RegisteredSchema
 from strata.serdes.references import resolve
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Mode, check_id
-from strata.spark_udfs.decoding.arrow_columns import Shape
-from strata.spark_udfs.decoding.avro_types import Type, type_of
+from strata.spark_udfs.decoding.arrow_columns import spark_type
+from strata.spark_udfs.decoding.avro_types import type_of
 from strata.spark_udfs.decoding.payload_formats import reader_of
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema, payload_schema
+from strata.spark_udfs.rules import DecodeRules, token_of
+from strata.spark_udfs.waits import open_client
 
-__all__ = ["DecodePlan", "ReaderSource", "plan_decode", "reader_type"]
+__all__ = ["DecodePlan", "ReaderSource", "escaped", "plan_decode", "reader_type"]
 
 _WRITE = "WRITE"
 
@@ -40,6 +46,8 @@ class DecodePlan:
         mode: what a frame that cannot be decoded becomes.
         origin: names of the further columns passed to the executor, for its errors.
         payload: the reader schema with its references, if its format is not Avro.
+        label: what people see of the reader schema in the plan of a query, such as `orders-value?version=3`.
+        rules: the rules for reading, if they run.
     """
 
     registry: ClientSettings
@@ -47,6 +55,8 @@ class DecodePlan:
     mode: Mode
     origin: tuple[str, ...] = ()
     payload: PayloadSchema | None = None
+    label: str = field(default="", compare=False)
+    rules: DecodeRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +88,38 @@ class ReaderSource:
             )
         check_id(self.schema_id)
 
-    def read(self, registry: ClientSettings) -> Schema:
-        """Return the schema, from the registry unless it was given.
+    def read(self, registry: ClientSettings) -> tuple[Schema, str, RegisteredSchema | None]:
+        """Return the schema, from the registry unless it was given, a label for it, and its version if it has one.
 
         Raises:
             ValueError: If the schema has another format.
             SerdeError: If the registry does not have the schema, or does not answer.
         """
         if isinstance(self.reader_schema, str):
-            return Schema(self.reader_schema, self.format or AVRO)
-        found = self.reader_schema or self._ask(registry)
+            return Schema(self.reader_schema, self.format or AVRO), "", None
+        known = None if self.reader_schema is None else (self.reader_schema, "", None)
+        found, label, version = known or self._ask(registry)
         if self.format not in (None, found.format):
             raise ValueError(f"expected a reader schema of format {self.format}, got {found.format}")
-        return found
+        return found, label, version
 
-    def _ask(self, registry: ClientSettings) -> Schema:
-        with RegistryClient.from_settings(registry) as client:
+    def _ask(self, registry: ClientSettings) -> tuple[Schema, str, RegisteredSchema | None]:
+        with open_client(registry) as client:
             if self.subject is not None:
-                return client.get_version(self.subject, self.version).schema
+                found = client.get_version(self.subject, self.version)
+                return found.schema, f"{escaped(self.subject)}?version={found.version}", found
             if self.schema_id is not None:
-                return client.get_schema(self.schema_id)
+                return client.get_schema(self.schema_id), f"?id={self.schema_id}", None
         raise AssertionError(self)
+
+
+_SPECIAL = re.compile(r"[%?&=+`\s]")
+"""What a name of `strata.spark.FunctionName` must not contain."""
+
+
+def escaped(subject: str) -> str:
+    """Return a subject as names of functions have it."""
+    return _SPECIAL.sub(lambda found: quote(found[0], safe=""), subject)
 
 
 def plan_decode(
@@ -110,6 +131,8 @@ def plan_decode(
     origin: Sequence[str] = (),
     message: str | None = None,
     validate: bool = False,
+    rules: Mapping[str, Any] | None = None,
+    is_key: bool = False,
 ) -> DecodePlan:
     """Return the plan of a decode, with its reader schema fixed.
 
@@ -121,32 +144,40 @@ def plan_decode(
         origin: names of the columns that a FAILFAST error shows.
         message: the full name of the Protobuf message.
         validate: whether to validate JSON payloads against their writer schema.
+        rules: the settings of rules; None if they do not run.
+        is_key: whether the column holds record keys.
 
     Raises:
         SchemaError: If the reader schema is invalid.
         SerdeError: If the registry does not have the schema or a reference, or does not answer.
         ValueError: If the options contradict each other, or `columns` names an unknown field.
     """
-    schema = source.read(registry)
-    _warn_of_rules(schema)
+    schema, label, version = source.read(registry)
+    ruled = None
+    if rules is None:
+        _warn_of_rules(schema)
+    elif version is None:
+        raise ValueError("rules needs subject (with a version), whose rules convert the records of other versions")
+    else:
+        ruled = DecodeRules(token_of(rules, repr(version)), version, is_key, rules)
     if schema.format == AVRO and message is None and not validate:
         parsed = _avro(registry, schema, source.subject)
         wanted = parsed if columns is None else project(parsed, columns)
-        return DecodePlan(registry, write(wanted), mode, tuple(origin))
+        return DecodePlan(registry, write(wanted), mode, tuple(origin), label=label, rules=ruled)
     payload = payload_schema(
         registry, schema, subject=source.subject, columns=columns, message=message, validate=validate
     )
-    return DecodePlan(registry, schema.text, mode, tuple(origin), payload)
+    return DecodePlan(registry, schema.text, mode, tuple(origin), payload, label, ruled)
 
 
-def reader_type(plan: DecodePlan) -> Type | Shape:
+def reader_type(plan: DecodePlan) -> DataType:
     """Return the type of the decoded values, which is the same on driver and executors.
 
     Raises:
         UnsupportedSchema: If the reader schema has no Spark type.
     """
     if plan.payload is not None:
-        return reader_of(plan.payload).shape
+        return spark_type(reader_of(plan.payload).shape.arrow)
     return type_of(parse(plan.reader_schema))
 
 
@@ -155,7 +186,7 @@ def _warn_of_rules(schema: Schema) -> None:
     names = [one.name for one in schema.client_rules if one.mode != _WRITE]
     if names:
         _log.warning(
-            "decode does not run the reader schema's rules for reading (%s): encrypted fields stay encrypted",
+            "the reader schema's rules for reading (%s) need rules=True: without it, encrypted fields stay encrypted",
             ", ".join(names),
         )
 
@@ -164,5 +195,5 @@ def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node
     """Return the parsed schema with its references."""
     if not schema.references:
         return parse(schema.text)
-    with RegistryClient.from_settings(registry) as client:
+    with open_client(registry) as client:
         return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])

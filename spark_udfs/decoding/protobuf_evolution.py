@@ -7,7 +7,7 @@ has the reader's type, rejects what it cannot hold.
 Rules of this file: descriptors in, descriptors out; no registry and no payloads.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -16,8 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.errors import DecodeReason
-from strata.serdes.protobuf.files import copied
-from strata.spark_udfs.decoding.protobuf_types import entry_of
+from strata.serdes.protobuf.files import copied, entry_of
 
 __all__ = ["FieldMismatch", "class_to_read"]
 
@@ -62,9 +61,12 @@ def class_to_read(reader: Descriptor, writer: Descriptor, names: Iterable[str]) 
         FieldMismatch: If a field cannot be read.
     """
     comparison = _Comparison()
-    for name in names:
+    columns = list(names)
+    for name in columns:
         comparison.field(reader.fields_by_name[name], writer, name)
-    return GetMessageClass(_with_types(reader, comparison.types) if comparison.is_changed else reader)
+    if not comparison.is_changed and len(columns) == len(reader.fields):
+        return GetMessageClass(reader)
+    return GetMessageClass(_changed(reader, comparison.types, columns))
 
 
 class _Comparison:
@@ -116,20 +118,35 @@ def _describe(field: FieldDescriptor) -> str:
     return "a map" if entry_of(field) is not None else f"{'repeated ' if field.is_repeated else ''}{kind}"
 
 
-def _with_types(message: Descriptor, types: dict[str, int]) -> Descriptor:
-    """Return a copy of the message in which some fields at any level have other types."""
+def _changed(message: Descriptor, types: dict[str, int], columns: Sequence[str]) -> Descriptor:
+    """Return a copy of the message with only these fields, in which some fields at any level have other types."""
+    outer = message.full_name
 
-    def retype(file: FileDescriptorProto) -> None:
+    def change(file: FileDescriptorProto) -> None:
         for inner in file.message_type:
-            _retype(inner, f"{file.package}.{inner.name}".lstrip("."), types)
+            _change(inner, f"{file.package}.{inner.name}".lstrip("."))
 
-    return copied(message, retype)
+    def _change(one: DescriptorProto, name: str) -> None:
+        if name == outer:
+            _keep(one, columns)
+        for field in one.field:
+            kind: Any = types.get(f"{name}.{field.name}")
+            if kind is not None:
+                field.type = kind
+        for inner in one.nested_type:
+            _change(inner, f"{name}.{inner.name}")
+
+    return copied(message, change)
 
 
-def _retype(message: DescriptorProto, name: str, types: dict[str, int]) -> None:
-    for one in message.field:
-        kind: Any = types.get(f"{name}.{one.name}")
-        if kind is not None:
-            one.type = kind
-    for inner in message.nested_type:
-        _retype(inner, f"{name}.{inner.name}", types)
+def _keep(message: DescriptorProto, names: Sequence[str]) -> None:
+    """Drop the other fields, which need not be parsed, and oneofs that are left without a field."""
+    kept = [one for one in message.field if one.name in names]
+    used = sorted({one.oneof_index for one in kept if one.HasField("oneof_index")})
+    oneofs = [message.oneof_decl[index] for index in used]
+    for one in kept:
+        if one.HasField("oneof_index"):
+            one.oneof_index = used.index(one.oneof_index)
+    del message.field[:], message.oneof_decl[:]
+    message.field.extend(kept)
+    message.oneof_decl.extend(oneofs)

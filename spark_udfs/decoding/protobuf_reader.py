@@ -15,14 +15,15 @@ from google.protobuf.message import Message
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.errors import DecodeError, DecodeReason
 from strata.serdes.model import PROTOBUF
-from strata.serdes.protobuf.files import find_message, link
+from strata.serdes.protobuf.files import find_message, link, message_named
+from strata.serdes.protobuf.wire_types import parsed_strictly
 from strata.serdes.references import resolve
 from strata.spark_udfs.decoding.payload_reader import Parse, Undecodable, Writer
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 from strata.spark_udfs.decoding.protobuf_evolution import FieldMismatch, class_to_read
 from strata.spark_udfs.decoding.protobuf_types import shape_of
 
-__all__ = ["ProtobufReader"]
+__all__ = ["ProtobufReader", "message_of"]
 
 
 class ProtobufReader:
@@ -32,7 +33,7 @@ class ProtobufReader:
     indexed = True
 
     def __init__(self, schema: PayloadSchema) -> None:
-        self._message = _message(link(schema.schema, dict(schema.references)), schema.message)
+        self._message = message_of(link(schema.schema, dict(schema.references)), schema.message)
         self._columns = schema.columns or [one.name for one in self._message.fields]
         self.shape = shape_of(self._message, schema.columns)
 
@@ -52,15 +53,18 @@ class ProtobufReader:
             raise Undecodable(str(error)) from None
 
 
-def _message(file: FileDescriptor, name: str | None) -> Descriptor:
-    """Return a message of the file or its imports, nested or not."""
+def message_of(file: FileDescriptor, name: str | None) -> Descriptor:
+    """Return a message of the file or its imports, nested or not; without a name the first.
+
+    Raises:
+        ValueError: If there is no such message.
+    """
     if name is None:
         return find_message(file, (0,))
-    try:
-        found: Descriptor = file.pool.FindMessageTypeByName(name)
-    except KeyError:
+    found = message_named(file, name)
+    if found is None:
         known = ", ".join(one.full_name for one in file.message_types_by_name.values())
-        raise ValueError(f"no message {name}; the reader schema has {known}") from None
+        raise ValueError(f"no message {name}; the reader schema has {known}")
     return found
 
 
@@ -69,8 +73,8 @@ def _parser(kind: type[Message]) -> Parse:
 
     def parsed(payload: bytes) -> Any:
         try:
-            return parse(payload)
-        except ParseError as error:
+            return parsed_strictly(parse, payload)
+        except (ParseError, ValueError) as error:
             reason = DecodeReason.INVALID_UTF8 if "UTF-8" in str(error) else DecodeReason.MALFORMED
             raise DecodeError(reason, f"not a {kind.DESCRIPTOR.full_name}") from None
 

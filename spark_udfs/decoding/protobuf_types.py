@@ -34,14 +34,15 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.message_factory import GetMessageClass
-from pyspark.sql import types
 
+from strata.serdes.avro.projection import chosen
 from strata.serdes.errors import DecodeError, DecodeReason
+from strata.serdes.protobuf.files import entry_of
 from strata.spark_udfs.decoding import arrow_columns
 from strata.spark_udfs.decoding.arrow_columns import Build, Shape
 from strata.spark_udfs.decoding.type_limits import Nesting
 
-__all__ = ["WRAPPERS", "entry_of", "shape_of"]
+__all__ = ["WRAPPERS", "shape_of"]
 
 Get = Callable[[Sequence[Any]], list[Any]]
 """Takes a field from every message; None where it is absent."""
@@ -55,10 +56,10 @@ def _unsigned(values: Sequence[int | None]) -> pa.Array:
     return arrow_columns.built(values, pa.uint64()).cast(_UINT64)  # converting through integers is faster
 
 
-_INT = arrow_columns.scalar(types.IntegerType(), pa.int32())
-_LONG = arrow_columns.scalar(types.LongType(), pa.int64())
-_ULONG = Shape(types.DecimalType(20, 0), _UINT64, _unsigned)
-_STRING = arrow_columns.scalar(types.StringType(), pa.string())
+_INT = arrow_columns.scalar(pa.int32())
+_LONG = arrow_columns.scalar(pa.int64())
+_ULONG = Shape(_UINT64, _unsigned)
+_STRING = arrow_columns.scalar(pa.string())
 
 _SCALARS: Final[dict[int, Shape]] = {
     FieldDescriptor.TYPE_INT32: _INT,
@@ -71,11 +72,11 @@ _SCALARS: Final[dict[int, Shape]] = {
     FieldDescriptor.TYPE_FIXED32: _LONG,
     FieldDescriptor.TYPE_UINT64: _ULONG,
     FieldDescriptor.TYPE_FIXED64: _ULONG,
-    FieldDescriptor.TYPE_FLOAT: arrow_columns.scalar(types.FloatType(), pa.float32()),
-    FieldDescriptor.TYPE_DOUBLE: arrow_columns.scalar(types.DoubleType(), pa.float64()),
-    FieldDescriptor.TYPE_BOOL: arrow_columns.scalar(types.BooleanType(), pa.bool_()),
+    FieldDescriptor.TYPE_FLOAT: arrow_columns.scalar(pa.float32()),
+    FieldDescriptor.TYPE_DOUBLE: arrow_columns.scalar(pa.float64()),
+    FieldDescriptor.TYPE_BOOL: arrow_columns.scalar(pa.bool_()),
     FieldDescriptor.TYPE_STRING: _STRING,
-    FieldDescriptor.TYPE_BYTES: arrow_columns.scalar(types.BinaryType(), pa.binary()),
+    FieldDescriptor.TYPE_BYTES: arrow_columns.scalar(pa.binary()),
 }
 WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"
@@ -109,10 +110,10 @@ def _json_text(message: Any) -> str:
 _WELL_KNOWN: Final[dict[str, Shape]] = {
     **dict.fromkeys(
         (f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue")),
-        Shape(types.StringType(), pa.string(), _json_texts),
+        Shape(pa.string(), _json_texts),
     ),
-    "google.protobuf.Timestamp": Shape(types.TimestampType(), _INSTANT, _instants),
-    "google.protobuf.Duration": Shape(types.DayTimeIntervalType(), _SPAN, _spans),
+    "google.protobuf.Timestamp": Shape(_INSTANT, _instants),
+    "google.protobuf.Duration": Shape(_SPAN, _spans),
 }
 
 
@@ -127,15 +128,10 @@ def shape_of(message: Descriptor, columns: Sequence[str] | None = None) -> Shape
         UnsupportedSchema: If a part of the message has no Spark type.
         ValueError: If `columns` are not fields of the message.
     """
-    return _ShapeBuilder().struct(
-        message, "", arrow_columns.chosen(_field_names(message), columns, f"the reader schema {message.full_name}")
-    )
-
-
-def entry_of(field: FieldDescriptor) -> Descriptor | None:
-    """Return the entry message of a `map<…>` field; None for any other field."""
-    inner = field.message_type
-    return inner if inner is not None and inner.GetOptions().map_entry else None
+    names = _field_names(message)
+    if columns is not None:
+        names = chosen(names, columns, f"the reader schema {message.full_name}")
+    return _ShapeBuilder().struct(message, "", names)
 
 
 class _ShapeBuilder:
@@ -148,11 +144,11 @@ class _ShapeBuilder:
         fields = [message.fields_by_name[name] for name in names]
         with self._nesting.inside(message.full_name, path, f" {message.full_name}"):
             shapes = [self._field(one, f"{path}.{one.name}".lstrip(".")) for one in fields]
-        spark, arrow = arrow_columns.struct_type(list(zip(names, shapes, strict=True)))
+        arrow = arrow_columns.struct_type(zip(names, shapes, strict=True))
         getters = [_getter(one) for one in fields]
         absent = GetMessageClass(message)()
         build = _structs(list(zip(names, getters, [one.build for one in shapes], strict=True)), arrow, absent)
-        return Shape(spark, arrow, build)
+        return Shape(arrow, build)
 
     def _field(self, field: FieldDescriptor, path: str) -> Shape:
         self._nesting.count(path)
@@ -169,14 +165,14 @@ class _ShapeBuilder:
         """Return the shape of one value of a field."""
         message = field.message_type
         if field.enum_type is not None:
-            return Shape(_STRING.spark, _STRING.arrow, _names(field.enum_type))
+            return Shape(_STRING.arrow, _names(field.enum_type))
         if message is None:
             return _SCALARS[field.type]
         if message.full_name in _WELL_KNOWN:
             return _WELL_KNOWN[message.full_name]
         if message.full_name in WRAPPERS:
             inner = _SCALARS[message.fields_by_name["value"].type]
-            return Shape(inner.spark, inner.arrow, _unwrapped(inner.build))
+            return Shape(inner.arrow, _unwrapped(inner.build))
         return self.struct(message, path, _field_names(message))
 
 
@@ -210,24 +206,24 @@ def _structs(columns: Sequence[tuple[str, Get, Build]], kind: pa.StructType, abs
 
 
 def _lists(item: Shape) -> Shape:
-    spark, arrow = arrow_columns.list_type(item)
+    arrow = arrow_columns.list_type(item)
 
     def build(values: Sequence[Any]) -> pa.Array:
         items = arrow_columns.under("[]", item.build, list(chain.from_iterable(values)))
         return arrow_columns.list_array(items, arrow, list(map(len, values)))
 
-    return Shape(spark, arrow, build)
+    return Shape(arrow, build)
 
 
 def _maps(key: Shape, value: Shape) -> Shape:
-    spark, arrow = arrow_columns.map_type(key, value)
+    arrow = arrow_columns.map_type(key, value)
 
     def build(values: Sequence[Any]) -> pa.Array:
         keys = arrow_columns.under("{}", key.build, list(chain.from_iterable(values)))
         items = arrow_columns.under("{}", value.build, [one[name] for one in values for name in one])
         return arrow_columns.map_array(keys, items, arrow, list(map(len, values)))
 
-    return Shape(spark, arrow, build)
+    return Shape(arrow, build)
 
 
 class _Names(dict[int | None, str | None]):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from strata.serdes.arrow.layout import sparse
-from strata.spark_udfs.arguments import Mode
+from strata.serdes.framing import SchemaName, label
+from strata.spark_udfs.arguments import Mode, shown_origin
 from strata.spark_udfs.decoding.plan import DecodePlan
-from strata.spark_udfs.decoding.schema_names import Name, label
 
-__all__ = ["FrameRefused", "Refusal", "finish"]
+__all__ = ["FrameRefused", "Refusal", "errors_of", "finish"]
 
 _ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("frame", pa.binary())])
 
@@ -33,12 +33,12 @@ class Refusal:
     """
 
     reason: str
-    schema: Name | None
+    schema: SchemaName | None
     message: str = ""
 
     @property
     def schema_id(self) -> int | None:
-        """Return the schema id, or None if the frame names its schema by GUID or not at all."""
+        """Return the schema id, or None if the frame has none."""
         return self.schema if isinstance(self.schema, int) else None
 
 
@@ -65,15 +65,20 @@ def finish(
     """
     if refusals and plan.mode is Mode.FAILFAST:
         row = min(refusals)
-        named = zip(plan.origin, (one[row].as_py() for one in origin), strict=True)
-        place = ", ".join([label(refusals[row].schema), *(f"{name} {value}" for name, value in named)])
+        place = ", ".join([label(refusals[row].schema), *shown_origin(plan.origin, origin, row)])
         raise FrameRefused(f"a frame cannot be decoded ({place}): {explain(row)}")
     if plan.mode is not Mode.DEADLETTER:
         return values()
-    return pa.StructArray.from_arrays([values(), _errors(sent, refusals)], names=["value", "error"])
+    return pa.StructArray.from_arrays([values(), errors_of(sent, refusals)], names=["value", "error"])
 
 
-def _errors(sent: pa.Array, refusals: Mapping[int, Refusal]) -> pa.Array:
+def errors_of(sent: pa.Array, refusals: Mapping[int, Refusal]) -> pa.Array:
+    """Return the errors of a batch.
+
+    Args:
+        sent: the bytes as they came.
+        refusals: by row, why it has no value.
+    """
     errors = {
         row: {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": sent[row].as_py()}
         for row, refusal in refusals.items()

@@ -6,19 +6,15 @@ Rules of this file: the same for every format; nothing is decoded here.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from uuid import UUID
 
-from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.client import RegistryClient, Schema, schema_named
 from strata.serdes.errors import ErrorCode, RegistryError, SchemaError, SerdeError
+from strata.serdes.framing import SchemaName, label
 from strata.serdes.settings import ClientSettings
-from strata.spark_udfs.decoding.schema_names import Name, label
 from strata.spark_udfs.response_cache import SharedResponses, application_folder
+from strata.spark_udfs.waits import WaitLog
 
-__all__ = ["UNKNOWN_GUID", "UNKNOWN_ID", "RegistryNotUsable", "client_of", "find_schema", "is_unknown"]
-__all__ += ["reading_references"]
-
-UNKNOWN_GUID = "unknown schema guid"
-UNKNOWN_ID = "unknown schema id"
+__all__ = ["RegistryNotUsable", "client_of", "find_schema", "is_unknown", "reading_references"]
 
 _NOT_FOUND = 404
 
@@ -31,23 +27,23 @@ class RegistryNotUsable(RuntimeError):
 def client_of(settings: ClientSettings) -> RegistryClient:
     """Return this process's client of a registry, which shares responses with the other workers of the executor."""
     folder = application_folder()
-    transport = None if folder is None else SharedResponses(settings, folder)
-    return RegistryClient.from_settings(settings, transport=transport)
+    transport = None if folder is None else SharedResponses(settings, folder, WaitLog())
+    return RegistryClient.from_settings(settings, transport=transport, observer=WaitLog())
 
 
-def find_schema(client: RegistryClient, name: Name) -> Schema:
-    """Return the schema of an id or GUID.
+def find_schema(client: RegistryClient, name: SchemaName) -> Schema:
+    """Return the schema that a frame names.
 
     Args:
         client: the client of the registry.
-        name: the schema id or GUID.
+        name: the schema id, the GUID or the version in AWS Glue.
 
     Raises:
         RegistryError: If the registry does not know the schema; see `is_unknown`.
         RegistryNotUsable: If the registry did not answer, or not as a registry.
     """
     try:
-        return client.get_schema_by_guid(name) if isinstance(name, UUID) else client.get_schema(name)
+        return schema_named(client, name)
     except SerdeError as error:
         if is_unknown(error):
             raise
@@ -60,7 +56,7 @@ def is_unknown(error: SerdeError) -> bool:
 
 
 @contextmanager
-def reading_references(name: Name) -> Iterator[None]:
+def reading_references(name: SchemaName) -> Iterator[None]:
     """Convert errors that occur while the references of a schema are read.
 
     Raises:
@@ -77,5 +73,5 @@ def reading_references(name: Name) -> Iterator[None]:
         raise _not_usable(name, error) from None
 
 
-def _not_usable(name: Name, error: SerdeError) -> RegistryNotUsable:
+def _not_usable(name: SchemaName, error: SerdeError) -> RegistryNotUsable:
     return RegistryNotUsable(f"{label(name)} could not be looked up: {error}")

@@ -9,10 +9,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
-from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.client import Schema
 from strata.serdes.framing import header_name
 from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, part_of, settings_of
+from strata.spark_udfs.decoding.path_choice import PathOption, require_jvm
+from strata.spark_udfs.encoding.jvm_function import jvm_column, uses_jvm
 from strata.spark_udfs.encoding.plan import EncodePlan, Target, WriterSource, target_of
+from strata.spark_udfs.rules import RuleOption, rule_conf
+from strata.spark_udfs.waits import open_client
 
 __all__ = ["ENCODE_ERROR_TYPE", "EncodeOptions", "Encoder", "encode", "encoder"]
 
@@ -53,6 +57,12 @@ class EncodeOptions(TypedDict, total=False):
             `FAILFAST`: the task fails, the default.
             `PERMISSIVE`: null, which Kafka treats as a deletion (a tombstone).
             `DEADLETTER`: the result is `struct<frame, error: struct<reason, path>>`, in which at most one field is set.
+        rules: whether the rules of the data contract run, such as encryption (CSFLE); by default False, and a schema
+            with rules for writing is rejected. A dict runs them with these settings, named as for the serializers of
+            `strata.serdes`: `{"rule.executors._default_.param.secret": …}`. Needs `subject` and Python workers.
+        path: `auto`, the default, encodes in the JVM if `install` was called with these registry settings and the JVM
+            supports the schema and its validation, else in Python workers; `jvm` raises an error instead; `python` uses
+            Python workers.
     """
 
     registry: Required[Registry]
@@ -68,6 +78,8 @@ class EncodeOptions(TypedDict, total=False):
     framing: Literal["prefix", "guid", "header"]
     key: bool
     mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"]
+    rules: RuleOption
+    path: Literal["auto", "jvm", "python"]
 
 
 def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpack[EncodeOptions]) -> Column:
@@ -86,10 +98,13 @@ def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpac
 
     Raises:
         UnsupportedType: If the Spark type given as `schema` has no schema; the error names the field.
-        SchemaError: If the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
+        SchemaError: If the schema cannot be used, or has data contract rules for writing and `rules` is False.
+        RuleError: If a rule cannot run, such as without a data key.
         RegistryError: If the registry does not have the schema, or refuses to register it.
         RegistryUnavailable: If the registry does not answer.
-        NotImplementedError: If the installed Spark is older than 4.1 and has no `arrow_udf`; use `Encoder.with_column`.
+        NotImplementedError: If the path is Python's, and the installed Spark is older than 4.1 and has no `arrow_udf`;
+            use `Encoder.with_column`.
+        NotInstalled: If the path is `jvm`, and `install` was not called for this registry.
         RuntimeError: If the column is given by name, and there is no Spark session.
         TypeError: If an option is unknown or has the wrong type.
         ValueError: If the options contradict each other, or a value is not allowed.
@@ -105,10 +120,12 @@ class Encoder:
     Attributes:
         plan: the schema and everything else that executors need.
         header: the name and bytes of the record header that names the schema; None unless the framing is `header`.
+        path: which path its columns take, see `EncodeOptions`.
     """
 
     plan: EncodePlan
     header: tuple[str, bytes] | None
+    path: PathOption = PathOption.AUTO
 
     @property
     def schema_id(self) -> int:
@@ -138,11 +155,13 @@ class Encoder:
 
         Raises:
             NotImplementedError: If the installed Spark is older than 4.1 and has no `arrow_udf`; use `with_column`.
+            NotInstalled: If the path is `jvm`, and `install` was not called for this registry.
             RuntimeError: If the column is given by name, and there is no Spark session.
             TypeError: If `origin` is a text instead of a list of names.
         """
         plan = self._with_origin(origin)
-        return _call(plan, [column_of(column), *map(functions.col, plan.origin)])
+        columns = [column_of(column), *map(functions.col, plan.origin)]
+        return jvm_column(plan, columns) if uses_jvm(self.path, plan) else _call(plan, columns)
 
     def with_column(self, df: DataFrame, name: str, column: Column | str, *, origin: Sequence[str] = ()) -> DataFrame:
         """Return `df.withColumn(name, encode(column))`, on Spark 4.0 too.
@@ -159,7 +178,7 @@ class Encoder:
             RuntimeError: If the column is given by name, and there is no Spark session.
             TypeError: If `origin` is a text instead of a list of names.
         """
-        if _has_arrow_udf():
+        if _has_arrow_udf() or uses_jvm(self.path, self.plan):
             return df.withColumn(name, self(column, origin=origin))
         plan = self._with_origin(origin)
         shown = [functions.col(one).alias(f"origin{number}") for number, one in enumerate(plan.origin)]
@@ -180,7 +199,8 @@ def encoder(**options: Unpack[EncodeOptions]) -> Encoder:
 
     Raises:
         UnsupportedType: If the Spark type given as `schema` has no schema; the error names the field.
-        SchemaError: If the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
+        SchemaError: If the schema cannot be used, or has data contract rules for writing and `rules` is False.
+        RuleError: If a rule cannot run, such as without a data key.
         RegistryError: If the registry does not have the schema, or refuses to register it.
         RegistryUnavailable: If the registry does not answer.
         TypeError: If an option is unknown or has the wrong type.
@@ -188,13 +208,34 @@ def encoder(**options: Unpack[EncodeOptions]) -> Encoder:
     """
     check_options(options, EncodeOptions)
     mode = one_of(Mode, "mode", options.get("mode", "FAILFAST"))
+    path = one_of(PathOption, "path", options.get("path", "auto"))
     framing = one_of(Framing, "framing", options.get("framing", "prefix"))
     settings = settings_of(options["registry"])
+    conf, is_key = rule_conf(options.get("rules", False)), options.get("key", False)
+    if conf is not None:
+        _check_rules(options.get("subject"), path)
+    if path is PathOption.JVM:  # check before registering a schema
+        require_jvm(settings)
     source = part_of(options, WriterSource)
-    with RegistryClient.from_settings(settings) as client:
-        target = target_of(client, source, message=options.get("message"), with_guid=framing is not Framing.PREFIX)
-    prefix, header = _framed(target, framing, key=options.get("key", False))
-    return Encoder(EncodePlan(settings, target, source.subject, prefix, mode, options.get("validate", True)), header)
+    message, with_guid, validate = options.get("message"), framing is not Framing.PREFIX, options.get("validate", True)
+    with open_client(settings) as client:
+        target = target_of(client, source, message=message, with_guid=with_guid, runs_rules=conf is not None)
+    prefix, header = _framed(target, framing, key=is_key)
+    plan = EncodePlan(settings, target, source.subject, prefix, mode, validate)
+    if conf is not None:
+        from strata.spark_udfs.encoding.ruled_rows import ask_for_rules  # needs the extra of the format
+
+        rules = ask_for_rules(settings, target, source.subject or "", conf, validate=validate, is_key=is_key)
+        plan = replace(plan, rules=rules)
+    return Encoder(plan, header, path)
+
+
+def _check_rules(subject: str | None, path: PathOption) -> None:
+    """Check the options of an encode with rules, before a schema is registered."""
+    if subject is None:
+        raise ValueError("rules needs subject")
+    if path is PathOption.JVM:
+        raise ValueError("path='jvm' does not encode with rules")
 
 
 def _framed(target: Target, framing: Framing, *, key: bool) -> tuple[bytes, tuple[str, bytes] | None]:

@@ -23,6 +23,7 @@ from strata.spark_udfs.arguments import Mode, check_id
 from strata.spark_udfs.decoding.avro_types import type_of
 from strata.spark_udfs.decoding.type_limits import RecursiveSchema, UnsupportedSchema
 from strata.spark_udfs.encoding.derived_schemas import avro_schema, json_schema
+from strata.spark_udfs.rules import EncodeRules
 
 __all__ = ["EncodePlan", "Target", "WriterSource", "target_of"]
 
@@ -85,6 +86,7 @@ class EncodePlan:
         mode: what a row that cannot be encoded becomes.
         validate: whether to validate JSON against its schema.
         origin: names of the further columns passed to the executor, for its errors.
+        rules: the rules for writing, if they run.
     """
 
     registry: ClientSettings
@@ -94,10 +96,16 @@ class EncodePlan:
     mode: Mode
     validate: bool = True
     origin: tuple[str, ...] = ()
+    rules: EncodeRules | None = None
 
 
 def target_of(
-    client: RegistryClient, source: WriterSource, *, message: str | None = None, with_guid: bool = False
+    client: RegistryClient,
+    source: WriterSource,
+    *,
+    message: str | None = None,
+    with_guid: bool = False,
+    runs_rules: bool = False,
 ) -> Target:
     """Return the schema to write with, registering it if the source says so.
 
@@ -106,10 +114,11 @@ def target_of(
         source: the options that name the schema.
         message: the full name of the Protobuf message, by default the first.
         with_guid: whether the schema's GUID is needed, which may take a further request.
+        runs_rules: whether the rules for writing will run; else the schema must have none.
 
     Raises:
         RegistryError: If the registry has no such schema, or refuses to register it.
-        SchemaError: If the schema cannot be used, has no such message, or has rules for writing, which do not run here.
+        SchemaError: If the schema cannot be used, has no such message, or has rules for writing that do not run.
         UnsupportedType: If the Spark type of the column has no schema.
         ValueError: If the arguments contradict each other.
     """
@@ -119,7 +128,8 @@ def target_of(
         raise ValueError(f"expected a schema of format {source.format}, got {schema.format} (schema id {schema_id})")
     if message is not None and schema.format != PROTOBUF:
         raise ValueError(f"message needs a Protobuf schema, and the schema is {schema.format}")
-    _check_rules(schema, schema_id)
+    if not runs_rules:
+        _check_rules(schema, schema_id)
     references = {name: one.bare for name, one in resolve(client, schema, source.subject).items()}
     identity = SchemaId(schema_id, None if guid is None else UUID(guid))
     target = Target(schema.bare, tuple(references.items()), identity)
@@ -150,8 +160,7 @@ def _check_rules(schema: Schema, schema_id: int) -> None:
     names = [one.name for one in schema.client_rules if one.mode in _WRITING]
     if names:
         raise SchemaError(
-            f"encode does not run the rules for writing of schema id {schema_id} ({', '.join(names)}): "
-            "write with the serializers of strata.serdes"
+            f"schema id {schema_id} has rules for writing ({', '.join(names)}): pass rules=True to run them"
         )
 
 
@@ -195,14 +204,11 @@ def _record_name(subject: str) -> str:
 
 def _with_message(target: Target, name: str | None) -> Target:
     """Return the target with the indexes of the Protobuf message with a full name, or else of the first."""
-    from strata.serdes.protobuf.files import find_message, indexes_of, link
+    from strata.serdes.protobuf.files import find_message, indexes_of, link, message_named
 
     file = link(target.schema, dict(target.references))
     first = find_message(file, [0])
-    try:
-        message = first if name is None else file.pool.FindMessageTypeByName(name)
-    except KeyError:
-        message = None
+    message = first if name is None else message_named(file, name)
     if message is None or message.file.name != file.name:
         raise SchemaError(f"the schema has no message {name}; the first is {first.full_name}")
     return replace(target, identity=replace(target.identity, message_indexes=indexes_of(message)))

@@ -16,7 +16,7 @@ from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.errors import EncodeError
-from strata.serdes.protobuf.files import find_message, link
+from strata.serdes.protobuf.files import entry_of, find_message, link
 from strata.spark_udfs.decoding.protobuf_types import WRAPPERS
 from strata.spark_udfs.encoding.arrow_values import check_fields, field_path, instant_of
 from strata.spark_udfs.encoding.plan import EncodePlan
@@ -64,7 +64,7 @@ def protobuf_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], byte
         message = make()
         fill(message, value)
         try:
-            payload: bytes = make.SerializeToString(message)
+            payload: bytes = make.SerializeToString(message, deterministic=True)  # orders maps
         except (WriteError, ValueError):
             missing = make.FindInitializationErrors(message)
             raise EncodeError("expected a value, got null", path=missing[0] if missing else "") from None
@@ -105,8 +105,9 @@ def _can_be_absent(field: FieldDescriptor) -> bool:
 
 def _setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
     name, message = field.name, field.message_type
-    if message is not None and message.GetOptions().map_entry:
-        return _map_setter(field.name, message, kind, path)
+    entry = entry_of(field)
+    if entry is not None:
+        return _map_setter(field.name, entry, kind, path)
     if field.is_repeated:
         return _list_setter(field, kind, path)
     if message is not None:

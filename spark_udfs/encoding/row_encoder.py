@@ -7,6 +7,7 @@ Rules of this file: no pyspark session; a format is a function from rows to payl
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any, NoReturn, TypeAlias
 
@@ -17,7 +18,7 @@ from strata.serdes import arrow
 from strata.serdes.arrow.layout import sparse
 from strata.serdes.errors import EncodeError
 from strata.serdes.model import AVRO, JSON
-from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.arguments import Mode, shown_origin
 from strata.spark_udfs.encoding.arrow_values import values_of
 from strata.spark_udfs.encoding.plan import EncodePlan
 
@@ -26,7 +27,8 @@ __all__ = ["RowEncoder", "RowRefused", "row_encoder"]
 _compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
 _ERROR_TYPE = pa.struct([("reason", pa.string()), ("path", pa.string())])
 _PART = 256
-"""How many rows are encoded together after some row of the batch did not fit."""
+"""How many rows become Python objects at a time, which then stay in the processor's cache; and how many are encoded
+together after some row of the batch did not fit."""
 
 Written: TypeAlias = tuple[pa.Array, dict[int, EncodeError]]
 """Frames, null for rows that do not fit, and the errors by row."""
@@ -75,14 +77,15 @@ class RowEncoder:
 
     def _fail(self, refusals: Mapping[int, EncodeError], origin: Sequence[pa.Array]) -> NoReturn:
         row = min(refusals)
-        named = zip(self._plan.origin, (one[row].as_py() for one in origin), strict=True)
-        place = ", ".join(f"{name} {value}" for name, value in named)
+        place = ", ".join(shown_origin(self._plan.origin, origin, row))
         error = EncodeError(refusals[row].detail, path=refusals[row].path)
         raise RowRefused(f"a row cannot be encoded{f' ({place})' if place else ''}: {error}")
 
 
 def _writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
     """Return the function that writes frames from columns of a type."""
+    if plan.rules is not None:
+        return _with_rules(plan, kind)
     if plan.target.schema.format == AVRO:
         return _avro(plan)
     if plan.target.schema.format == JSON:
@@ -92,6 +95,28 @@ def _writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[pa.Array], Written
     from strata.spark_udfs.encoding.protobuf_payloads import protobuf_writer
 
     return _row_by_row(plan, protobuf_writer(plan, kind))
+
+
+def _with_rules(plan: EncodePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+    from strata.spark_udfs.encoding.ruled_rows import ruled_payloads
+
+    plain = _writer(replace(plan, rules=None, prefix=b"", validate=False), kind)  # rules may make a value valid
+    ruled, prefix = ruled_payloads(plan), plan.prefix
+
+    def write(rows: pa.Array) -> Written:
+        payloads, refused = plain(rows)
+        frames: list[bytes | None] = payloads.to_pylist()
+        for row, payload in enumerate(frames):
+            if payload is None:
+                continue
+            try:
+                frames[row] = prefix + ruled(payload)
+            except EncodeError as error:
+                frames[row] = None
+                refused[row] = error
+        return pa.array(frames, pa.large_binary()), refused
+
+    return write
 
 
 def _avro(plan: EncodePlan) -> Callable[[pa.Array], Written]:
@@ -134,12 +159,13 @@ def _row_by_row(plan: EncodePlan, payload: Callable[[Any], bytes]) -> Callable[[
     def write(rows: pa.Array) -> Written:
         frames: list[bytes | None] = []
         refused: dict[int, EncodeError] = {}
-        for row, value in enumerate(values_of(rows)):
-            try:
-                frames.append(prefix + payload(value))
-            except EncodeError as error:
-                frames.append(None)
-                refused[row] = error
+        for start in range(0, len(rows), _PART):
+            for row, value in enumerate(values_of(rows.slice(start, _PART)), start):
+                try:
+                    frames.append(prefix + payload(value))
+                except EncodeError as error:
+                    frames.append(None)
+                    refused[row] = error
         return pa.array(frames, pa.large_binary()), refused
 
     return write

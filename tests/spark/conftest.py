@@ -3,26 +3,35 @@
 import io
 import json
 import os
+import shutil
 import ssl
+import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import fastavro
+import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from harness import spark_jar
+from harness.avro_cases import Case, Maker
+from harness.jars import protobuf_jars
 from harness.processes import free_port
 from harness.registry import RegistryNode
-from strata.serdes.client import RegistryClient
+from strata.serdes.client import RegistryClient, Schema
+from strata.spark_udfs import decode, encode, install
+from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 Frame = Callable[[int, Any, Any], bytes]
 
@@ -67,6 +76,80 @@ def registry() -> Iterator[RegistryClient]:
     """Yield a client of a real registry; it caches no unknown ids, which another test's damaged frames may use."""
     with RegistryNode("memory:") as node, RegistryClient(node.url, missing_ttl=0) as client:
         yield client
+
+
+@pytest.fixture
+def client(registry: RegistryClient) -> Iterator[RegistryClient]:
+    """Yield the registry's client while compatibility checks are off."""
+    registry.set_config("NONE")
+    yield registry
+    registry.set_config("BACKWARD")
+
+
+@pytest.fixture
+def installed(spark: SparkSession, registry: RegistryClient) -> None:
+    """Bring the JVM function for the registry into the session."""
+    install(spark, registry=registry.settings)
+
+
+@pytest.fixture
+def letters(spark: SparkSession, client: RegistryClient) -> Callable[..., list[list[Row]]]:
+    """Return a function that encodes rows of a schema in the JVM and in Python: frame and error of each row."""
+
+    def encoded(schema: Schema, rows: Sequence[dict[str, tuple[pa.DataType, Any]]], **more: Any) -> list[list[Row]]:
+        structs = [
+            pa.StructArray.from_arrays([pa.array([value], kind) for kind, value in one.values()], names=list(one))
+            for one in rows
+        ]
+        names = [f"c{place}" for place in range(len(rows))]
+        df = spark.createDataFrame(pa.table(structs, names=names)).coalesce(1)
+        schema_id = client.register("payloads of both paths", schema).schema_id
+        options = {"registry": client.settings, "schema_id": schema_id, "mode": "DEADLETTER", **more}
+        paths = ("jvm", "python")
+        columns = [encode(name, path=path, **options).alias(f"{path} {name}") for path in paths for name in names]
+        [row] = df.select(*columns).collect()
+        return [[row[f"{path} {name}"] for name in names] for path in paths]
+
+    return encoded
+
+
+@pytest.fixture(scope="session")
+def families() -> Callable[[Random, int, int], list[list[Case]]]:
+    """Return a maker of random Avro cases: so many reader schemas that Spark can express, so many writers for each."""
+
+    def make(chance: Random, readers: int, writers: int) -> list[list[Case]]:
+        maker = Maker(chance)
+        made: list[list[Case]] = []
+        while len(made) < readers:
+            family = maker.family(writers)
+            try:
+                decode("value", registry="http://nowhere", reader_schema=family[0].reader, path="python")
+            except UnsupportedSchema:
+                continue
+            made.append(family)
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[Any]], list[Any]]]:
+    """Yield a function that runs a class of `java/`: JSON values in, JSON values out, a line each."""
+    classes = tmp_path_factory.mktemp("probe")
+    jars = [spark_jar.build(), *protobuf_jars()]
+    spark_jar.compile_java(sorted((Path(__file__).parent / "java").rglob("*.java")), classes, *jars)
+    class_path = os.pathsep.join([str(classes), *map(str, jars), spark_jar.spark_class_path()])
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED"]
+
+    def run(main: str, lines: Sequence[Any]) -> list[Any]:
+        command = [shutil.which("java") or "java", *options, "-cp", class_path, main]
+        given = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        done = subprocess.run(command, input=given, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    yield run
+    shutil.rmtree(classes)
 
 
 class ScriptedRegistry:

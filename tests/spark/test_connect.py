@@ -1,4 +1,4 @@
-"""Both paths work from a Spark Connect client, with shipped code on a cluster, and from the wheel."""
+"""Both paths work from a Spark Connect client, with shipped code on a cluster, from the wheel, on other Sparks."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness import spark_jar
-from harness.environments import site_packages, with_our_dependencies
+from harness.environments import fresh_environment, site_packages, with_extras, with_our_dependencies
 from harness.spark_servers import (
     CHECKOUT,
     ConnectServer,
@@ -21,7 +21,7 @@ from harness.spark_servers import (
     small,
     spark_home,
 )
-from strata.serdes.client import RegistryClient
+from strata.serdes.client import RegistryClient, Schema
 
 pytestmark = pytest.mark.spark
 
@@ -43,6 +43,8 @@ def options(registry: RegistryClient, frame: MakeFrame, tmp_path: Path) -> dict[
     """Return the job's options: the registry, and frames of two versions and a damaged one, in two files."""
     spark_jar.build()
     old, new = (registry.register("connect", json.dumps(schema)).schema_id for schema in (OLD, NEW))
+    registry.register("connect-proto", Schema('syntax = "proto3"; message M { int32 n = 1; }', "PROTOBUF"))
+    registry.register("connect-json", Schema('{"type": "object"}', "JSON"))
     good = frame(new, NEW, {"delay": 2, "gate": "B7"})
     frames = [frame(old, OLD, {"delay": 1}), good, good[:-1], None]
     folder = tmp_path / "frames"
@@ -75,8 +77,13 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
         "struct<value:struct<delay:bigint,gate:string>,error:struct<reason:string,schema_id:int,frame:binary>>"
     )
     for path in ("jvm", "python"):
+        assert [8, 0 if path == "jvm" else None] == answer[path].pop("observed")
         assert f"a frame cannot be decoded (schema id {options['new']}, offset " in answer[path].pop("failure")
         assert expected == answer[path]
+    assert [None, 1, 2] == answer["sql"]
+    head = f"00{options['new']:08X}"
+    assert [None, f"{head}0200", f"{head}0402044237"] == answer["written"]
+    assert ["0807", b'{"n":7}'.hex().upper(), "36"] == answer["formats"]  # magic byte, GUID and path: 18 bytes
     first = {"delay": 1}, {"delay": 2, "gate": "B7"}
     assert answer["again"] == [
         {"offset": start + place, **more}
@@ -158,6 +165,7 @@ def test_cluster(options: dict[str, Any], tmp_path: Path) -> None:
     _check(answer, options, "batch", "stream")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_wheel_beside_foreign_modules(strata_wheel: Path, options: dict[str, Any], tmp_path: Path) -> None:
     """Driver and Python workers use the wheel, though a user's modules with the names of our folders come first."""
@@ -175,3 +183,19 @@ def test_wheel_beside_foreign_modules(strata_wheel: Path, options: dict[str, Any
     home = str(site_packages(python) / "strata" / "spark_udfs" / "__init__.py")
     assert {home} == {answer["driver"], *(file for _, file in answer["places"])}
     _check(answer, options, "batch")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", ["3.5", "4.0", "4.1", "4.2", "4.3"])
+def test_versions_of_spark(strata_wheel: Path, options: dict[str, Any], tmp_path: Path, version: str) -> None:
+    """The wheel with the extras `spark` and `arrow`, beside another Spark, decodes on both paths, batch and stream."""
+    spark = (f"pyspark=={version}.*", "pandas>=2.2,<3")
+    python = fresh_environment(tmp_path / "environment", with_extras(strata_wheel, "spark,arrow"), *spark)
+    job = options | {"packages": str(tmp_path), "ship": None, "tasks": 2, "streams": True}
+    conf = {**small(tmp_path), "spark.master": "local[2]"}
+
+    env = {"PYSPARK_PYTHON": str(python), "SPARK_HOME": str(site_packages(python) / "pyspark")}
+    answer = run_job(JOB, job | {"conf": conf}, env, python)
+
+    _check(answer, options, "batch", "stream")

@@ -108,7 +108,7 @@ def path(request: pytest.FixtureRequest) -> Way:
 
 
 def _settings(registry: Any, **options: Any) -> ClientSettings:
-    return ClientSettings.of(registry.url, **{"retries": 2, "backoff": 0.01, "timeout": 10.0, **options})
+    return ClientSettings.of(registry.url, **{"retries": 2, "backoff": 0.01, "timeout": 60.0, **options})
 
 
 def _oauth(registry: Any, provider: Provider, authority: Authority, **options: Any) -> ClientSettings:

@@ -55,7 +55,7 @@ def test_rules_are_not_passed_over(registry: RegistryClient) -> None:
             assert schema_id == encoder(registry=registry.settings, schema_id=schema_id).schema_id
             continue
         with pytest.raises(
-            SchemaError, match=rf"does not run the rules for writing of schema id {schema_id} \(no-ssn\)"
+            SchemaError, match=rf"schema id {schema_id} has rules for writing \(no-ssn\): pass rules=True to run them"
         ):
             encoder(registry=registry.settings, schema_id=schema_id)
 

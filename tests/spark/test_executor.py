@@ -36,7 +36,7 @@ def _decoder(registry: Any, reader: Any, *, mode: Mode = Mode.DEADLETTER, **opti
 
 
 def _impatient(url: str, **options: Any) -> ClientSettings:
-    return ClientSettings.of(url, **{"retries": 1, "backoff": 0.01, "timeout": 5.0, **options})
+    return ClientSettings.of(url, **{"retries": 1, "backoff": 0.01, "timeout": 60.0, **options})
 
 
 def _binary(frames: list[bytes | None]) -> pa.Array:
@@ -219,7 +219,7 @@ def test_workers_with_other_credentials_share_nothing(
 
     def worker(secret: str) -> AvroDecoder:
         given = {**more.get(kind, {}), kind: secret}
-        settings = ClientSettings.of(scripted_registry.url, retries=0, timeout=5.0, **given)
+        settings = ClientSettings.of(scripted_registry.url, retries=0, timeout=60.0, **given)
         shared = SharedResponses(settings, tmp_path / "answers")
         shared._once._tokens = None  # there is no token endpoint
         plan = plan_decode(settings, ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)

@@ -39,7 +39,7 @@ def test_https_with_certificates_on_both_sides(
     rows = spark.createDataFrame(pa.table({"value": [frame(schema_id, "string", "secret")]})).coalesce(1)
 
     def decoded(**files: str) -> DataFrame:
-        settings = ClientSettings.of(scripted_registry.url, retries=0, timeout=5.0, **files)
+        settings = ClientSettings.of(scripted_registry.url, retries=0, timeout=60.0, **files)
         install(spark, registry=settings)
         column = decode("value", registry=settings, reader_schema='"string"', mode="PERMISSIVE", path=path)
         return rows.select(functions.upper(column).alias("text"))

@@ -4,22 +4,17 @@ A small Java program reads schemas and payloads and writes values, so that thous
 """
 
 import json
-import math
-import shutil
 import struct
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 
-from harness import spark_jar
 from harness.avro_cases import Case, Maker
+from harness.plain_values import plain
 from strata.serdes.client import Schema
 from strata.spark_udfs.arguments import Mode, settings_of
 from strata.spark_udfs.decoding.avro_decoder import AvroDecoder
@@ -33,7 +28,6 @@ Answers = list[dict[str, Any]]
 """`{"value": …}` or `{"reason": …}` for each payload."""
 
 _HEADER = b"\0\0\0\0\1"
-_JAVA = Path(__file__).parent / "java"
 
 
 class Task(NamedTuple):
@@ -51,27 +45,18 @@ class Task(NamedTuple):
 
 Probe = Callable[[Sequence[Task], bool], list[tuple[Answers, Answers]]]
 """Takes tasks, and whether to run Avro too; returns our answers and Avro's."""
+RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 
-@pytest.fixture(scope="session")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
-    """Yield a function that runs tasks in a JVM."""
-    jar = spark_jar.build()
-    classes = tmp_path_factory.mktemp("probe")
-    spark_jar.compile_java(sorted(_JAVA.rglob("*.java")), classes, jar)
-    class_path = f"{classes}:{jar}:{spark_jar.spark_class_path()}"
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED"]
-    command = [shutil.which("java") or "java", *options, "-cp", class_path, "strata.spark.Probe"]
+@pytest.fixture(scope="module")
+def probe(run_java: RunJava) -> Probe:
+    """Return a function that runs tasks in a JVM."""
 
     def run(tasks: Sequence[Task], with_avro: bool) -> list[tuple[Answers, Answers]]:
-        lines = "".join(json.dumps(_line(task, with_avro)) + "\n" for task in tasks)
-        done = subprocess.run(command, input=lines.encode(), capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()[-3000:]
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        answers = run_java("strata.spark.Probe", [_line(task, with_avro) for task in tasks])
         return [(answer["ours"], answer["avro"]) for answer in answers]
 
-    yield run
-    shutil.rmtree(classes)
+    return run
 
 
 def _line(task: Task, with_avro: bool) -> dict[str, Any]:
@@ -89,7 +74,7 @@ class _OneSchema:
     def __init__(self, text: str) -> None:
         self._schema = Schema(text)
 
-    def get_schema(self, schema_id: int) -> Schema:
+    def get_schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
         return self._schema
 
 
@@ -97,44 +82,8 @@ def _in_python(task: Task) -> Answers:
     decoder = AvroDecoder(task.plan, _OneSchema(task.writer))  # type: ignore[arg-type]
     decoded = decoder.decode(pa.array([_HEADER + payload for payload in task.payloads], pa.binary()))
     errors = decoded.field("error").to_pylist()
-    values = _plain(decoded.field("value"))
+    values = plain(decoded.field("value"))
     return [{"reason": e["reason"]} if e else {"value": v} for e, v in zip(errors, values, strict=True)]
-
-
-def _plain(array: pa.Array) -> list[Any]:
-    """Return a value in the form that `Plain.java` prints."""
-    kind = array.type
-    if pa.types.is_struct(kind):
-        columns = [_plain(array.field(index)) for index in range(kind.num_fields)]
-        rows: list[Any] = [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in array]
-    elif pa.types.is_list(kind):
-        rows = [items[a:b] for items in [_plain(array.values)] for a, b in _extents(array)]
-    elif pa.types.is_map(kind):
-        pairs = list(zip(_plain(array.keys), _plain(array.items), strict=True))
-        rows = [dict(pairs[a:b]) for a, b in _extents(array)]
-    else:
-        return [None if one is None else _scalar(one, kind) for one in _numbers(array).to_pylist()]
-    return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
-
-
-def _extents(array: pa.Array) -> list[tuple[int, int]]:
-    offsets = array.offsets.to_pylist()
-    return list(pairwise(offsets))
-
-
-def _numbers(array: pa.Array) -> pa.Array:
-    if pa.types.is_timestamp(array.type):
-        return array.cast(pa.int64())
-    return array.cast(pa.int32()) if pa.types.is_date(array.type) else array
-
-
-def _scalar(one: Any, kind: pa.DataType) -> Any:
-    if pa.types.is_floating(kind):
-        bits, number = ("<q", "<d") if kind == pa.float64() else ("<i", "<f")
-        return struct.unpack(bits, struct.pack(number, math.nan if math.isnan(one) else one))[0]
-    if pa.types.is_decimal(kind):
-        return f"{one:f}"
-    return one.hex() if isinstance(one, bytes) else one
 
 
 def _cases(seed: int, count: int) -> list[Case]:

@@ -17,7 +17,7 @@ from harness.jars import spark_kafka_jars
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
 from strata.serdes.client import ClientSettings, RegistryClient
-from strata.spark_udfs import decode, install, split_dead_letters
+from strata.spark_udfs import decode, install, run_stream, split_dead_letters
 
 pytestmark = [
     pytest.mark.spark,
@@ -32,8 +32,6 @@ NAMED = {**NUMBER, "fields": [*NUMBER["fields"], {"name": "label", "type": "stri
 OUTAGE_S = 60
 KNOWN_S = 20
 """For this long only known ids arrive."""
-SPARK_55271 = "scala.collection.IterableOps.map"
-"""Part of an error of Kafka's source in Spark 4.1.1, which fails a query once after a batch that it had to repeat."""
 
 
 class Numbers:
@@ -66,27 +64,24 @@ class Sink:
     @contextmanager
     def running(self, settings: ClientSettings) -> Iterator[StreamingQuery]:
         """Run the query, from its checkpoint if there is one."""
-        if self._path == "jvm":
-            install(self._spark, registry=settings)
-        decoded = decode("value", registry=settings, subject="numbers", version=1, path=self._path)
-        values, _ = split_dead_letters(self._numbers.stream().select("offset", decoded.alias("decoded")))
-        writer = values.select("offset", "decoded.n").writeStream.format("parquet")
-        query = writer.option("checkpointLocation", f"{self._folder}.checkpoint").start(str(self._folder))
+        query = self._start(settings, processingTime="0 seconds")
         try:
             yield query
         finally:
             query.stop()
 
+    def _start(self, settings: ClientSettings, **trigger: Any) -> StreamingQuery:
+        if self._path == "jvm":
+            install(self._spark, registry=settings)
+        decoded = decode("value", registry=settings, subject="numbers", version=1, path=self._path)
+        values, _ = split_dead_letters(self._numbers.stream().select("offset", decoded.alias("decoded")))
+        writer = values.select("offset", "decoded.n").writeStream.format("parquet")
+        writer = writer.option("checkpointLocation", f"{self._folder}.checkpoint").trigger(**trigger)
+        return writer.start(str(self._folder))
+
     def catch_up(self, settings: ClientSettings) -> None:
-        """Run the query until it has read every record."""
-        try:
-            with self.running(settings) as query:
-                query.processAllAvailable()
-        except StreamingQueryException as error:
-            if SPARK_55271 not in str(error):
-                raise
-            with self.running(settings) as query:
-                query.processAllAvailable()
+        """Run the query until it has read every record, by `run_stream`, which knows SPARK-55271."""
+        run_stream(lambda _: self._start(settings, availableNow=True), registry=settings, subject="numbers")
 
     def rows(self) -> list[tuple[int, int]]:
         """Return offset and number of the committed rows, in order, with duplicates."""

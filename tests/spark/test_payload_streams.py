@@ -1,8 +1,6 @@
 """Protobuf and JSON frames work in Spark itself: the types that arrive there, running streams, damage."""
 
 import json
-import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -19,11 +17,12 @@ from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.streaming import StreamingQuery
 
+from harness.waiting import until
 from strata.serdes.client import RegisteredSchema, RegistryClient, Schema
 from strata.serdes.framing import join
 from strata.serdes.protobuf.files import find_message, link
-from strata.spark_udfs import decode, install, run_stream, split_dead_letters
-from strata.spark_udfs.decoding.paths import _log_once, arrow_path, pandas_path
+from strata.spark_udfs import decode, run_stream, split_dead_letters
+from strata.spark_udfs.decoding.paths import arrow_path, pandas_path
 
 pytestmark = [
     pytest.mark.spark,
@@ -233,7 +232,7 @@ def test_restart_on_a_newer_version(
             for number, payload in enumerate(payloads):
                 if number:
                     ids.append(registry.register(subject, schemas[number]).schema_id)
-                _wait_until(lambda: len(started) == len(ids) or following.done())
+                until(lambda: len(started) == len(ids) or following.done())
                 produce(ids[-1], payload)
                 started[-1].processAllAvailable()
         finally:
@@ -242,13 +241,6 @@ def test_restart_on_a_newer_version(
 
     rows = spark.read.option("mergeSchema", "true").parquet(str(sink))
     assert [(1, None), (2, "a")] == [tuple(row) for row in rows.select("n", "l").orderBy("n").collect()]
-
-
-def _wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("first", "second", "frame"), FORMATS)
@@ -290,17 +282,3 @@ def _damaged(good: bytes, chance: Random) -> bytes:
         changed[chance.choice((0, 1))] ^= chance.choice((2, 3, 0x40))
     end = chance.choice((None, None, None, chance.randrange(len(changed))))
     return bytes(changed[:end]) + chance.choice((b"", b"", b"", b"\0"))
-
-
-def test_the_jvm_decodes_avro(spark: SparkSession, registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
-    """The JVM path is refused if requested by name; by default the call takes Python workers, and says why."""
-    install(spark, registry=registry.settings)
-    options: dict[str, Any] = {"registry": registry.settings, "reader_schema": '{"type": "string"}', "format": "JSON"}
-
-    with pytest.raises(ValueError, match="path='jvm' needs an Avro reader schema, and this one is JSON"):
-        decode("value", **options, path="jvm")
-    _log_once.cache_clear()
-    with caplog.at_level(logging.INFO, "strata.spark_udfs"):
-        decode("value", **options)
-
-    assert "the reader schema is JSON, and the JVM path decodes only Avro" in caplog.text

@@ -29,7 +29,7 @@ FORMATS = [
 
 
 def _plan(url: str, kind: str, text: str, **options: Any) -> DecodePlan:
-    settings = ClientSettings.of(url, **{"retries": 1, "backoff": 0.01, "timeout": 5.0, **options})
+    settings = ClientSettings.of(url, **{"retries": 1, "backoff": 0.01, "timeout": 60.0, **options})
     return plan_decode(settings, ReaderSource(text, format=kind), mode=Mode.DEADLETTER)
 
 

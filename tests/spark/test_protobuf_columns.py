@@ -1,6 +1,5 @@
 """Protobuf frames are decoded to columns: types, values, damage; no Spark session is needed."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,14 +17,6 @@ PROTO3 = 'syntax = "proto3"; package shop; '
 IMPORTS = "".join(
     f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "any", "struct")
 )
-
-
-@pytest.fixture
-def client(registry: RegistryClient) -> Iterator[RegistryClient]:
-    """Yield the registry's client while compatibility checks are off."""
-    registry.set_config("NONE")
-    yield registry
-    registry.set_config("BACKWARD")
 
 
 # declaration, Spark type, values for the field, the column

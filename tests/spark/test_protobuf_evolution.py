@@ -1,6 +1,5 @@
 """Protobuf columns: schema evolution, references, messages named by a frame; no Spark session is needed."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,14 +13,6 @@ from strata.serdes.subject_name_strategies import Context
 from strata.spark_udfs.arguments import Mode
 
 PROTO3 = 'syntax = "proto3"; package shop; '
-
-
-@pytest.fixture
-def client(registry: RegistryClient) -> Iterator[RegistryClient]:
-    """Yield the registry's client while compatibility checks are off."""
-    registry.set_config("NONE")
-    yield registry
-    registry.set_config("BACKWARD")
 
 
 def _mismatch(reader: str, writer: str, field: str) -> str:
@@ -240,7 +231,7 @@ def test_other_frames(client: RegistryClient) -> None:
         ("unknown schema id", 99999),
         ("frame too short", None),
         ("wrong magic byte 0x09", None),
-        ("wrong magic byte 0x03 (frame of AWS Glue's registry)", None),
+        ("unknown Glue schema version", None),
         ("frame too short", known),
         ("too many message indexes", known),
         ("malformed", known),

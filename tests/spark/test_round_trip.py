@@ -286,7 +286,7 @@ def _finish(writer: Any, checkpoint: Path) -> None:
 
 
 def _produce(kafka: KafkaBroker, topic: str, records: list[tuple[bytes | None, Any]]) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})  # in order
     for value, headers in records:
         producer.produce(topic, value, headers=headers)
     assert producer.flush(30) == 0
@@ -297,7 +297,7 @@ def _consumed(kafka: KafkaBroker, topic: str, number: int) -> list[tuple[bytes, 
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:
-        messages = consumer.consume(number, timeout=30)
+        messages = consumer.consume(number, timeout=60)
     finally:
         consumer.close()
     return [(one.value() or b"", one.headers()) for one in messages]

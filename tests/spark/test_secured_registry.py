@@ -53,7 +53,7 @@ def settings(request: pytest.FixtureRequest, node: SecuredNode, provider: OidcPr
         "client credentials": {**oauth, "token_ca_file": provider.ca_file, "ca_file": node.ca_file},
         "certificate": node.certificate("etl"),
     }
-    return ClientSettings.of(node.url, timeout=20.0, retries=1, backoff=0.01, **ways[request.param])
+    return ClientSettings.of(node.url, timeout=60.0, retries=1, backoff=0.01, **ways[request.param])
 
 
 def _frame(node: SecuredNode, topic: str) -> bytes:

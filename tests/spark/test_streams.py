@@ -1,10 +1,9 @@
-"""Dead letters are split from good rows, and decodes work in running streams."""
+"""Decodes work in running streams, whatever becomes of the registry meanwhile."""
 
 import contextlib
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from harness.registry import RegistryNode
+from harness.waiting import until
 from strata.serdes.client import ClientSettings, RegisteredSchema, RegistryClient
 from strata.spark_udfs import decode, install, run_stream, split_dead_letters
 
@@ -111,86 +111,6 @@ def _writing(df: DataFrame, sink: Path) -> Iterator[StreamingQuery]:
 
 def _in_order(df: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in df.collect())
-
-
-def _batch(spark: SparkSession, frames: list[bytes | None], **more: pa.Array) -> DataFrame:
-    columns = {"offset": pa.array(range(len(frames))), "value": pa.array(frames, pa.binary()), **more}
-    return spark.createDataFrame(pa.table(columns)).coalesce(1)  # Spark would decode local rows in planning
-
-
-def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
-    """Good rows have the value, or null, under the column's name; dead letters keep all the other columns."""
-    schema_id = registry.register("split", json.dumps(NUMBER)).schema_id
-    good = frame(schema_id, NUMBER, {"n": 7})
-    frames = _batch(spark, [good, b"\1", None], **{"kafka.topic": pa.array(["a", "b", "c"])})
-    decoded = frames.withColumn(
-        "decoded", decode("value", registry=registry.settings, subject="split", path="python")
-    ).drop("value")
-
-    values, dead = split_dead_letters(decoded)
-
-    assert [Row(n=7), None] == [row["decoded"] for row in values.collect()]
-    assert ["offset", "kafka.topic", "decoded"] == values.columns
-    assert ["offset", "kafka.topic", "reason", "schema_id", "frame"] == dead.columns
-    assert [(1, "b", "frame too short", None, bytearray(b"\1"))] == [tuple(row) for row in dead.collect()]
-
-
-def test_split_under_another_name(spark: SparkSession, registry: RegistryClient) -> None:
-    """The column may have any name, dots included; another column called `value` is not affected."""
-    frames = _batch(spark, [b"\1"])
-    decoded = frames.withColumn(
-        "the.order", decode("value", registry=registry.settings, reader_schema='"int"', path="python")
-    )
-
-    values, dead = split_dead_letters(decoded, "the.order")
-
-    assert [("the.order", "int")] == values.select("`the.order`").dtypes
-    assert [bytearray(b"\1")] == [row["value"] for row in dead.collect()]
-
-
-# name, columns of the data frame as SQL, column to split, message
-REFUSED: list[tuple[str, list[str], str, str]] = [
-    ("no such column", ["1 AS a"], "decoded", "no column decoded; the data frame has a"),
-    ("no dead letters", ["1 AS decoded"], "decoded", "expected the result of decode or encode in mode DEADLETTER"),
-    (
-        "a struct of something else",
-        ["struct(1 AS value, 2 AS error) AS decoded"],
-        "decoded",
-        "expected the result of decode or encode in mode DEADLETTER",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("columns", "column", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
-def test_split_refuses(spark: SparkSession, columns: list[str], column: str, message: str) -> None:
-    """A column that was not decoded in mode DEADLETTER cannot be split."""
-    with pytest.raises(ValueError, match=message):
-        split_dead_letters(spark.range(1).selectExpr(*columns), column)
-
-
-def test_split_refuses_taken_names(spark: SparkSession, registry: RegistryClient) -> None:
-    """A column with the name of one that dead letters add is refused, not silently duplicated."""
-    frames = spark.range(1).selectExpr("X'00' AS value", "1 AS Reason")
-    decoded = frames.withColumn("decoded", decode("value", registry=registry.settings, reader_schema='"int"'))
-
-    with pytest.raises(ValueError, match="rename the columns Reason first"):
-        split_dead_letters(decoded)
-
-
-def test_each_record_is_decoded_once(
-    spark: SparkSession, registry: RegistryClient, capsys: pytest.CaptureFixture[str], decoder: Decoder
-) -> None:
-    """A query decodes in one place, whichever filters and columns it uses."""
-    frames = _batch(spark, [b"\1"])
-    decoded = frames.withColumn("decoded", decoder(registry.settings, reader_schema=json.dumps(NUMBER)))
-    values, dead = split_dead_letters(decoded)
-    call = {"jvm": "strata_decode", "python": "ArrowEvalPython"}[decoder.path]
-
-    for df in (values.where("decoded.n > 1").select("decoded.n", "offset"), dead.select("reason", "frame")):
-        df.explain()
-        assert 1 == capsys.readouterr().out.count(call)
 
 
 def test_version_registered_while_the_query_runs(
@@ -325,7 +245,7 @@ def test_short_outage(frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: D
         dead = DeadPort(node.port)
         with _running(values.select("offset", "decoded.*"), table) as query:
             topic.produce(frame(schema_id, NUMBER, {"n": 1}))
-            _wait_until(lambda: dead.attempts > 3)
+            until(lambda: dead.attempts > 3)
             dead.close()
             node.restart()
             query.processAllAvailable()
@@ -333,13 +253,6 @@ def test_short_outage(frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: D
             assert query.exception() is None
 
     assert [(0, 1)] == _in_order(spark.table(table))
-
-
-def _wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 class Build:
@@ -369,7 +282,7 @@ def _following(build: Build, settings: ClientSettings, subject: str) -> Iterator
     arguments: dict[str, Any] = {"registry": settings, "subject": subject, "evolve": "restart", "poll": 0.1}
     with ThreadPoolExecutor(1) as threads:
         following = threads.submit(run_stream, build, **arguments)
-        _wait_until(lambda: build.query is not None or following.done())
+        until(lambda: build.query is not None or following.done())
         try:
             if not following.done():
                 yield
@@ -394,7 +307,7 @@ def test_restart_on_a_newer_version(
             topic.produce(frame(first, NUMBER, {"n": n}))
         second = registry.register(subject, json.dumps(NAMED)).schema_id
         topic.produce(frame(second, NAMED, {"n": 5, "label": "in between"}))
-        _wait_until(lambda: build.versions == [1, 2])
+        until(lambda: build.versions == [1, 2])
         topic.produce(frame(second, NAMED, {"n": 6, "label": "after"}), frame(first, NUMBER, {"n": 7}))
         build.query.processAllAvailable()
 
@@ -416,15 +329,15 @@ def test_versions_that_are_passed_over(
         build.refuses = 3
         with _following(build, client.settings, "passed"):
             client.register("passed", json.dumps({**NUMBER, "fields": [{"name": "n", "type": "string"}]}))
-            _wait_until(lambda: "skipping version 2 of passed" in caplog.text)
+            until(lambda: "skipping version 2 of passed" in caplog.text)
             client.register("passed", json.dumps({**NAMED, "doc": "refused"}))
-            _wait_until(lambda: "skipping version 3 of passed: not this one" in caplog.text)
-            _wait_until(lambda: build.versions == [1, 1])
+            until(lambda: "skipping version 3 of passed: not this one" in caplog.text)
+            until(lambda: build.versions == [1, 1])
             node.kill()
-            _wait_until(lambda: "could not look for a newer version of passed" in caplog.text)
+            until(lambda: "could not look for a newer version of passed" in caplog.text)
             node.restart()
             client.register("passed", json.dumps(NAMED))
-            _wait_until(lambda: build.versions == [1, 1, 4])
+            until(lambda: build.versions == [1, 1, 4])
 
 
 def test_stream_that_keeps_its_version(

@@ -163,12 +163,12 @@ def test_type(schema: Any, spark: str, values: list[Any], expected: list[Any]) -
     reader = write(parse(json.dumps(schema)))
     found = type_of(parse(reader))
 
-    assert spark == found.spark.simpleString()
+    assert spark == found.simpleString()
 
     decoder = BatchDecoder(reader, {1: json.dumps(schema)}, style=Style.SPARK)
     array = decoder.array(decoder.rows([b"\0\0\0\0\1" + _payload(schema, value) for value in values]))
 
-    assert to_arrow_type(found.spark) == array.type
+    assert to_arrow_type(found) == array.type
     assert expected == array.to_pylist()
 
 
@@ -176,19 +176,19 @@ def test_type(schema: Any, spark: str, values: list[Any], expected: list[Any]) -
     ("schema", "nullable"), [("int", False), (["int"], False), (["null", "int"], True), ("null", True)]
 )
 def test_nullable(schema: Any, nullable: bool) -> None:
-    """A type is nullable where the schema has a null."""
-    assert nullable == type_of(parse(json.dumps(schema))).nullable
+    """A field is nullable where the schema has a null."""
+    assert nullable == type_of(parse(json.dumps(_record(_field("value", schema)))))["value"].nullable
 
 
 def test_members_are_nullable() -> None:
     """All members of a union's struct are nullable, since only one is set; the fields inside follow the schema."""
     found = type_of(parse(json.dumps(_record(_field("u", ["string", POINT])))))
 
-    fields = found.spark["u"].dataType.fields
+    fields = found["u"].dataType.fields
 
     assert [("member0", True), ("member1", True)] == [(one.name, one.nullable) for one in fields]
     assert [("x", False), ("y", True)] == [(one.name, one.nullable) for one in fields[1].dataType.fields]
-    assert not found.spark["u"].nullable
+    assert not found["u"].nullable
 
 
 NODE = _record(_field("value", "int"), _field("next", ["null", "Node"], default=None), name="Node")

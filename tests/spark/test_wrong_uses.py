@@ -35,7 +35,7 @@ WAY = "arrow" if hasattr(functions, "arrow_udf") else "pandas"
 
 
 def _settings(registry: Any, **options: Any) -> ClientSettings:
-    return ClientSettings.of(registry.url, **{"retries": 1, "backoff": 0.01, "timeout": 5.0, **options})
+    return ClientSettings.of(registry.url, **{"retries": 1, "backoff": 0.01, "timeout": 60.0, **options})
 
 
 def _rows(spark: SparkSession, *frames: bytes) -> DataFrame:
@@ -164,7 +164,7 @@ def test_before_there_is_a_session(registry: RegistryClient, monkeypatch: pytest
 
 def test_settings_that_differ(spark: SparkSession, registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
     """The path and its reason are logged once; a job that has installed the JVM for other settings gets a warning."""
-    from strata.spark_udfs.decoding.paths import _log_once
+    from strata.spark_udfs.decoding.path_choice import _log_once
 
     _log_once.cache_clear()
     install(spark, registry=registry.settings)

@@ -12,11 +12,11 @@ from typing import Any
 OPTIONS = json.loads(sys.argv[1])
 sys.path.insert(0, OPTIONS["packages"])
 
-from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
+from pyspark.sql import DataFrame, Observation, SparkSession, functions  # noqa: E402
 
 from strata import spark_udfs  # noqa: E402
 from strata.serdes.client import ClientSettings  # noqa: E402
-from strata.spark_udfs import decode, encoder, install, split_dead_letters  # noqa: E402
+from strata.spark_udfs import decode, encoder, install, observe_dead_letters, split_dead_letters  # noqa: E402
 
 SETTINGS = ClientSettings.of(OPTIONS["registry"])
 
@@ -68,6 +68,13 @@ def failure(df: DataFrame) -> str:
     return ""
 
 
+def observed(df: DataFrame, name: str) -> list[Any]:
+    """Return the metrics of a query: its rows, and how many requests to the registry it has sent again."""
+    numbers = Observation(name)
+    observe_dead_letters(df, name=numbers).collect()
+    return [numbers.get["rows"], numbers.get.get("registry_retries")]
+
+
 def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
     """Return all results on one path."""
     frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"]).repartition(OPTIONS["tasks"])
@@ -79,6 +86,7 @@ def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
     answer = {
         "type": decoded().schema["decoded"].dataType.simpleString(),
         "batch": parts(decoded()),
+        "observed": observed(decoded(), f"numbers {path}"),
         "failure": failure(decoded(mode="FAILFAST", origin=["offset"])),
     }
     if OPTIONS["streams"]:
@@ -95,6 +103,32 @@ def again(spark: SparkSession) -> list[Any]:
     payloads = write.with_column(values, "payload", "value").select("offset", "payload", write.headers.alias("headers"))
     read = decode("payload", headers="headers", mode="FAILFAST", **common)
     return rows(payloads.select("offset", functions.hex("payload").alias("hex"), read.alias("value")))
+
+
+def in_sql(spark: SparkSession) -> list[Any]:
+    """Return what a query without a data frame finds: the delays in which it groups frames by their decode."""
+    frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"])
+    frames.createOrReplaceTempView("frames")
+    call = f"strata_decode(value, '{OPTIONS['subject']}').value.delay"
+    return [row[0] for row in spark.sql(f"SELECT {call} AS delay FROM frames GROUP BY {call} ORDER BY 1").collect()]
+
+
+def written_in_sql(spark: SparkSession) -> list[Any]:
+    """Return the frames that a query without a data frame writes of the decoded values, in hexadecimal digits."""
+    subject = OPTIONS["subject"]
+    call = f"strata_encode(strata_decode(value, '{subject}').value, '{subject}')"
+    return [row[0] for row in spark.sql(f"SELECT hex({call}) FROM frames GROUP BY 1 ORDER BY 1").collect()]
+
+
+def other_formats_in_sql(spark: SparkSession) -> list[str]:
+    """Return frames of Protobuf and JSON without their names, and the length of a header, as SQL writes them."""
+    value = "named_struct('n', 7)"
+    [row] = spark.sql(
+        f"""SELECT hex(strata_encode({value}, 'connect-proto?framing=header')),
+        hex(strata_encode({value}, 'connect-json?framing=header&validate=false')),
+        hex(strata_headers('connect-proto')[0].value)"""
+    ).collect()
+    return [*row[:2], str(len(row[2]))]
 
 
 def places(spark: SparkSession) -> list[list[str]]:
@@ -126,6 +160,9 @@ def main() -> None:
             install(spark, registry=SETTINGS)
         answer[path] = on_path(spark, path)
     answer["again"] = again(spark)
+    answer["sql"] = in_sql(spark)
+    answer["written"] = written_in_sql(spark)
+    answer["formats"] = other_formats_in_sql(spark)
     spark.stop()
     print(json.dumps(answer))  # noqa: T201 - the job reports on standard output
 

@@ -51,11 +51,24 @@ final class Compiler {
     private final Budget budget = new Budget();
     private final Skip.Maker skips = new Skip.Maker(budget);
 
-    private Compiler() {}
+    /** The type of the columns of the outermost record. */
+    private final DataType outermost;
+    /** The positions of its fields to read; null for all. */
+    private final Set<Integer> fields;
 
-    /** Return the node that reads a whole payload; a top-level {@code bytes} has no length. */
+    private Compiler(DataType outermost, Set<Integer> fields) {
+        this.outermost = outermost;
+        this.fields = fields;
+    }
+
+    /** Return the node that reads a whole payload. */
     static Node compile(Schema writer, Schema reader, DataType column) {
-        Compiler compiler = new Compiler();
+        return compile(writer, reader, column, null);
+    }
+
+    /** Return the node that reads some fields of a payload, null for all; a top-level {@code bytes} has no length. */
+    static Node compile(Schema writer, Schema reader, DataType column, Set<Integer> fields) {
+        Compiler compiler = new Compiler(column, fields);
         boolean bare = writer.getType() == Schema.Type.BYTES;
         return compiler.resolve(writer, reader, column, bare ? Scalars.REST : Scalars.PREFIXED);
     }
@@ -251,6 +264,10 @@ final class Compiler {
         List<Step> defaults = new ArrayList<>();
         Map<String, List<Integer>> targets = new HashMap<>();
         for (Schema.Field field : reader.getFields()) {
+            if (column == outermost && fields != null && !fields.contains(field.pos())) {
+                defaults.add(Step.read(field.name(), new Node.Null(), field.pos()));
+                continue;
+            }
             String source = sources.get(field.name());
             if (source != null) {
                 targets.computeIfAbsent(source, name -> new ArrayList<>()).add(field.pos());

@@ -9,7 +9,7 @@ import java.util.Map;
 final class Containers {
     private Containers() {}
 
-    private static void bound(RowBuffer out) {
+    static void bound(RowBuffer out) {
         if (out.at > Limits.OUTPUT) {
             throw new Damage(Damage.LIMIT, "the value takes more than " + Limits.OUTPUT + " bytes");
         }

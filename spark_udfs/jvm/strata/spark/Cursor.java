@@ -20,6 +20,12 @@ final class Cursor {
     /** Whether this is the second reading of a damaged payload, in the order of its bytes, to find the place. */
     boolean tracing;
 
+    /** Whether a later value of a Protobuf field took the place of one that was not read. */
+    boolean overwrote;
+
+    /** How many arrays and objects of JSON are open. */
+    int depth;
+
     private int weightlessLeft;
     private int recordsLeft;
 
@@ -28,6 +34,8 @@ final class Cursor {
         at = start;
         end = payload.length;
         tracing = traced;
+        overwrote = false;
+        depth = 0;
         weightlessLeft = Limits.WEIGHTLESS;
         recordsLeft = Limits.DEPTH;
     }

@@ -15,6 +15,7 @@ final class Damage extends RuntimeException {
     static final String OUT_OF_RANGE = "out of range";
     static final String LIMIT = "limit";
     static final String RESOLUTION = "resolution";
+    static final String MALFORMED = "malformed";
 
     private static final int LONGEST_PATH = 100;
 
@@ -49,9 +50,18 @@ final class Damage extends RuntimeException {
         return reason.equals(RESOLUTION) ? getMessage() : reason;
     }
 
+    private String field() {
+        return path.startsWith(".") ? path.substring(1) : path;
+    }
+
+    /** Return the place in the record as the end of a message; empty at the top. */
+    String place() {
+        return path.isEmpty() ? "" : " (at field " + field() + ")";
+    }
+
     /** Return the full message, with the place in the record. */
     String message(int offset) {
-        String field = path.startsWith(".") ? path.substring(1) : path;
+        String field = field();
         return getMessage() + " (" + (field.isEmpty() ? "" : "at field " + field + ", ") + "near byte " + offset + ")";
     }
 }

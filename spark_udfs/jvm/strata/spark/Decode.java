@@ -1,8 +1,11 @@
 package strata.spark;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
@@ -12,9 +15,9 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The decode function: frames (magic byte, schema id or GUID, payload) to values of the reader schema.
+ * The decode function: frames (what names the schema, payload) to values of the reader schema.
  *
- * <p>Spark calls {@code invoke} from generated code, with its own bytes and without boxing. Each task has its own copy
+ * <p>Spark calls {@code call} from generated code, with its own bytes and without boxing. Each task has its own copy
  * of the function, so its buffers need no lock; writer schemas are shared by the process.
  */
 public final class Decode implements ScalarFunction<Object> {
@@ -26,16 +29,44 @@ public final class Decode implements ScalarFunction<Object> {
         .add("schema_id", DataTypes.IntegerType)
         .add("frame", DataTypes.BinaryType);
 
+    /** The name of the methods for a column, and for one with its origin. Spark calls one named invoke by itself. */
+    static final String METHOD = "call";
+
+    private final String name;
     private final Plan plan;
     private final RegistrySettings settings;
     private final DataType[] inputs;
+    /** Counts look-ups; null until the optimizer's rule makes the function a part of a query. */
+    private final Waits waits;
 
     private transient Work work;
 
-    Decode(Plan plan, RegistrySettings settings, DataType[] inputs) {
+    Decode(String name, Plan plan, RegistrySettings settings, DataType[] inputs) {
+        this(name, plan, settings, inputs, null);
+    }
+
+    private Decode(String name, Plan plan, RegistrySettings settings, DataType[] inputs, Waits waits) {
+        this.name = name;
         this.plan = plan;
         this.settings = settings;
         this.inputs = inputs;
+        this.waits = waits;
+    }
+
+    /** Return whether the result has an error next to the value. */
+    boolean hasErrors() {
+        return plan.mode() == Plan.Mode.DEADLETTER;
+    }
+
+    /** Return the function that reads only some fields of the value, and leaves the others null. */
+    Decode only(Set<Integer> fields) {
+        boolean reads = plan.format() == Registry.Format.AVRO && plan.dataType() instanceof StructType;
+        return reads ? new Decode(name, plan.only(fields), settings, inputs, waits) : this;
+    }
+
+    /** Return the function that counts how long it waits for the registry. */
+    Decode counting(Waits waits) {
+        return new Decode(name, plan, settings, inputs, waits);
     }
 
     @Override
@@ -68,28 +99,56 @@ public final class Decode implements ScalarFunction<Object> {
         return false;
     }
 
+    /** Equal calls are one: Spark matches those of {@code GROUP BY} with those of {@code SELECT}. */
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof Decode decode && plan.equals(decode.plan) && settings.equals(decode.settings)
+            && Arrays.equals(inputs, decode.inputs);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(plan, settings, Arrays.hashCode(inputs));
+    }
+
+    /** Return what plans show. */
     @Override
     public String toString() {
-        return "strata_decode";
+        return "strata_decode[" + name + (plan.fields() == null ? "" : ", only " + plan.fieldNames()) + "]";
+    }
+
+    @Override
+    public Object produceResult(InternalRow row) {
+        InternalRow origin = inputs.length > 1 && !row.isNullAt(1) ? origin(row) : null;
+        if (row.isNullAt(0)) {
+            return decode(null, null, origin);
+        }
+        return inputs[0] instanceof StructType record
+            ? call(row.getStruct(0, record.size()), origin)
+            : decode(row.getBinary(0), null, origin);
+    }
+
+    private InternalRow origin(InternalRow row) {
+        return row.getStruct(1, ((StructType) inputs[1]).size());
     }
 
     /** Return the value of a frame. */
-    public Object invoke(byte[] frame) {
+    public Object call(byte[] frame) {
         return decode(frame, null, null);
     }
 
     /** Return the value of a frame; {@code origin} says where it came from. */
-    public Object invoke(byte[] frame, InternalRow origin) {
+    public Object call(byte[] frame, InternalRow origin) {
         return decode(frame, null, origin);
     }
 
     /** Return the value of a record with headers: its bytes, and the header that names its schema. */
-    public Object invoke(InternalRow record) {
-        return invoke(record, null);
+    public Object call(InternalRow record) {
+        return call(record, null);
     }
 
     /** Return the value of a record with headers; {@code origin} says where it came from. */
-    public Object invoke(InternalRow record, InternalRow origin) {
+    public Object call(InternalRow record, InternalRow origin) {
         return record == null
             ? decode(null, null, origin)
             : decode(bytes(record, 0), bytes(record, 1), origin);
@@ -102,7 +161,7 @@ public final class Decode implements ScalarFunction<Object> {
     private Object decode(byte[] frame, byte[] header, InternalRow origin) {
         try {
             if (work == null) {
-                work = new Work(plan, settings);
+                work = new Work(plan, settings, waits);
             }
             return frame == null ? work.nothing() : work.decode(frame, header);
         } catch (Refusal refusal) {
@@ -129,10 +188,14 @@ public final class Decode implements ScalarFunction<Object> {
     /** The state of one task: a program for each writer schema that it meets. */
     private static final class Work {
         private final Plan.Mode mode;
-        private final Schema reader;
+        private final Registry.Format format;
+        private final Object reader;
         private final DataType type;
         private final int members;
+        /** The positions of the fields to read; null for all. */
+        private final Set<Integer> fields;
         private final Registry registry;
+        private final Waits waits;
         private final RowBuffer row;
         private final Map<Object, Program> programs = new HashMap<>();
         private final Map<Object, Refusal> unusable = new HashMap<>();
@@ -140,24 +203,34 @@ public final class Decode implements ScalarFunction<Object> {
         /** The programs of the last few schemas, found without allocating a key. */
         private final Program[] recent = new Program[RECENT];
 
-        Work(Plan plan, RegistrySettings settings) {
+        Work(Plan plan, RegistrySettings settings, Waits waits) {
+            this.waits = waits;
+            if (waits != null) {
+                Waits.begin();
+            }
             mode = plan.mode();
-            reader = plan.readerSchema();
+            format = plan.format();
             type = plan.dataType();
+            reader = switch (format) {
+                case AVRO -> plan.readerSchema();
+                case PROTOBUF -> new ProtoReader(plan.reader());
+                case JSON -> new JsonReader(plan.reader());
+            };
+            fields = plan.fields();
             members = type instanceof StructType struct ? struct.size() : 0;
-            registry = Registry.of(settings);
+            registry = Registry.of(settings, format);
             row = new RowBuffer(mode == Plan.Mode.DEADLETTER ? 2 : 1);
         }
 
         Object decode(byte[] frame, byte[] header) {
-            named.open(frame, header);
+            named.open(frame, header, format == Registry.Format.PROTOBUF);
             int place = named.mixed() & RECENT - 1;
             Program program = recent[place];
             if (program == null || !program.isNamedBy(named)) {
                 program = program(named.name());
                 recent[place] = program;
             }
-            program.read(frame, named.start());
+            program.read(named.bytes(), header, named.start());
             if (mode == Plan.Mode.DEADLETTER) {
                 row.putField(1, row.nothing());
                 return row.row();
@@ -197,11 +270,20 @@ public final class Decode implements ScalarFunction<Object> {
             return program == null ? learn(name) : program;
         }
 
+        private Program program(Object name, Object writer) {
+            return switch (format) {
+                case AVRO -> new AvroProgram(name, (Schema) writer, (Schema) reader, type, fields, row);
+                case PROTOBUF -> new ProtoProgram(name, (ProtoSchema) writer, (ProtoReader) reader, row);
+                case JSON -> new JsonProgram(name, (JsonReader) reader, row);
+            };
+        }
+
         private Program learn(Object name) {
             if (unusable.containsKey(name)) {
                 throw unusable.get(name);
             }
-            Registry.Writer writer = registry.schema(name);
+            Registry.Writer writer =
+                waits == null ? registry.schema(name) : waits.counted(() -> registry.schema(name));
             if (writer.schema() == null) {
                 throw new Refusal(writer.reason(), name, writer.message());
             }
@@ -210,7 +292,7 @@ public final class Decode implements ScalarFunction<Object> {
                 unusable.clear();
             }
             try {
-                Program program = new Program(name, writer.schema(), reader, type, row);
+                Program program = program(name, writer.schema());
                 programs.put(name, program);
                 return program;
             } catch (UnusableSchema error) {

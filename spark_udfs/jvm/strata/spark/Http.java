@@ -84,9 +84,13 @@ final class Http {
     Answer get(String path) {
         int count = settings.urls().size();
         String failure = "no attempt was made";
-        for (int attempt = 0; attempt < Math.max(settings.retries() + 1, count); attempt++) {
+        long began = System.nanoTime();
+        for (int attempt = 0; goesOn(attempt, began); attempt++) {
             String base = settings.urls().get(preferred % count);
             try {
+                if (attempt > 0) {
+                    Waits.again(path, failure, began);
+                }
                 if (attempt % count == 0) { // the other URLs are tried first, without waiting
                     settings.pause(attempt / count);
                 }
@@ -105,6 +109,12 @@ final class Http {
             preferred = (preferred + 1) % count;
         }
         throw new RegistryFailure(failure);
+    }
+
+    /** Return whether to try again after some attempts, the first of which began at a time. */
+    private boolean goesOn(int attempts, long began) {
+        return attempts < Math.max(settings.retries() + 1, settings.urls().size())
+            || System.nanoTime() - began < settings.waitSeconds() * 1e9;
     }
 
     private Answer send(String base, String path) throws IOException, InterruptedException {

@@ -10,6 +10,8 @@ final class Limits {
     static final int WEIGHTLESS_TYPE = 1000;
     /** How many bytes a decoded value may take. */
     static final int OUTPUT = 256 * 1024 * 1024;
+    /** How many bytes the payload of a compressed frame may have, as in serdes/framing.py. */
+    static final int INFLATED = 16 * 1024 * 1024;
     /** How many nodes a program may have: types nested in types multiply. */
     static final int NODES = 200_000;
 

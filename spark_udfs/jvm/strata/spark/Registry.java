@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -12,11 +13,12 @@ import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.function.Function;
 import org.apache.avro.Schema;
 
 /**
- * Cache of writer schemas by id or GUID, shared by all tasks of a process: one request for each id, however many tasks
- * need it at once.
+ * Cache of writer schemas by id, GUID or version in AWS Glue, shared by all tasks of a process: one request for each,
+ * however many tasks need it at once.
  *
  * <p>That an id is unknown is cached for some seconds; a failure is not cached.
  */
@@ -24,39 +26,86 @@ final class Registry {
     /**
      * What is known of an id.
      *
-     * @param schema null if frames with the id cannot be decoded
+     * @param schema an Avro {@link Schema} or a {@link ProtoSchema}; null if frames with the id cannot be decoded
      * @param reason why not, short
      * @param message why not, in full
      * @param until nanoseconds on the clock after which to ask again; 0 for never
      */
-    record Writer(Schema schema, String reason, String message, long until) {
+    record Writer(Object schema, String reason, String message, long until) {
         boolean isStale() {
             return until != 0 && System.nanoTime() - until > 0;
         }
     }
 
-    private static final Map<RegistrySettings, Registry> OPEN = new ConcurrentHashMap<>();
+    /**
+     * A schema that the registry has.
+     *
+     * @param format its format
+     * @param id its id
+     * @param guid its GUID, null if the registry gives none
+     * @param text its text
+     * @param files its text, or for Protobuf its descriptor, after those of the schemas it refers to
+     * @param rules the names of the rules that clients run before they write
+     */
+    record Found(Format format, int id, String guid, String text, List<String> files, List<String> rules) {}
+
+    /** A format of payloads, and how its schemas are asked for. */
+    enum Format {
+        AVRO("", SchemaTexts::parse),
+        PROTOBUF("format=serialized", ProtoSchema::parse),
+        JSON("", texts -> texts) {
+            @Override
+            boolean needsReferences() {
+                return false;
+            }
+        };
+
+        private final String query;
+        private final Function<List<String>, Object> parser;
+
+        Format(String query, Function<List<String>, Object> parser) {
+            this.query = query;
+            this.parser = parser;
+        }
+
+        private String asked(String path) {
+            return query.isEmpty() ? path : path + (path.contains("?") ? "&" : "?") + query;
+        }
+
+        /** Return whether payloads cannot be read without the schemas that their schema refers to. */
+        boolean needsReferences() {
+            return true;
+        }
+    }
+
+    private record Key(RegistrySettings settings, Format format) {}
+
+    private static final Map<Key, Registry> OPEN = new ConcurrentHashMap<>();
     private static final int UNKNOWN_SCHEMA = 40403;
+    private static final int NOT_FOUND = 404;
+    private static final Set<String> CLIENT_SIDES = Set.of("ALL", "CLIENT", "null");
     private static final int MAX_REFERENCES = 1000;
     private static final int MAX_DEPTH = 100;
 
     private final RegistrySettings settings;
+    private final Format format;
     private final Http http;
     private final Map<Object, FutureTask<Writer>> known = new ConcurrentHashMap<>();
 
-    private Registry(RegistrySettings settings) {
-        this.settings = settings;
+    private Registry(Key key) {
+        this.settings = key.settings();
+        this.format = key.format();
         this.http = new Http(settings);
     }
 
-    static Registry of(RegistrySettings settings) {
-        return OPEN.computeIfAbsent(settings, Registry::new);
+    static Registry of(RegistrySettings settings, Format format) {
+        return OPEN.computeIfAbsent(new Key(settings, format), Registry::new);
     }
 
     /**
-     * Return the writer schema of an id or a GUID.
+     * Return the writer schema that frames name.
      *
-     * @param name an Integer or a UUID
+     * @param name an Integer, a UUID or a version in Glue
      * @throws RegistryFailure if the registry does not answer, or not as a registry
      */
     Writer schema(Object name) {
@@ -89,24 +138,82 @@ final class Registry {
         }
     }
 
+    /** Return a version of a subject. */
+    Found version(String subject, String version) {
+        String path = "/subjects/" + encoded(subject) + "/versions/" + encoded(version);
+        JsonNode schema = answered(path);
+        return found(path, schema, schema.path("id").asInt());
+    }
+
+    /** Return the schema with an id. */
+    Found byId(int id) {
+        String path = "/schemas/ids/" + id;
+        return found(path, answered(path), id);
+    }
+
+    /** Return the GUID of the schema with an id, which is with each of its versions; null if the registry gives none. */
+    String guid(int id) {
+        JsonNode version = answered("/schemas/ids/" + id + "/versions").path(0);
+        return version.isMissingNode() ? null : answered(path(version) + "?deleted=true").path("guid").textValue();
+    }
+
+    private JsonNode answered(String path) {
+        Http.Answer answer = http.get(path);
+        require(answer);
+        return answer.body();
+    }
+
+    /** Return a schema of any format, of which the answer holds the text. */
+    private Found found(String path, JsonNode schema, int id) {
+        String type = schema.path("schemaType").asText("AVRO");
+        Format actual = Arrays.stream(Format.values()).filter(one -> one.name().equals(type)).findFirst()
+            .orElseThrow(() -> new UnusableSchema("its format is " + type));
+        Registry registry = of(settings, actual);
+        String exact = schema.has("version") ? path(schema) : path; // `latest` may be another one by now
+        List<String> files = new ArrayList<>();
+        JsonNode own = actual.query.isEmpty() ? schema : answered(actual.asked(exact));
+        registry.read(files, path, own, new HashSet<>(), 0);
+        String guid = schema.path("guid").textValue();
+        return new Found(actual, id, guid, text(path, schema), files, writeRules(schema.path("ruleSet")));
+    }
+
+    private static List<String> writeRules(JsonNode set) {
+        List<String> names = new ArrayList<>();
+        if (CLIENT_SIDES.contains(set.path("enableAt").asText("ALL"))) {
+            for (String kind : List.of("migrationRules", "domainRules", "encodingRules")) {
+                for (JsonNode rule : set.path(kind)) {
+                    String mode = rule.path("mode").asText("WRITEREAD");
+                    if (mode.startsWith("WRITE") && !rule.path("disabled").asBoolean()) {
+                        names.add(rule.path("name").asText());
+                    }
+                }
+            }
+        }
+        return names;
+    }
+
+    private static String encoded(String segment) {
+        return URLEncoder.encode(segment, StandardCharsets.UTF_8).replace("+", "%20");
+    }
+
     private Writer look(Object name) {
-        boolean isGuid = name instanceof UUID;
-        String asked = (isGuid ? "/schemas/guids/" : "/schemas/ids/") + name;
-        Http.Answer answer = http.get(asked);
+        String asked = path(name);
+        if (asked == null) {
+            return unknown(name);
+        }
+        Http.Answer answer = http.get(format.asked(asked));
         if (answer.errorCode() == UNKNOWN_SCHEMA) {
-            long until = System.nanoTime() + (long) (settings.missingSeconds() * 1e9);
-            String reason = isGuid ? "unknown schema guid" : "unknown schema id";
-            return new Writer(null, reason, reason, until == 0 ? 1 : until);
+            return unknown(name);
         }
         require(answer);
         String type = answer.body().path("schemaType").asText("AVRO");
-        if (!type.equals("AVRO")) {
+        if (!type.equals(format.name())) {
             return new Writer(null, "writer schema is " + type, "writer schema is " + type, 0);
         }
         try {
             List<String> texts = new ArrayList<>();
             read(texts, asked, answer.body(), new HashSet<>(), 0);
-            return new Writer(SchemaTexts.parse(texts), "", "", 0);
+            return new Writer(format.parser.apply(texts), "", "", 0);
         } catch (RegistryFailure failure) {
             throw failure;
         } catch (RuntimeException | StackOverflowError unusable) {
@@ -115,20 +222,42 @@ final class Registry {
         }
     }
 
+    /** Return the path of the schema that frames name; null if the registry does not know a version in Glue. */
+    private String path(Object name) {
+        if (!(name instanceof FrameHeader.GlueVersion)) {
+            return (name instanceof UUID ? "/schemas/guids/" : "/schemas/ids/") + name;
+        }
+        Http.Answer answer = http.get("/v1/glue/" + name);
+        if (answer.status() == NOT_FOUND) { // another registry lacks the route
+            return null;
+        }
+        require(answer);
+        JsonNode version = answer.body().path(0);
+        return version.isMissingNode() ? null : path(version) + "?deleted=true";
+    }
+
+    private static String path(JsonNode version) {
+        return "/subjects/" + encoded(version.path("subject").asText()) + "/versions/" + version.path("version").asInt();
+    }
+
+    private Writer unknown(Object name) {
+        long until = System.nanoTime() + (long) (settings.missingSeconds() * 1e9);
+        String reason = "unknown " + Refusal.kind(name);
+        return new Writer(null, reason, reason, until == 0 ? 1 : until);
+    }
+
     /** Collect the texts of a schema and its references; each comes after those it refers to itself. */
     private void read(List<String> texts, String asked, JsonNode schema, Set<String> seen, int depth) {
-        for (JsonNode reference : schema.path("references")) {
-            String subject = reference.path("subject").asText();
-            String path = "/subjects/" + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20")
-                + "/versions/" + reference.path("version").asInt();
+        for (JsonNode reference : format.needsReferences() ? schema.path("references") : schema.path("")) {
+            String path = path(reference);
             if (!seen.add(path)) {
                 continue;
             }
             if (depth >= MAX_DEPTH || seen.size() > MAX_REFERENCES) {
                 throw new UnusableSchema("too many references, or nested too deeply");
             }
-            Http.Answer answer = http.get(path + "?deleted=true");
-            if (answer.status() == 404) {
+            Http.Answer answer = http.get(format.asked(path + "?deleted=true"));
+            if (answer.status() == NOT_FOUND) {
                 throw new UnusableSchema("the registry does not have a reference: " + answer.message());
             }
             require(answer);

@@ -15,6 +15,7 @@ record RegistrySettings(
     String token,
     double timeoutSeconds,
     int retries,
+    double waitSeconds,
     double backoffSeconds,
     double maxBackoffSeconds,
     double missingSeconds,
@@ -28,14 +29,19 @@ record RegistrySettings(
     String identityPool)
     implements Serializable {
 
+    /** For how long a registry is waited for, as in spark_udfs/waits.py. */
+    private static final double WAIT_SECONDS = 60;
+
     static RegistrySettings of(CaseInsensitiveStringMap options, UnaryOperator<String> secret) {
         String urls = options.get("urls");
         if (urls == null || urls.isBlank()) {
             throw new IllegalArgumentException("the catalog needs the option urls, the addresses of the registry");
         }
-        if (options.containsKey("proxy")) { // without it, requests would bypass the proxy
-            throw new IllegalArgumentException(
-                "the JVM path does not support the option proxy; call decode with path=\"python\"");
+        for (String option : List.of("proxy", "glue_region")) { // requests would bypass the proxy, or not reach Glue
+            if (options.containsKey(option)) {
+                throw new IllegalArgumentException(
+                    "the JVM path does not support the option " + option + "; call decode with path=\"python\"");
+            }
         }
         return new RegistrySettings(
             List.of(urls.split(",")),
@@ -44,6 +50,7 @@ record RegistrySettings(
             secret.apply("token"),
             options.getDouble("timeout", 30),
             options.getInt("retries", 4),
+            options.getDouble("wait", options.containsKey("retries") ? 0 : WAIT_SECONDS),
             options.getDouble("backoff", 0.2),
             options.getDouble("max_backoff", 10),
             options.getDouble("missing_ttl", 10),

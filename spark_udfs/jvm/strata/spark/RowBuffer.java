@@ -94,6 +94,29 @@ final class RowBuffer {
         return start;
     }
 
+    /**
+     * Put an array before what is nested in its items, which extends from {@code start} to here.
+     *
+     * @param words the items; places of nested values are counted from {@code start}
+     * @param isNested whether items are places of nested values
+     */
+    void putArray(int start, long[] words, boolean[] nulls, int count, int width, boolean isNested) {
+        int nested = at - start;
+        int items = items(0, count);
+        reserve(items + (long) width * count + 8);
+        int head = items + pad(width * count);
+        System.arraycopy(bytes, start, bytes, start + head, nested);
+        at = start;
+        beginArray(count, width);
+        at += nested;
+        long moved = isNested ? (long) head << 32 : 0;
+        for (int i = 0; i < count; i++) {
+            isNothing = nulls[i];
+            putItem(start, start + items, width, i, isNothing ? NULL : words[i] + moved);
+        }
+        isNothing = false;
+    }
+
     /** Begin an array of at most 64 items of eight bytes, for which there is room. */
     static void putHeader(byte[] bytes, int start, int count) {
         WORDS.set(bytes, start, (long) count);
@@ -128,6 +151,10 @@ final class RowBuffer {
         reserve(8);
         at += 8;
         return at - 8;
+    }
+
+    static long get(byte[] bytes, int place) {
+        return (long) WORDS.get(bytes, place);
     }
 
     static void put(byte[] bytes, int place, long word) {
@@ -244,6 +271,13 @@ final class RowBuffer {
     void putNull(int base, int index, int slot) {
         setNull(base, index);
         WORDS.set(bytes, base + slot, 0L);
+    }
+
+    /** Put a field that may hold a null; {@code slot} is the distance of its slot from the start of the row. */
+    void putPresent(int base, int index, int slot, long word) {
+        int bits = base + (index >>> 6 << 3);
+        WORDS.set(bytes, bits, (long) WORDS.get(bytes, bits) & ~(1L << index));
+        WORDS.set(bytes, base + slot, word);
     }
 
     private void setNull(int bits, int index) {

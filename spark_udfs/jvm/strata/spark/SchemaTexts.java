@@ -13,7 +13,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.avro.NameValidator;
 import org.apache.avro.Schema;
 
 /**
@@ -34,13 +33,26 @@ final class SchemaTexts {
 
     /** Parse the last of the texts; each may use the names of those before it. */
     static Schema parse(List<String> texts) {
-        Schema.Parser parser = new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false);
+        Schema.Parser parser = parser().setValidateDefaults(false);
         Schema last = null;
         boolean hasDots = texts.stream().anyMatch(text -> text.contains("\"."));
         for (String text : hasDots ? new SchemaTexts().rewritten(texts) : texts) {
             last = parser.parse(text);
         }
         return last;
+    }
+
+    /** Return a parser that accepts any name. Avro 1.11 (Spark 3.5) and 1.12 have different ways to say so. */
+    private static Schema.Parser parser() {
+        try {
+            Class<?> validator = Class.forName("org.apache.avro.NameValidator");
+            return Schema.Parser.class.getConstructor(validator)
+                .newInstance(validator.getField("NO_VALIDATION").get(null));
+        } catch (ClassNotFoundException before12) {
+            return (Schema.Parser) Scala.call(new Schema.Parser(), "setValidate", false);
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     private List<String> rewritten(List<String> texts) {

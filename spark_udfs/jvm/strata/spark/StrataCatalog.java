@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.DataTypes;
 /**
  * One registry as a catalog of functions, configured by {@code spark.sql.catalog.NAME} and its options.
  *
- * <p>A function's name holds the plan of one decode, which the driver made.
+ * <p>A function's name holds the plan of one decode or encode, which the driver made, or names a schema in the registry.
  */
 public final class StrataCatalog implements FunctionCatalog {
     // The struct of a record with headers, see spark_udfs/decoding/headers.py.
@@ -25,20 +25,12 @@ public final class StrataCatalog implements FunctionCatalog {
         new StructType().add("value", DataTypes.BinaryType).add("header", DataTypes.BinaryType);
 
     private String name;
-    private RegistrySettings settings;
 
     @Override
     public void initialize(String catalogName, CaseInsensitiveStringMap options) {
         name = catalogName;
-        settings = RegistrySettings.of(options, this::secret);
-    }
-
-    /**
-     * Return a secret, which `install` sets outside the options: options are properties of jobs, which the event log
-     * shows.
-     */
-    private String secret(String option) {
-        return SparkSession.active().conf().get("strata." + name + "." + option, null);
+        Session.settings(name); // reject what is wrong now
+        Session.of(SparkSession.active()).prepare(name);
     }
 
     @Override
@@ -53,10 +45,46 @@ public final class StrataCatalog implements FunctionCatalog {
 
     @Override
     public UnboundFunction loadFunction(Identifier identifier) {
-        return new Unbound(Plan.parse(identifier.name()), settings);
+        return function(name, identifier.namespace().length == 1 ? identifier.namespace()[0] : "", identifier.name());
     }
 
-    private record Unbound(Plan plan, RegistrySettings settings) implements UnboundFunction {
+    /** Return the function of a kind (decode, encode, waits) whose name says the rest. */
+    static UnboundFunction function(String catalog, String kind, String name) {
+        if (kind.equals(WaitFunction.NAMESPACE)) {
+            return new WaitFunction(name);
+        }
+        RegistrySettings settings = Session.settings(catalog);
+        FunctionName called = FunctionName.parse(name);
+        String shown = FunctionName.shown(name);
+        boolean hasPlan = called.options().containsKey("plan");
+        if (kind.equals(EncodePlan.NAMESPACE)) {
+            return new UnboundEncode(shown, hasPlan ? EncodePlan.parse(called) : Writers.plan(called, settings));
+        }
+        return new Unbound(shown, hasPlan ? Plan.parse(name) : Readers.plan(called, settings), settings);
+    }
+
+    private record UnboundEncode(String label, EncodePlan plan) implements UnboundFunction {
+        @Override
+        public BoundFunction bind(StructType inputs) {
+            if (inputs.size() != 1 + plan.origin().size()) {
+                throw new UnsupportedOperationException(
+                    "expected a column of values and " + plan.origin().size() + " of their origin");
+            }
+            return new Encode(label, plan, inputs, SparkSession.active().conf().get("spark.sql.session.timeZone"));
+        }
+
+        @Override
+        public String description() {
+            return "encodes registry frames";
+        }
+
+        @Override
+        public String name() {
+            return "strata_encode";
+        }
+    }
+
+    private record Unbound(String label, Plan plan, RegistrySettings settings) implements UnboundFunction {
         @Override
         public BoundFunction bind(StructType inputs) {
             DataType[] types = Arrays.stream(inputs.fields()).map(StructField::dataType).toArray(DataType[]::new);
@@ -67,7 +95,7 @@ public final class StrataCatalog implements FunctionCatalog {
                 && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
             requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
             types[0] = isRecord ? RECORD : DataTypes.BinaryType;
-            return new Decode(plan, settings, types);
+            return new Decode(label, plan, settings, types);
         }
 
         private static void requireBinary(DataType type) {

@@ -82,14 +82,14 @@ final class Probe {
 
         Reading(Plan plan, Schema writer) {
             type = plan.dataType();
-            program = new Program(1, writer, plan.readerSchema(), type, buffer);
+            program = new AvroProgram(1, writer, plan.readerSchema(), type, null, buffer);
         }
 
         /** Return a value or a reason; code is generated after this many records. */
         JsonNode read(byte[] payload, int worthwhile) {
             FieldReaders.worthwhile = worthwhile;
             try {
-                program.read(payload, 0);
+                program.read(payload, null, 0);
             } catch (Refusal refusal) {
                 return JSON.createObjectNode().put("reason", refusal.reason);
             }

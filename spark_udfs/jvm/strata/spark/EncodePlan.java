@@ -1,0 +1,61 @@
+package strata.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.zip.InflaterInputStream;
+
+/**
+ * What the driver decided about one encode; it is sent as the name of the function.
+ *
+ * @param format the format of the payloads
+ * @param schema the writer schema: Avro's text, with its references written out; for Protobuf, see
+ * {@link EncodeProto}; for JSON, see {@link EncodeJson}
+ * @param prefix the bytes before each payload, in hexadecimal digits
+ * @param mode what a row that cannot be encoded becomes
+ * @param origin names of the columns that a FAILFAST error shows
+ * @param checks the rules by which rows of JSON are validated, see {@link ValidCompiler}; empty if they are not
+ */
+record EncodePlan(
+    Format format, String schema, String prefix, Plan.Mode mode, List<String> origin, String checks)
+    implements Serializable {
+    enum Format { AVRO, PROTOBUF, JSON }
+
+    /** The namespace of the functions that encode. */
+    static final String NAMESPACE = "encode";
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    EncodePlan(Format format, String schema, String prefix, Plan.Mode mode, List<String> origin) {
+        this(format, schema, prefix, mode, origin, "");
+    }
+
+    /** Parse the name of a function, which holds a plan. */
+    static EncodePlan parse(FunctionName name) {
+        try {
+            byte[] compressed = Base64.getUrlDecoder().decode(name.options().get("plan"));
+            JsonNode plan = JSON.readTree(new InflaterInputStream(new ByteArrayInputStream(compressed)));
+            List<String> origin = new ArrayList<>();
+            plan.path("origin").forEach(one -> origin.add(one.asText()));
+            return new EncodePlan(
+                Format.valueOf(plan.path("format").asText()),
+                plan.path("schema").asText(),
+                plan.path("prefix").asText(),
+                Plan.Mode.valueOf(plan.path("mode").asText()),
+                List.copyOf(origin),
+                plan.path("checks").asText());
+        } catch (IOException | IllegalArgumentException error) {
+            throw new IllegalArgumentException("not a function of Strata: call strata.spark_udfs.encode to make columns");
+        }
+    }
+
+    byte[] prefixBytes() {
+        return HexFormat.of().parseHex(prefix);
+    }
+}

@@ -1,0 +1,60 @@
+package strata.spark;
+
+import java.util.Locale;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.types.StructType;
+
+/** The types of JSON Schema, and what errors call them. */
+enum ValidKind {
+    NULL("null", "null"),
+    BOOLEAN("a boolean", "another boolean"),
+    INTEGER("an integer", "another integer"),
+    NUMBER("a number", "another number"),
+    STRING("a string", "another string"),
+    ARRAY("an array", "another array"),
+    OBJECT("an object", "another object");
+
+    final String got;
+    final String other;
+
+    ValidKind(String got, String other) {
+        this.got = got;
+        this.other = other;
+    }
+
+    static ValidKind named(String name) {
+        return valueOf(name.toUpperCase(Locale.ROOT));
+    }
+
+    String title() {
+        return name().toLowerCase(Locale.ROOT);
+    }
+
+    /** Return the type that the values of a column have in JSON. */
+    static ValidKind of(DataType column) {
+        if (column instanceof NullType) {
+            return NULL;
+        }
+        if (column instanceof BooleanType) {
+            return BOOLEAN;
+        }
+        if (column instanceof StructType || column instanceof MapType) {
+            return OBJECT;
+        }
+        if (column instanceof ArrayType) {
+            return ARRAY;
+        }
+        boolean hasPoint = column instanceof DecimalType decimal && decimal.scale() > 0;
+        if (hasPoint || column instanceof FloatType || column instanceof DoubleType) {
+            return NUMBER;
+        }
+        return column instanceof DecimalType || EncodeSource.plain(column) != null ? INTEGER : STRING;
+    }
+}

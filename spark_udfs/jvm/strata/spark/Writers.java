@@ -1,0 +1,166 @@
+package strata.spark;
+
+import java.io.ByteArrayOutputStream;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Locale;
+import java.util.UUID;
+
+/** Makes plans of functions that encode and are named by a subject: what {@code encode} does in Python. */
+final class Writers {
+    private static final List<String> OPTIONS = List.of("version", "id", "mode", "message", "validate", "framing");
+    private static final List<String> HEADER_OPTIONS = List.of("version", "id", "message", "key");
+    private static final String ROLE = "writer schema";
+    private static final String FIRST = "00";
+
+    /** The place where a record names its schema. */
+    private enum Framing { PREFIX, GUID, HEADER }
+
+    /**
+     * A schema to write with.
+     *
+     * @param schema as {@link EncodePlan} has it
+     * @param indexes the message indexes of Protobuf, as in a frame, in hexadecimal digits
+     */
+    private record Target(Registry.Found found, String schema, String indexes) {
+        String byId() {
+            return String.format("00%08x", found.id()) + indexes;
+        }
+
+        /** Return the bytes that name the schema by its GUID, which may take further requests. */
+        String byGuid(RegistrySettings settings) {
+            UUID guid = UUID.fromString(found.guid() == null ? asked(settings) : found.guid());
+            return String.format("01%016x%016x", guid.getMostSignificantBits(), guid.getLeastSignificantBits()) + indexes;
+        }
+
+        private String asked(RegistrySettings settings) {
+            String guid;
+            try {
+                guid = Registry.of(settings, found.format()).guid(found.id());
+            } catch (RegistryFailure failure) {
+                throw new IllegalArgumentException(
+                    "no GUID of schema id " + found.id() + ": " + failure.getMessage());
+            }
+            if (guid == null) {
+                throw new IllegalArgumentException("the schema has no GUID: the registry did not return one");
+            }
+            return guid;
+        }
+    }
+
+    /** A header of a record. */
+    record Header(String name, byte[] value) {}
+
+    private Writers() {}
+
+    /**
+     * Return the plan of a function; the registry is asked for its schema and id.
+     *
+     * @throws IllegalArgumentException if the name says what cannot be done, the registry does not have the schema, or
+     *     rules run before it is written
+     */
+    static EncodePlan plan(FunctionName name, RegistrySettings settings) {
+        Readers.requireKnown(name, OPTIONS);
+        Plan.Mode mode = Readers.mode(name, "FAILFAST");
+        Framing framing = framing(name);
+        boolean validates = isTrue(name, "validate", true);
+        Target target = target(name, settings);
+        EncodePlan.Format format = EncodePlan.Format.valueOf(target.found().format().name());
+        if (format == EncodePlan.Format.JSON && validates) {
+            throw new IllegalArgumentException(
+                "SQL does not validate JSON: add validate=false, or make the column by strata.spark_udfs.encode");
+        }
+        String prefix = switch (framing) {
+            case PREFIX -> target.byId();
+            case GUID -> target.byGuid(settings);
+            case HEADER -> "";
+        };
+        return new EncodePlan(format, target.schema(), prefix, mode, List.of());
+    }
+
+    /** Return the header of the records whose values, or keys, are written with the framing `header`. */
+    static Header header(FunctionName name, RegistrySettings settings) {
+        Readers.requireKnown(name, HEADER_OPTIONS);
+        String part = isTrue(name, "key", false) ? "key" : "value";
+        String value = target(name, settings).byGuid(settings);
+        return new Header("__" + part + "_schema_id", HexFormat.of().parseHex(value));
+    }
+
+    private static Target target(FunctionName name, RegistrySettings settings) {
+        Registry.Found found = Readers.found(name, settings, ROLE);
+        if (!found.rules().isEmpty()) {
+            throw new IllegalArgumentException("schema id " + found.id() + " has rules for writing ("
+                + String.join(", ", found.rules())
+                + "), which SQL does not run: make the column by strata.spark_udfs.encode with rules=True");
+        }
+        String message = name.options().get("message");
+        if (message != null && found.format() != Registry.Format.PROTOBUF) {
+            throw new IllegalArgumentException(
+                "message needs a Protobuf schema, and the schema is " + found.format());
+        }
+        return switch (found.format()) {
+            case AVRO -> {
+                SparkTypes.of(SchemaTexts.parse(found.files()), ROLE);
+                yield new Target(found, Readers.write(found.files()), "");
+            }
+            case PROTOBUF -> protobuf(found, message);
+            case JSON -> new Target(found, found.text(), "");
+        };
+    }
+
+    private static Target protobuf(Registry.Found found, String message) {
+        try {
+            ProtoSchema schema = EncodeMessages.parse(found.files());
+            ProtoSchema.Message first = schema.at(List.of(0));
+            if (first == null) {
+                throw new UnusableSchema("the schema has no message");
+            }
+            List<Integer> indexes = message == null ? List.of(0) : schema.indexes(message);
+            if (indexes == null) {
+                throw new UnusableSchema("the schema has no message " + message + "; the first is " + first.name);
+            }
+            return new Target(found, EncodeMessages.write(schema.at(indexes)), written(indexes));
+        } catch (UnusableSchema unusable) {
+            throw new IllegalArgumentException(unusable.getMessage());
+        }
+    }
+
+    /** Return message indexes as in a frame: their number and each of them as zigzag varints, or 0 for the first. */
+    private static String written(List<Integer> indexes) {
+        if (indexes.equals(List.of(0))) {
+            return FIRST;
+        }
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        put(indexes.size(), out);
+        indexes.forEach(index -> put(index, out));
+        return HexFormat.of().formatHex(out.toByteArray());
+    }
+
+    private static void put(int number, ByteArrayOutputStream out) {
+        int left = number << 1;
+        for (; left > 0x7F; left >>>= 7) {
+            out.write(left & 0x7F | 0x80);
+        }
+        out.write(left);
+    }
+
+    // Options
+
+    private static Framing framing(FunctionName name) {
+        String framing = name.options().getOrDefault("framing", "prefix");
+        for (Framing one : Framing.values()) {
+            if (framing.equals(one.name().toLowerCase(Locale.ROOT))) {
+                return one;
+            }
+        }
+        throw new IllegalArgumentException("framing is " + framing + "; allowed are prefix, guid, header");
+    }
+
+    private static boolean isTrue(FunctionName name, String option, boolean usual) {
+        String value = name.options().getOrDefault(option, String.valueOf(usual));
+        if (!value.equals("true") && !value.equals("false")) {
+            throw new IllegalArgumentException(option + " is " + value + "; allowed are true, false");
+        }
+        return value.equals("true");
+    }
+}

@@ -1,0 +1,158 @@
+package strata.spark;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Random;
+import java.util.TreeMap;
+import org.apache.avro.Schema;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.DataType;
+
+/**
+ * Decodes hostile payloads: good ones that were changed, joined or cut, and random bytes. Each must give a row that can
+ * be read in full, or a refusal.
+ *
+ * <p>A line in: the function's name, the texts of the writer schema, good payloads in hexadecimal, how many payloads to
+ * try, and a seed. A line out: how many had values or which reason, or the first defect.
+ */
+final class Hostile {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int MOST_BYTES = 4096;
+    private static final byte[][] PIECES = {
+        {0}, {(byte) 0xFF}, {(byte) 0x80, (byte) 0x80}, bytes(0xFF, 0xFF, 0xFF, 0xFF, 0x0F), bytes(0xFE, 0xFF, 0xFF, 0xFF, 0x0F),
+        bytes(0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01), bytes(0x80, 0x80, 0x80, 0x80, 0x08),
+        bytes(0x7F, 0xFF, 0xFF, 0xFF), bytes(0xC3), bytes(0xED, 0xA0, 0x80), "\"".getBytes(), "\\ud800".getBytes(),
+        "{\"a\":".getBytes(), "[[[[".getBytes(), "]".getBytes(), "}".getBytes(), ",".getBytes(), "1e400".getBytes(),
+        "99999999999999999999".getBytes(), "null".getBytes(), "-".getBytes(), ":".getBytes()};
+
+    private final Random chance;
+    private final List<byte[]> good = new ArrayList<>();
+
+    private Hostile(JsonNode task) {
+        this.chance = new Random(task.get("seed").asLong());
+        task.get("payloads").forEach(one -> good.add(HexFormat.of().parseHex(one.asText())));
+    }
+
+    private static byte[] bytes(int... values) {
+        byte[] made = new byte[values.length];
+        for (int i = 0; i < values.length; i++) {
+            made[i] = (byte) values[i];
+        }
+        return made;
+    }
+
+    public static void main(String[] arguments) throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                out.println(answer(JSON.readTree(line)));
+            }
+        }
+    }
+
+    private static JsonNode answer(JsonNode task) throws JsonProcessingException {
+        Plan plan = Plan.parse(task.get("plan").asText());
+        RowBuffer row = new RowBuffer(1);
+        Program program = program(plan, task.get("writer"), row);
+        Hostile hostile = new Hostile(task);
+        FieldReaders.worthwhile = task.get("payloads").size();
+        ObjectNode answer = JSON.createObjectNode();
+        TreeMap<String, Integer> outcomes = new TreeMap<>();
+        int widest = 0;
+        for (int i = 0; i < task.get("count").asInt(); i++) {
+            byte[] payload = hostile.next();
+            try {
+                outcomes.merge(outcome(program, row, plan.dataType(), payload), 1, Integer::sum);
+                widest = Math.max(widest, row.at);
+            } catch (RuntimeException | StackOverflowError | OutOfMemoryError | AssertionError defect) {
+                answer.put("defect", defect + " at " + Arrays.toString(Arrays.copyOf(defect.getStackTrace(), 3)));
+                return answer.put("input", HexFormat.of().formatHex(payload));
+            }
+        }
+        answer.set("outcomes", JSON.valueToTree(outcomes));
+        return answer.put("widest", widest);
+    }
+
+    private static Program program(Plan plan, JsonNode writer, RowBuffer row) {
+        List<String> texts = new ArrayList<>();
+        writer.forEach(text -> texts.add(text.asText()));
+        return switch (plan.format()) {
+            case AVRO -> new AvroProgram(1, (Schema) SchemaTexts.parse(texts), plan.readerSchema(), plan.dataType(), null, row);
+            case PROTOBUF -> new ProtoProgram(1, ProtoSchema.parse(texts), new ProtoReader(plan.reader()), row);
+            case JSON -> new JsonProgram(1, new JsonReader(plan.reader()), row);
+        };
+    }
+
+    private static String outcome(Program program, RowBuffer buffer, DataType type, byte[] payload) {
+        try {
+            program.read(payload, null, 0);
+        } catch (Refusal refusal) {
+            int colon = refusal.reason.indexOf(':');
+            return colon < 0 ? refusal.reason : refusal.reason.substring(0, colon);
+        }
+        UnsafeRow row = buffer.row();
+        Plain.spark(row.isNullAt(0) ? null : row.get(0, type), type); // reads every part of it
+        return "value";
+    }
+
+    private byte[] next() {
+        if (chance.nextInt(50) == 0) {
+            byte[] any = new byte[chance.nextInt(64)];
+            chance.nextBytes(any);
+            return any;
+        }
+        byte[] made = pick();
+        for (int i = chance.nextInt(5); i >= 0; i--) {
+            made = changed(made);
+        }
+        return made;
+    }
+
+    private byte[] pick() {
+        return good.get(chance.nextInt(good.size())).clone();
+    }
+
+    private byte[] changed(byte[] from) {
+        int at = chance.nextInt(from.length + 1);
+        int to = Math.min(from.length, at + chance.nextInt(9));
+        switch (chance.nextInt(6)) {
+            case 0:
+                if (at < from.length) {
+                    from[at] = (byte) chance.nextInt(256);
+                }
+                return from;
+            case 1:
+                return joined(from, at, new byte[0], to);
+            case 2:
+                return joined(from, at, Arrays.copyOfRange(from, at, to), at);
+            case 3:
+                return joined(from, at, PIECES[chance.nextInt(PIECES.length)], chance.nextBoolean() ? at : to);
+            case 4:
+                return Arrays.copyOf(from, chance.nextInt(8) == 0 ? at : from.length);
+            default:
+                byte[] other = pick();
+                int start = chance.nextInt(other.length + 1);
+                return joined(from, at, Arrays.copyOfRange(other, start, Math.min(other.length, start + 16)), to);
+        }
+    }
+
+    /** Return the bytes up to a place, others, and the bytes after another place. */
+    private static byte[] joined(byte[] from, int at, byte[] between, int after) {
+        byte[] made = new byte[at + between.length + from.length - after];
+        System.arraycopy(from, 0, made, 0, at);
+        System.arraycopy(between, 0, made, at, between.length);
+        System.arraycopy(from, after, made, at + between.length, from.length - after);
+        return made.length > MOST_BYTES ? Arrays.copyOf(made, MOST_BYTES) : made;
+    }
+}

@@ -1,0 +1,41 @@
+package strata.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+
+/** Writes out a message to encode. A line in: descriptors in base64, and the full name of a message of the last one. */
+final class MessageProbe {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private MessageProbe() {}
+
+    public static void main(String[] arguments) throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                out.println(answer(JSON.readTree(line)));
+            }
+        }
+    }
+
+    private static JsonNode answer(JsonNode task) throws IOException {
+        ProtoSchema schema = EncodeMessages.parse(JSON.convertValue(task.get("files"), JSON.getTypeFactory()
+            .constructCollectionType(List.class, String.class)));
+        ObjectNode answer = JSON.createObjectNode();
+        List<Integer> indexes = schema.indexes(task.get("name").asText());
+        answer.set("indexes", JSON.valueToTree(indexes));
+        try {
+            answer.set("written", JSON.readTree(EncodeMessages.write(schema.at(indexes))));
+        } catch (UnusableSchema unusable) {
+            answer.put("refused", unusable.getMessage());
+        }
+        return answer;
+    }
+}

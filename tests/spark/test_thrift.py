@@ -1,0 +1,43 @@
+"""A Thrift server offers the functions to JDBC clients, with the jar and the settings that the guide names."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import spark_jar
+from harness.spark_servers import ThriftServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+
+FLIGHT = {"type": "record", "name": "Flight", "fields": [{"name": "delay", "type": "int"}]}
+
+
+def test_jdbc(tmp_path: Path, scripted_registry: Any, frame: Callable[[int, Any, Any], bytes]) -> None:
+    """A session decodes, encodes and lists dead letters over JDBC; it gives its own token by SET."""
+    schema_id = scripted_registry.add(FLIGHT)
+    scripted_registry.accepted = {"Bearer s3cret"}
+    good = frame(schema_id, FLIGHT, {"delay": 11})
+    settings = {
+        "spark.jars": str(spark_jar.build()),
+        "spark.sql.extensions": "strata.spark.StrataExtensions",
+        "spark.sql.catalog.strata": "strata.spark.StrataCatalog",
+        "spark.sql.catalog.strata.urls": scripted_registry.url,
+    }
+    name = f"'?id={schema_id}'"
+
+    with ThriftServer(tmp_path, settings) as server:
+        lines = server.run(
+            "SET strata.strata.token=s3cret",
+            f"CREATE TEMPORARY VIEW frames AS SELECT * FROM VALUES (X'{good.hex()}'), (X'7B') AS frames(value)",
+            f"CREATE TEMPORARY VIEW decoded AS SELECT strata_decode(value, {name}) AS decoded FROM frames",
+            "SELECT concat('res', 'ult ', decoded.value.delay + 1) FROM decoded WHERE decoded.error IS NULL",
+            f"SELECT concat('res', 'ult ', hex(strata_encode(decoded.value, {name}))) FROM decoded "
+            "WHERE decoded.error IS NULL",
+            "SELECT concat('res', 'ult ', reason) FROM strata_dead_letters('decoded')",
+            f"SELECT concat('res', 'ult ', strata_schema({name}) LIKE '%delay%')",
+        )
+
+    results = [line.partition("result ")[2] for line in lines if "result " in line]  # the client repeats statements
+    assert ["12", good.hex().upper(), "frame too short", "true"] == results
