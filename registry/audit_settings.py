@@ -4,8 +4,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings
+
+from strata.registry.setting_types import Lowered
 
 __all__ = ["AuditFailure", "AuditSettings"]
 
@@ -15,10 +17,6 @@ class AuditFailure(StrEnum):
 
     REFUSE = "refuse"
     DROP = "drop"
-
-
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
 
 
 def _place(value: str | None) -> str | None:
@@ -36,6 +34,6 @@ class AuditSettings(BaseSettings):
         "syslog:HOST:PORT  [nowhere]",
     )
     audit_reads: bool = Field(False, description="note reads too (reduces throughput)")
-    audit_on_failure: Annotated[AuditFailure, BeforeValidator(_lower)] = Field(
+    audit_on_failure: Annotated[AuditFailure, Lowered] = Field(
         AuditFailure.REFUSE, description="while the audit cannot be written: `refuse` changes, or `drop` its lines"
     )

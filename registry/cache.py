@@ -27,15 +27,28 @@ class Cache(Generic[_KeyT, _T]):
         self._kept: OrderedDict[_KeyT, tuple[_T, int]] = OrderedDict()
         self._lock = threading.Lock()
         self.size = 0
+        self.hits = self.misses = self.evictions = 0
+
+    @property
+    def entries(self) -> int:
+        """The number of entries."""
+        return len(self._kept)
 
     def get(self, key: _KeyT) -> _T | None:
         """Return the value of a key; None on a cache miss."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
+                self.misses += 1
                 return None
+            self.hits += 1
             self._kept.move_to_end(key)
             return found[0]
+
+    def peek(self, key: _KeyT) -> _T | None:
+        """Return the value of a key in a fraction of the time of `get`; this does not count as a use of the value."""
+        found = self._kept.get(key)
+        return found and found[0]
 
     def put(self, key: _KeyT, value: _T, size: int) -> None:
         """Store a value of `size` bytes, unless it is larger than the whole cache."""
@@ -46,6 +59,7 @@ class Cache(Generic[_KeyT, _T]):
             self._kept[key] = value, size
             self.size += size
             while self.size > self._most:
+                self.evictions += 1
                 self._drop(next(iter(self._kept)))
 
     def share(self, processes: int) -> None:

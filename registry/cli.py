@@ -9,8 +9,10 @@ import click
 
 from strata import __version__
 from strata.registry.commands.acls import acl
-from strata.registry.commands.exit_codes import HELP, reporting
+from strata.registry.commands.exit_codes import HELP, ExitCode, reporting
+from strata.registry.commands.promote import promote
 from strata.registry.commands.transfer import COMMANDS
+from strata.registry.commands.usage import usage
 from strata.registry.commands.users import user
 from strata.registry.process import begin_start
 from strata.registry.variables import unknown_variables
@@ -73,16 +75,27 @@ class _ServeCommand(click.Command):
 
 @main.command(cls=_ServeCommand)
 @reporting
-def serve(**flags: Any) -> None:
+def serve(**flags: Any) -> ExitCode:
     """Serve the registry over HTTP until SIGTERM or SIGINT.
 
     Every flag can also be set by the environment variable in parentheses; a flag takes precedence over its variable.
     """
     begin_start()
-    from strata.registry.server import run
-    from strata.registry.settings import load_settings
+    from strata.registry.settings import PREFIX, LogFormat, load_settings
 
-    run(load_settings(**flags))
+    try:
+        settings = load_settings(**flags)
+        from strata.registry.server import run
+
+        run(settings)
+    except Exception as error:
+        if (flags["log_format"] or os.environ.get(f"{PREFIX}LOG_FORMAT", "")).lower() != LogFormat.JSON:
+            raise
+        from strata.registry.server import report_failure
+
+        report_failure(error)
+        return ExitCode.FAILED
+    return ExitCode.DONE
 
 
 def _log_arguments(command: Any) -> Any:
@@ -128,7 +141,7 @@ def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | No
         sys.stdout.buffer.write(line)
 
 
-for _command in (*COMMANDS, user, acl):
+for _command in (*COMMANDS, promote, user, acl, usage):
     main.add_command(_command)
 
 

@@ -22,7 +22,9 @@ __all__ = [
     "check_writable",
     "config_answer",
     "config_in_force",
+    "fields_in_force",
     "mode_in_force",
+    "mode_source",
 ]
 
 UNSUPPORTED_POLICY = "LOGICAL"  # the reference's third policy
@@ -128,6 +130,31 @@ def config_answer(state: State, subject: Subject | None, default: Level) -> dict
     return {**fields, "compatibilityLevel": fields.get("compatibilityLevel", default.value)}
 
 
+def fields_in_force(state: State, subject: Subject | None) -> dict[str, tuple[Any, Subject | None]]:
+    """Return the configuration in force, each field that is set with the scope that sets it.
+
+    Args:
+        state: the State.
+        subject: the subject or context; None means the registry as a whole.
+    """
+    found: dict[str, tuple[Any, Subject | None]] = {}
+    own = state.configs.get(subject) if subject else None
+    wider = next((scope for scope in _wider_scopes(subject) if state.configs.get(scope)), None)
+    inherited = state.configs.get(wider)
+    for name, value in (inherited.fields if inherited else {}).items():
+        if own is None or name in _FALL_THROUGH:
+            found[name] = value, wider
+    return found | {name: (value, subject) for name, value in (own.fields if own else {}).items()}
+
+
+def mode_source(state: State, subject: Subject | None) -> Subject | None:
+    """Return the scope whose mode `mode_in_force` returns; the subject itself if none is set."""
+    if mode_in_force(state, subject) == Mode.READONLY_OVERRIDE:
+        return None
+    scopes = (subject, *_wider_scopes(subject))
+    return next((scope for scope in scopes if state.modes.get(scope) in Mode.__members__), subject)
+
+
 def mode_in_force(state: State, subject: Subject | None) -> Mode:
     """Return the mode of a subject; None means the registry as a whole."""
     if state.modes.get(None, state.modes.get(Subject(GLOBAL_SCOPE))) == Mode.READONLY_OVERRIDE:
@@ -159,9 +186,4 @@ def _wider_scopes(subject: Subject | None) -> Iterator[Subject | None]:
 
 def _fields(state: State, subject: Subject | None) -> Mapping[str, Any]:
     """Return the fields in force that are set, by their names on the wire."""
-    own = state.configs.get(subject) if subject else None
-    wider = (config.fields for scope in _wider_scopes(subject) if (config := state.configs.get(scope)))
-    inherited: Mapping[str, Any] = next(wider, {})
-    if own is None:
-        return inherited
-    return {**{name: inherited[name] for name in _FALL_THROUGH if name in inherited}, **own.fields}
+    return {name: value for name, (value, _) in fields_in_force(state, subject).items()}

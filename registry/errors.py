@@ -8,6 +8,7 @@ would only repeat the table.
 
 import math
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from strata.storage.records import DEFAULT_CONTEXT, context_of
@@ -23,6 +24,9 @@ class RegistryError(Exception):
         message: the sentence that the client gets.
         findings: the reasons for a compatibility verdict, as JSON objects.
     """
+
+    limit = ""
+    """The limit that the request has hit, as metrics name it; empty if it has hit none."""
 
     def __init__(self, code: int, message: str, findings: Sequence[Mapping[str, Any]] | None = None) -> None:
         super().__init__(message)
@@ -73,10 +77,12 @@ class TooManyRequests(RegistryError):
     Args:
         message: the sentence that the client gets.
         wait_s: how long to wait, in seconds.
+        limit: the limit that the request has hit.
     """
 
-    def __init__(self, message: str, wait_s: float) -> None:
+    def __init__(self, message: str, wait_s: float, limit: str = "login_rate") -> None:
         super().__init__(429, message)
+        self.limit = limit
         self._wait_s = max(1, math.ceil(wait_s))
 
     @property
@@ -104,6 +110,13 @@ too_large = _Case(413, "The request body is larger than {} bytes")
 media_type = _Case(415, "HTTP 415 Unsupported Media Type")
 missing_body = _Case(422, "The request body is missing")
 internal = _Case(500, "Internal Server Error")
+
+
+def too_many_writes() -> RegistryError:
+    """Return the error for a write that finds too many others waiting."""
+    error = not_written("too many writes are waiting")
+    error.limit = "waiting_writes"
+    return error
 
 
 def http_error(status: int, phrase: str) -> RegistryError:
@@ -149,6 +162,7 @@ version_not_soft_deleted = _Case(
 config_not_found = _Case(40408, "Subject '{}' does not have subject-level compatibility configured")
 mode_not_found = _Case(40409, "Subject '{}' does not have subject-level mode configured")
 association_not_found = _Case(40410, "Association for '{}' not found.")
+exporter_not_found = _Case(40450, "Exporter '{}' not found")
 key_not_found = _Case(40470, "Key '{}' not found")  # a KEK's name or a DEK's subject, as in all errors of keys
 key_not_soft_deleted = _Case(40471, "Key '{}' was not deleted first before being permanently deleted")
 key_soft_deleted = _Case(40472, "Key '{}' must be undeleted first")
@@ -166,8 +180,23 @@ association_for_subject_exists = _Case(40904, "An association already exists for
 strong_association_exists = _Case(40905, "A strong association already exists for subject '{}'")
 no_active_version = _Case(40907, "No active (non-deleted) version exists for subject '{}'")
 association_frozen = _Case(40908, "The association of type  '{}' is frozen for subject '{}'")
+registry_moved = _Case(40950, "The registry has changed since offset {}: it is at offset {}. Plan again")
+# The reference answers what is wrong in an exporter with 409.
+invalid_exporter_name = _Case(40950, "Missing or invalid exporter name: {}")
+invalid_exporter_config = _Case(40951, "Missing or invalid exporter config: {}")
+invalid_exporter_subjects = _Case(40952, "Invalid exporter subjects: {}")
+exporter_exists = _Case(40960, "Exporter '{}' already exists")
+exporter_not_paused = _Case(40963, "Exporter '{}' is not paused. Pause it before it is changed")
+too_many_exporters = _Case(40964, "A maximum of {} exporters already exist")
 key_exists = _Case(40971, "Key '{}' already exists; use a different value")
 too_many_keys = _Case(40972, "A maximum of {} keys already exist")
+
+
+def in_step(number: int, error: RegistryError) -> RegistryError:
+    """Return the error of one step of a batch, with the step's number in front of its message."""
+    if error.status == HTTPStatus.UNAUTHORIZED:  # its headers say how to authenticate
+        return error
+    return RegistryError(error.code, f"Step {number}: {error.message}", error.findings)
 
 
 def incompatible_schema(
@@ -213,6 +242,11 @@ unsupported_policy = _Case(
 invalid_mode = _Case(42204, "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.")
 forward_mode_is_global = _Case(42204, "Forward mode only supported on global level")
 operation_not_permitted = _Case(42205, "{}")
+standby = _Case(
+    42205,
+    "This {} is a standby of {}: it serves reads and refuses writes. Write there, or make it the writer with "
+    "`strata promote`",
+)
 import_with_subjects = _Case(42205, "Cannot import since found existing subjects")
 strongly_associated = _Case(42205, "Subject {} has a strong association, so no other subject may refer to its schemas")
 referenced = _Case(
@@ -273,3 +307,9 @@ log_unreadable = _Case(50301, "The log cannot be read: {}. Try again later")
 audit_unavailable = _Case(50304, "Nothing was written: the audit cannot be written. Try again later")
 not_written = _Case(50302, "Nothing was written: {}. Try again later")  # given up before the log had it
 identity_provider_silent = _Case(50303, "The keys of the identity provider cannot be read. Try again later")
+
+
+def codes() -> list[int]:
+    """Return every code that an answer of the service may have."""
+    others = (400, 401, 403, 404, 405, 406, 408, 413, 414, 415, 422, 429, 431, 500, 503, 40403)
+    return sorted({*others, *(case.code for case in globals().values() if isinstance(case, _Case))})

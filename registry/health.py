@@ -1,8 +1,9 @@
 """The health of a node: whether it is alive, its log responds, its State is fresh and it is not shutting down.
 
-An idle node reads the log at intervals, so that it notices an unavailable log or a foreign writer's records without any
-request. It also checks whether the log has become read-only. Probes are answered from memory, so a log that hangs does
-not delay them. Any client may probe, so the answers use general words; the service's own log has the details.
+A node reads the log at intervals, so that it notices an unavailable log, a foreign writer's records or the revocation
+of a right without any request. It also checks whether the log has become read-only. Probes are answered from memory, so
+a log that hangs does not delay them. Any client may probe, so the answers use general words; the service's own log has
+the details.
 """
 
 import asyncio
@@ -12,12 +13,17 @@ from contextlib import suppress
 from typing import Any
 
 from strata.registry.access.watched_file import WatchedFile
+from strata.registry.decide.standby import copied_parts
 from strata.registry.errors import RegistryError
+from strata.registry.metrics.tally import FACTS
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
 from strata.storage.log import LogError, LogReadOnly
 
-__all__ = ["Health"]
+__all__ = ["WITH_RIGHTS_S", "Health"]
+
+WITH_RIGHTS_S = 1.0
+"""The interval with access control: answers from memory follow a revocation on another node that soon."""
 
 _EVERY_S = 5.0
 _TOO_LONG_S = 15.0
@@ -32,7 +38,7 @@ class Health:
     Args:
         writer: the writer, which holds the State and reads the log.
         seat: this worker's place among the workers of the node.
-        every_s: the longest interval between two reads of the log, in seconds.
+        every_s: the interval between two reads of the log, in seconds; None for the default.
         too_long_s: how long the log may be silent before the node is not ready, in seconds.
         auth_file: the auth file in force, if there is one.
     """
@@ -42,31 +48,30 @@ class Health:
         writer: Writer,
         seat: Seat,
         *,
-        every_s: float = _EVERY_S,
+        every_s: float | None = None,
         too_long_s: float = _TOO_LONG_S,
         auth_file: WatchedFile | None = None,
     ) -> None:
         self._writer = writer
         self._auth_file = auth_file
         self._seat = seat
-        self._every_s, self._too_long_s = every_s, too_long_s
+        self._every_s, self._too_long_s = every_s or _EVERY_S, too_long_s
         self._end = writer.state.offset
         self._read_only = False
         self._was_ready = True
 
     async def watch(self) -> None:
-        """Read the log when no request has done so for `every_s` seconds, until cancelled."""
+        """Read the log every `every_s` seconds, until cancelled, whenever a request has read it last."""
         while True:
             await asyncio.sleep(self._every_s)
             try:
-                if time.monotonic() - self._writer.read_at >= self._every_s:
-                    with suppress(RegistryError):  # the writer keeps the reason
-                        await self._writer.catch_up()
+                with suppress(RegistryError):  # the writer keeps the reason
+                    await self._writer.catch_up()
                 with suppress(LogError):
                     self._end = await self._writer.end()
                 self._read_only = await self._is_read_only()
             except Exception:  # noqa: BLE001 - the watch must survive any failure
-                _log.exception("watching the log failed")
+                _log.exception("the health check failed", {"event": "watch_failed"})
             self._tell_changes()
 
     def progress(self) -> dict[str, Any]:
@@ -75,6 +80,25 @@ class Health:
         end = max(self._end, offset)
         age = time.monotonic() - self._writer.read_at
         return {"offset": offset, "end": end, "behind": end - offset, "secondsSinceRead": round(age, 3)}
+
+    def standby(self) -> dict[str, Any] | None:
+        """Return what this registry copies, and how old the newest complete copy is; None if it is no standby.
+
+        The age counts from when the reading of the source began: the copy has everything that was there then.
+        """
+        parts = copied_parts(self._writer.state)
+        if not parts:
+            return None
+        scope, value = min(parts.items(), key=lambda part: part[1].copied_at)
+        copied_at = self._seat.board.numbers(0)[FACTS["copied_at"]]
+        age = time.monotonic() - copied_at if copied_at else time.time() - value.copied_at / 1000
+        found = {"source": value.source, "context": scope, "secondsBehind": round(max(0.0, age), 3)}
+        return found if value.copied_at else {**found, "secondsBehind": None}
+
+    def workers(self) -> list[bool]:
+        """Return whether each worker of the node is ready, by its number."""
+        board, own = self._seat.board, self._seat.number
+        return [self._own_reason() is None if one == own else board.is_ready(one) for one in range(board.workers)]
 
     def auth_is_stale(self) -> bool:
         """Return whether an older auth file is in force, because the newest one cannot be used."""
@@ -95,6 +119,9 @@ class Health:
         age = time.monotonic() - self._writer.read_at
         if age > self._too_long_s:
             return f"the log has not answered for {age:.0f} s"
+        for value in copied_parts(self._writer.state).values():
+            if not value.copied_at:
+                return f"the first copy of {value.source} is not complete"
         return f"{LogReadOnly.outline}: reads are served, writes are refused" if self._read_only else None
 
     async def _is_read_only(self) -> bool:
@@ -112,7 +139,8 @@ class Health:
         if draining:
             reason = self.reason()
         if reason is not None and self._was_ready:
-            _log.log(logging.INFO if draining else logging.ERROR, "not ready: %s", reason)
+            level = logging.INFO if draining else logging.ERROR
+            _log.log(level, "not ready: %(reason)s", {"event": "not_ready", "reason": reason})
         elif reason is None and not self._was_ready:
-            _log.info("ready again")
+            _log.info("ready again", {"event": "ready_again"})
         self._was_ready = reason is None

@@ -2,7 +2,7 @@
 
 from ipaddress import ip_address
 
-__all__ = ["ANY", "host_name", "is_loopback"]
+__all__ = ["ANY", "host_and_port", "host_name", "is_loopback"]
 
 ANY = "*"
 """The setting that allows every host or origin."""
@@ -24,3 +24,15 @@ def is_loopback(name: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def host_and_port(value: str) -> str:
+    """Return an address to listen on, unchanged.
+
+    Raises:
+        ValueError: if it is not HOST:PORT.
+    """
+    host, colon, port = value.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError("expected HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:8081 or [::1]:8081")
+    return value

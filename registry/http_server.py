@@ -6,15 +6,21 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import FrameType
 
 import uvicorn
+from uvicorn.server import ServerState
 
+from strata.registry.logs.lines import write_folded
+from strata.registry.logs.signals import log_signal
 from strata.registry.settings import Settings
 from strata.registry.transport.acceptor import Acceptor, room_for
+from strata.registry.transport.asgi import App
 from strata.registry.transport.front import Front
-from strata.registry.transport.link import AnsweringEnd
+from strata.registry.transport.link import AnsweringEnd, Followers
 from strata.registry.transport.protocol import ConnectionLimits, HttpProtocol
+from strata.registry.transport.request_counts import RequestCounts
 from strata.registry.transport.tls import TlsContexts
 from strata.registry.workers.board import Seat
 
@@ -22,6 +28,7 @@ __all__ = ["HttpServer"]
 
 _SHUTDOWN_SECONDS = 10
 _HANDSHAKE_S = 10.0
+_SCRAPERS = 16
 _TICKS_A_REFRESH = 10  # one second
 
 
@@ -40,6 +47,9 @@ class HttpServer(uvicorn.Server):
         parent: a pipe that closes when the parent of the workers ends; None if there is no parent.
         orphaned: is called when that happens.
         entrance: the socket at which the other workers pass writes on, if this is the one that writes.
+        followers: the connections to those workers.
+        metrics_at: the socket at which metrics are served, if they have one of their own.
+        counts: counts connections and what is rejected before it reaches the app.
     """
 
     def __init__(
@@ -53,6 +63,9 @@ class HttpServer(uvicorn.Server):
         parent: int | None = None,
         orphaned: Callable[[], None] = lambda: None,
         entrance: socket.socket | None = None,
+        followers: Followers | None = None,
+        metrics_at: socket.socket | None = None,
+        counts: RequestCounts | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -68,9 +81,12 @@ class HttpServer(uvicorn.Server):
             )
         )
         self._app, self._seat, self._tls, self._tell_started = app, seat, tls, started
-        self._parent, self._orphaned, self._entrance = parent, orphaned, entrance
+        self._parent, self._orphaned, self._entrance, self._metrics_at = parent, orphaned, entrance, metrics_at
+        self._followers = followers or Followers()
         self._drain_s = settings.drain_seconds if parent is None else 0.0
+        self._counts = counts
         self._ends_at = math.inf
+        self._signals: list[int] = []  # that are not logged yet: their handler may have interrupted the logging
         self._links: asyncio.AbstractServer | None = None
         self._limits = ConnectionLimits(
             connections=room_for(settings.max_connections),
@@ -89,37 +105,69 @@ class HttpServer(uvicorn.Server):
             # uvloop closes the socket of a server to which nothing refers.
             self._links = await loop.create_unix_server(self._link, sock=self._entrance)
         for listener in sockets or []:
-            acceptor = Acceptor(
-                listener,
-                self._connection,
-                count=self._connections,
-                limit=self._limits.connections,
-                has_most=self._seat.has_most,
-                tls=lambda: self._tls.accepting,
-                handshake_s=min(_HANDSHAKE_S, self._limits.seconds),
-            )
-            self.servers.append(acceptor)  # type: ignore[arg-type]  # uvicorn closes it like a server
+            self._accept(listener, self._connection, self._connections, self._limits, self._seat.has_most)
+        if self._metrics_at is not None and self._app.metrics_page is not None:
+            self._accept_scrapes(self._metrics_at, self._app.metrics_page)
         self._seat.beat(0)
         self._seat.report(ready=True)
         self._tell_started()
+        self._log_signals()
+
+    def _accept(
+        self,
+        listener: socket.socket,
+        protocol: Callable[[], HttpProtocol],
+        count: Callable[[], int],
+        limits: ConnectionLimits,
+        has_most: Callable[[int], bool] = lambda _connections: False,
+    ) -> None:
+        acceptor = Acceptor(
+            listener,
+            protocol,
+            count=count,
+            limit=limits.connections,
+            has_most=has_most,
+            tls=lambda: self._tls.accepting,
+            handshake_s=min(_HANDSHAKE_S, limits.seconds),
+        )
+        self.servers.append(acceptor)  # type: ignore[arg-type]  # uvicorn closes it like a server
+
+    def _accept_scrapes(self, listener: socket.socket, page: App) -> None:
+        """Serve the metrics at an address of their own, whose connections do not count among those of clients."""
+        config = uvicorn.Config(page, log_config=None, access_log=False, lifespan="off", server_header=False, ws="none")
+        config.load()
+        state, limits = ServerState(), replace(self._limits, connections=_SCRAPERS)
+        self._accept(
+            listener,
+            lambda: HttpProtocol(config=config, server_state=state, app_state={}, limits=limits),
+            lambda: len(state.connections),
+            limits,
+        )
 
     def _link(self) -> AnsweringEnd:
-        return AnsweringEnd(self._app.answer_passed_on)
+        usage = self._app.usage
+        tell = [usage.merge] if usage is not None else []
+        return AnsweringEnd(self._app.answer_passed_on, self._followers, *tell)
 
     def _connections(self) -> int:
         return len(self.server_state.connections)
 
     def _connection(self) -> HttpProtocol:
+        counts = self._counts
+        if counts is not None:
+            counts.open_connection()
         return HttpProtocol(
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
             limits=self._limits,
+            **({"refused": counts.refuse} if counts is not None else {}),
         )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Start draining on SIGTERM; a second signal ends it."""
         board = self._seat.board
+        self._signals.append(sig)
         if sig == signal.SIGINT and self._parent is not None:
             return
         if sig == signal.SIGTERM and self._drain_s and not board.is_draining:
@@ -128,11 +176,24 @@ class HttpServer(uvicorn.Server):
         else:
             super().handle_exit(sig, frame)
 
+    def _log_signals(self) -> None:
+        while self._signals:
+            number = self._signals.pop(0)
+            if self._parent is None:  # a parent logs what it gets
+                log_signal(number, max(0.0, self._ends_at - time.monotonic()) if self._ends_at < math.inf else 0.0)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish the requests under way, and close the app."""
+        await super().shutdown(sockets)
+        write_folded(everything=True)
+
     async def on_tick(self, counter: int) -> bool:
         """Show that the process runs; load changed TLS files; shut down when draining is over."""
         self._seat.beat(self._connections())
+        self._log_signals()
         if counter % _TICKS_A_REFRESH == 0:
             self._tls.refresh()
+            write_folded()
         if time.monotonic() >= self._ends_at:
             self._ends_at = math.inf
             super().handle_exit(signal.SIGTERM, None)

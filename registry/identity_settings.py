@@ -8,9 +8,10 @@ from pydantic_settings import BaseSettings
 
 from strata.registry.access.identity_keys import InvalidProvider, check_url
 from strata.registry.access.names import check_name
-from strata.registry.access.options import ALGORITHMS, IdentityOptions, OidcOptions, TokenRules
+from strata.registry.access.options import ALGORITHMS, CodeFlowOptions, IdentityOptions, OidcOptions, TokenRules
 from strata.registry.access.principal_mapping import parse_mapping
 from strata.registry.access.proxy import TrustedProxies, parse_networks
+from strata.registry.setting_types import ExistingFile, listed
 
 __all__ = ["IdentitySettings"]
 
@@ -23,12 +24,6 @@ def _networks(value: str | None) -> str | None:
     return value
 
 
-def _file(value: Path | None) -> Path | None:
-    if value is not None and not value.is_file():
-        raise ValueError("no such file")
-    return value
-
-
 def _mapping(value: str | None) -> str | None:
     if value is not None:
         parse_mapping(value)
@@ -36,10 +31,10 @@ def _mapping(value: str | None) -> str | None:
 
 
 def _algorithms(value: str) -> str:
-    for name in _listed(value):
+    for name in listed(value):
         if name not in ALGORITHMS:
             raise ValueError(f"expected some of {','.join(ALGORITHMS)}; got {name!r}")
-    if not _listed(value):
+    if not listed(value):
         raise ValueError("expected at least one algorithm")
     return value
 
@@ -51,7 +46,7 @@ def _header(value: str | None) -> str | None:
 
 
 def _principals(value: str | None) -> str | None:
-    for item in _listed(value or "", ";"):
+    for item in listed(value, ";"):
         kind, _, name = item.partition(":")
         if kind not in ("User", "Group"):
             raise ValueError(
@@ -59,10 +54,6 @@ def _principals(value: str | None) -> str | None:
             )
         check_name(name)
     return value
-
-
-def _listed(value: str, separator: str = ",") -> tuple[str, ...]:
-    return tuple(item.strip() for item in value.split(separator) if item.strip())
 
 
 class IdentitySettings(BaseSettings):
@@ -86,9 +77,7 @@ class IdentitySettings(BaseSettings):
     oidc_jwks_url: str | None = Field(
         None, description="URL of the provider's keys  [the one in its discovery document]"
     )
-    oidc_ca_file: Annotated[Path | None, AfterValidator(_file)] = Field(
-        None, description="CA certificates for the provider (PEM)  [the system's]"
-    )
+    oidc_ca_file: ExistingFile = Field(None, description="CA certificates for the provider (PEM)  [the system's]")
     oidc_principal_claim: str = Field(
         "sub", min_length=1, description="claim that names the user; its values must be unique, and not chosen by users"
     )
@@ -101,6 +90,15 @@ class IdentitySettings(BaseSettings):
     oidc_leeway: float = Field(30.0, ge=0, le=300, description="seconds by which the provider's clock may differ")
     oidc_algorithms: Annotated[str, AfterValidator(_algorithms)] = Field(
         ",".join(ALGORITHMS), description="signature algorithms of accepted tokens"
+    )
+    oidc_client_id: str | None = Field(
+        None, description="client id of this registry at the provider; lets people sign in to the pages there"
+    )
+    oidc_client_secret: ExistingFile = Field(
+        None, description="file with the client secret of --oidc-client-id  [none: a public client]"
+    )
+    oidc_scopes: str = Field(
+        "openid", min_length=1, description="scopes to ask the provider for at a sign-in, separated by spaces"
     )
     oidc_allow_http: bool = Field(False, description="allow a provider at http:// on loopback, for tests")
     tls_principal_rules: Annotated[str | None, AfterValidator(_mapping)] = Field(
@@ -127,15 +125,19 @@ class IdentitySettings(BaseSettings):
         if self.oidc_issuer is None:
             if self.oidc_audience or self.oidc_jwks_url:
                 raise ValueError("--oidc-audience and --oidc-jwks-url need --oidc-issuer")
-        elif not _listed(self.oidc_audience or ""):
+        elif not listed(self.oidc_audience):
             raise ValueError("--oidc-issuer needs --oidc-audience: else tokens for other services would be accepted")
+        if self.oidc_client_id and not self.oidc_issuer:
+            raise ValueError("--oidc-client-id needs --oidc-issuer")
+        if self.oidc_client_secret and not self.oidc_client_id:
+            raise ValueError("--oidc-client-secret needs --oidc-client-id")
         for flag, url in (("--oidc-issuer", self.oidc_issuer), ("--oidc-jwks-url", self.oidc_jwks_url)):
             if url is not None:
                 try:
                     check_url(url, allow_http=self.oidc_allow_http)
                 except InvalidProvider as error:
                     raise ValueError(f"{flag}: {error}") from None
-        if self.proxy_user_header and not _listed(self.trusted_proxies or ""):
+        if self.proxy_user_header and not listed(self.trusted_proxies):
             raise ValueError("--proxy-user-header needs --trusted-proxies: else any client could send it")
         if self.proxy_groups_header and not self.proxy_user_header:
             raise ValueError("--proxy-groups-header needs --proxy-user-header")
@@ -144,7 +146,7 @@ class IdentitySettings(BaseSettings):
     @property
     def superuser_names(self) -> frozenset[str]:
         """The principals that may do everything, such as `User:admin`."""
-        return frozenset(_listed(self.superusers or "", ";"))
+        return frozenset(listed(self.superusers, ";"))
 
     @property
     def identity(self) -> IdentityOptions:
@@ -152,6 +154,7 @@ class IdentitySettings(BaseSettings):
         return IdentityOptions(
             auth_file=self.auth_file,
             oidc=self._oidc(self.oidc_issuer) if self.oidc_issuer else None,
+            code_flow=self._code_flow,
             mapping=parse_mapping(self.tls_principal_rules) if self.tls_principal_rules else None,
             proxies=TrustedProxies(
                 parse_networks(self.trusted_proxies or ""),
@@ -160,12 +163,19 @@ class IdentitySettings(BaseSettings):
             ),
         )
 
+    @property
+    def _code_flow(self) -> CodeFlowOptions | None:
+        if self.oidc_client_id is None:
+            return None
+        secret = self.oidc_client_secret.read_text().strip() if self.oidc_client_secret else None
+        return CodeFlowOptions(self.oidc_client_id, secret, self.oidc_scopes)
+
     def _oidc(self, issuer: str) -> OidcOptions:
         return OidcOptions(
             TokenRules(
                 issuer,
-                audiences=_listed(self.oidc_audience or ""),
-                algorithms=_listed(self.oidc_algorithms),
+                audiences=listed(self.oidc_audience),
+                algorithms=listed(self.oidc_algorithms),
                 leeway_s=self.oidc_leeway,
                 principal_claim=self.oidc_principal_claim,
                 groups_claim=self.oidc_groups_claim,

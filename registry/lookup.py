@@ -16,6 +16,8 @@ from strata.storage.state import IdEntry, SchemaVersion, State
 __all__ = [
     "LATEST",
     "Visible",
+    "count_subjects",
+    "each_subject",
     "everything",
     "has_prefix",
     "ids_of_guid",
@@ -80,9 +82,9 @@ def version_of(state: State, subject: Subject, version: int, *, include_deleted:
     Raises:
         RegistryError: 40401 if the subject does not exist; 40402 if the version does not exist.
     """
-    versions_of(state, subject, include_deleted=include_deleted)
     found = state.latest(subject) if version == LATEST else state.version(subject, version)
     if found is None or (found.deleted and not include_deleted):
+        versions_of(state, subject, include_deleted=include_deleted)
         raise errors.version_not_found(version)
     return found
 
@@ -203,7 +205,28 @@ def subjects(
     limit: int = -1,
     visible: Visible = everything,
 ) -> list[Subject]:
-    """Return the names of the subjects under a prefix, sorted.
+    """Return the names of the subjects under a prefix, sorted, as a list; see `each_subject`."""
+    found = each_subject(
+        state, prefix, include_deleted=include_deleted, deleted_only=deleted_only, offset=offset, visible=visible
+    )
+    return list(islice(found, limit if limit > 0 else None))
+
+
+def count_subjects(state: State, prefix: str) -> int:
+    """Return the number of subjects under a prefix of one context, soft-deleted ones included."""
+    return state.listing.count(Listed.SUBJECTS, _bounds(state, subject_name(prefix)))
+
+
+def each_subject(
+    state: State,
+    prefix: str,
+    *,
+    include_deleted: bool,
+    deleted_only: bool,
+    offset: int = 0,
+    visible: Visible = everything,
+) -> Iterator[Subject]:
+    """Yield the names of the subjects under a prefix, sorted.
 
     Args:
         state: the State to search.
@@ -211,12 +234,11 @@ def subjects(
         include_deleted: whether to include soft-deleted subjects.
         deleted_only: whether to return only soft-deleted subjects.
         offset: how many names to skip.
-        limit: the most names to return; below 1 means no limit.
         visible: which subjects to return.
     """
     listed = Listed.SUBJECTS if include_deleted else Listed.LIVE_SUBJECTS
     found = _under(state, prefix, Listed.DELETED_SUBJECTS if deleted_only else listed, offset, visible)
-    return [name for name, _ in islice(found, limit if limit > 0 else None)]
+    return (name for name, _ in found)
 
 
 def schema_by_id(
@@ -307,6 +329,19 @@ def ids_of_guid(state: State, guid: str) -> list[tuple[str, int]]:
         for name, context in state.contexts.items()
         for schema_format in _FORMATS
         if (schema_id := context.ids.get((schema_format, digest))) is not None
+    )
+
+
+def versions_with_property(state: State, name: str, value: str) -> list[SchemaVersion]:
+    """Return the versions whose metadata has a property with a value, sorted by subject and version."""
+    return sorted(
+        (
+            entry
+            for versions in state.subjects.values()
+            for entry in versions.values()
+            if ((entry.schema.value.metadata or {}).get("properties") or {}).get(name) == value
+        ),
+        key=lambda entry: (entry.subject, entry.version),
     )
 
 

@@ -4,14 +4,13 @@ Parsing is lazy, and bounded caches keep its results. Stored schemas are parsed 
 still load.
 """
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from strata.compat.check import CheckResult, Previous, check
+from strata.compat.check import CheckResult, Previous
 from strata.compat.formats import FORMATS, Format
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
@@ -20,31 +19,33 @@ from strata.compat.tags import Tags, retagged, tags_of
 from strata.registry import errors
 from strata.registry.cache import Cache
 from strata.registry.references import pinned, resolved
+from strata.registry.schema_request import NO_CONTRACT, Contract, SchemaRequest
+from strata.registry.timed import timed_check, timed_parse
 from strata.storage.fingerprint import fingerprint, guid_of
 from strata.storage.records import Reference
 from strata.storage.state import SchemaVersion, State
 
 __all__ = [
     "Candidate",
-    "Contract",
-    "SchemaRequest",
+    "alike",
+    "caches",
     "compare",
-    "differs",
     "equivalent",
     "inline_tags",
     "parse_request",
+    "parse_version",
     "printed",
     "schema_types",
     "share_caches",
     "with_tags",
 ]
 
+_FORMATS: Final = dict(FORMATS)  # all of them now: no request should wait for an import
 _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
 _VerdictKey = tuple[int, tuple[tuple[int, int], ...], Level, Policy]
 
 _Outline = tuple[SchemaFormat, int]
 
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _BYTES_PER_CHARACTER: Final = 20  # bytes of a parsed schema per character of its text, measured on dense schemas
 _BYTES_AT_LEAST: Final = 4_000
 _schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
@@ -52,6 +53,7 @@ _schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
 # objects.
 _outlines: Final[Cache[tuple[str, bytes], _Outline]] = Cache(16 << 20)
 _BYTES_OF_OUTLINE: Final = 400
+_VERSIONS_A_LOOK: Final = 100  # how many versions are excluded between two looks at the clock
 _normal_texts: Final[Cache[int, tuple[str, ParsedSchema]]] = Cache(16 << 20)
 _verdicts: Final[Cache[_VerdictKey, tuple[CheckResult, ParsedSchema, list[Previous]]]] = Cache(64 << 20)
 
@@ -62,65 +64,9 @@ def share_caches(processes: int) -> None:
         cache.share(processes)
 
 
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """The metadata and rule set of a schema; None for an absent one."""
-
-    metadata: Mapping[str, Any] | None = None
-    rule_set: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaRequest:
-    """The schema of a request.
-
-    Attributes:
-        text: the schema text; blank means that of the latest version.
-        schema_type: the format's name on the wire.
-        references: the references, in which version -1 means the latest.
-        version: the version it must get; 0 if the request names none, -1 for the next one.
-        schema_id: the id it must get, in mode IMPORT; None for any other registration.
-        metadata: None keeps the previous version's metadata, an empty mapping removes it.
-        rule_set: None keeps the previous version's rules, an empty mapping removes them.
-        tags_to_add: tags to add to the text.
-        tags_to_remove: tags to remove from the text.
-        propagate_tags: whether to copy the tags of the previous version into the text.
-        limits: how much the processing of this request may cost.
-    """
-
-    text: str
-    schema_type: str = SchemaFormat.AVRO.value
-    references: tuple[Reference, ...] = ()
-    version: int = 0
-    schema_id: int | None = None
-    metadata: Mapping[str, Any] | None = None
-    rule_set: Mapping[str, Any] | None = None
-    tags_to_add: Tags = field(default_factory=dict)
-    tags_to_remove: Tags = field(default_factory=dict)
-    propagate_tags: bool = False
-    limits: Limits = DEFAULT_LIMITS
-
-    def started(self) -> "SchemaRequest":
-        """Return the request with its clock started by the calling thread; a running clock is kept."""
-        return self.under(self.limits.started())
-
-    def under(self, limits: Limits) -> "SchemaRequest":
-        """Return the request with other limits."""
-        return self if limits is self.limits else replace(self, limits=limits)
-
-    @property
-    def contract(self) -> Contract:
-        """The metadata and rules of the request itself."""
-        return Contract(self.metadata or None, self.rule_set or None)
-
-    @property
-    def own_text(self) -> str | None:
-        """The request's text if the answer must repeat it, which is so for a Protobuf descriptor in base64; else None.
-
-        Clients that send descriptors cache the answer as the schema of its id, and can parse only descriptors.
-        """
-        descriptor = self.schema_type == SchemaFormat.PROTOBUF.value and _BASE64.fullmatch(self.text)
-        return self.text if descriptor else None
+def caches() -> dict[str, Cache[Any, Any]]:
+    """Return the caches of this module by name."""
+    return {"schemas": _schemas, "outlines": _outlines, "normal_texts": _normal_texts, "verdicts": _verdicts}
 
 
 @dataclass(frozen=True)
@@ -130,7 +76,7 @@ class Candidate:
     parsed: ParsedSchema
     text: str
     references: tuple[Reference, ...] = ()
-    contract: Contract = Contract()
+    contract: Contract = NO_CONTRACT
     limits: Limits = DEFAULT_LIMITS
 
     @property
@@ -150,7 +96,7 @@ class Candidate:
 
 def schema_types() -> list[str]:
     """Return the names of the formats that can be registered."""
-    return [schema_format.value for schema_format in FORMATS]
+    return [schema_format.value for schema_format in _FORMATS]
 
 
 def parse_request(
@@ -188,6 +134,21 @@ def parse_request(
     except (SchemaParseError, UnicodeEncodeError) as error:
         raise errors.invalid_schema(_invalid_message(subject, request, str(error))) from None
     return Candidate(parsed, text, references, request.contract, limits)
+
+
+def parse_version(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
+    """Return the parsed schema of a version.
+
+    Raises:
+        TooExpensive: if this takes too long.
+        RegistryError: 42201 if it cannot be parsed, or something that it refers to is missing.
+    """
+    try:
+        return _parse_stored(state, entry, limits)
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be read: {error}") from None
+    except SchemaParseError as error:
+        raise errors.invalid_schema(f"The stored schema cannot be read: {error}") from None
 
 
 def inline_tags(state: State, entry: SchemaVersion, limits: Limits) -> Tags:
@@ -252,12 +213,15 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
         raise errors.invalid_schema(f"The stored schema cannot be printed as {form!r}: {error}") from None
 
 
-def differs(candidate: Candidate, entry: SchemaVersion) -> bool:
-    """Return whether it is known at a glance that a version does not hold the candidate, not even in other words."""
-    if candidate.limits.at_once:
-        candidate.limits.look_at_clock()  # a subject may have any number of versions
-    known = _outlines.get((entry.schema.schema_type, entry.schema.fingerprint))
-    return known is not None and known != _outline(candidate.parsed)
+def alike(candidate: Candidate, versions: Iterable[SchemaVersion]) -> Iterator[SchemaVersion]:
+    """Yield the versions that may hold the candidate, if only in other words; a glance excludes most others."""
+    ours, limits = _outline(candidate.parsed), candidate.limits
+    for number, entry in enumerate(versions):  # a subject may have thousands
+        if limits.at_once and number % _VERSIONS_A_LOOK == 0:
+            limits.look_at_clock()
+        known = _outlines.peek((entry.schema.schema_type, entry.schema.fingerprint))
+        if known is None or known == ours:
+            yield entry
 
 
 def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool:
@@ -281,7 +245,7 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
         stored = _parse_stored(state, entry, candidate.limits)
         key = entry.schema.schema_type, entry.schema.fingerprint
         _outlines.put(key, _outline(stored), _BYTES_OF_OUTLINE)
-        return FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
+        return _FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
     except (SchemaParseError, errors.RegistryError):
@@ -318,11 +282,11 @@ def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, 
     """Return the verdict, from the cache if a dry run before the request's turn has computed it."""
     parsed = candidate.parsed
     if candidate.limits.at_once:  # there was no dry run, and the check is brief
-        return check(parsed, versions, level, policy, candidate.limits)
+        return timed_check(parsed, versions, level, policy, candidate.limits)
     key = (id(parsed), tuple((one.version, id(one.schema)) for one in versions), level, policy)
     known = _verdicts.get(key)
     if known is None:
-        known = check(parsed, versions, level, policy, candidate.limits), parsed, versions
+        known = timed_check(parsed, versions, level, policy, candidate.limits), parsed, versions
         schemas = (parsed, *(one.schema for one in versions))
         size = sum(map(len, known[0].messages)) + sum(_size(schema.canonical) for schema in schemas)
         _verdicts.put(key, known, size)
@@ -353,7 +317,7 @@ def _outline(parsed: ParsedSchema) -> _Outline:
 def _normalized(parsed: ParsedSchema, limits: Limits) -> str:
     known = _normal_texts.get(id(parsed))
     if known is None:
-        known = FORMATS[parsed.format].normalize(parsed, limits=limits), parsed
+        known = _FORMATS[parsed.format].normalize(parsed, limits=limits), parsed
         _normal_texts.put(id(parsed), known, _size(parsed.canonical))
     return known[0]
 
@@ -369,11 +333,11 @@ def _parse_uncached(
     if schema_format is None:
         raise SchemaParseError(f"schemas of type {schema_type} are not supported")
     limits.look_at_text(sum((len(reference.text) for reference in references), len(text)))
-    return schema_format.parse(text, strict=strict, references=references, limits=limits)
+    return timed_parse(schema_type, schema_format, text, strict, references, limits)
 
 
 def _format(schema_type: str) -> Format[Any] | None:
-    return next((row for name, row in FORMATS.items() if name.value == schema_type), None)
+    return next((row for name, row in _FORMATS.items() if name.value == schema_type), None)
 
 
 def _identity(text: str, references: Sequence[Reference], contract: Contract) -> bytes:
@@ -383,7 +347,7 @@ def _identity(text: str, references: Sequence[Reference], contract: Contract) ->
 
 def _invalid_message(subject: str, request: SchemaRequest, details: str) -> str:
     text = request.text.encode(errors="replace").decode()
-    guid = guid_of(_identity(text, request.references, Contract()))
+    guid = guid_of(_identity(text, request.references, NO_CONTRACT))
     references = ", ".join(
         f"{{name='{r.name}', subject='{r.subject}', version={r.version}}}" for r in request.references
     )

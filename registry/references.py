@@ -74,30 +74,42 @@ def resolved(
         RegistryError: 42201 if a version does not exist, or for a cycle, too many references, or (with
             `one_place_a_name`) a name that refers to two versions.
     """
-    found: dict[tuple[str, int], ResolvedReference] = {}
-    places: dict[str, tuple[str, int]] = {}
+    if not references:
+        return ()
+    walk = _Walk(state, limits, one_place_a_name)
+    for reference in references:
+        walk.follow(_target(state, subject, reference), reference.name, ())
+    return tuple(walk.found.values())
 
-    def follow(entry: SchemaVersion, name: str, around: tuple[tuple[str, int], ...]) -> None:
+
+class _Walk:
+    """A walk over references; a nested function that calls itself would keep the State alive until a collection."""
+
+    def __init__(self, state: State, limits: Limits, one_place_a_name: bool) -> None:
+        self._state, self._limits, self._one_place_a_name = state, limits, one_place_a_name
+        self._places: dict[str, tuple[str, int]] = {}
+        self.found: dict[tuple[str, int], ResolvedReference] = {}
+
+    def follow(self, entry: SchemaVersion, name: str, around: tuple[tuple[str, int], ...]) -> None:
+        """Find a version, after those that it refers to; `around` has the versions that led to it."""
         place = (entry.subject, entry.version)
-        if places.setdefault(name, place) != place and one_place_a_name:
+        first = self._places.setdefault(name, place)
+        if first != place and self._one_place_a_name:
             raise errors.invalid_schema(
-                f"The reference name {name!r} stands for {places[name][0]} version {places[name][1]} "
+                f"The reference name {name!r} stands for {first[0]} version {first[1]} "
                 f"and for {place[0]} version {place[1]}; give each version a name of its own"
             )
-        if place in around or len(around) >= _MAX_DEPTH or len(found) >= limits.references:
+        most = self._limits.references
+        if place in around or len(around) >= _MAX_DEPTH or len(self.found) >= most:
             raise errors.invalid_schema(
                 f"The references of subject {entry.subject} version {entry.version} form a cycle, "
-                f"are nested more than {_MAX_DEPTH} deep, or lead to more than {limits.references} schemas"
+                f"are nested more than {_MAX_DEPTH} deep, or lead to more than {most} schemas"
             )
-        if place in found:
+        if place in self.found:
             return
         for inner in entry.schema.value.references:
-            follow(_target(state, entry.subject, inner), inner.name, (*around, place))
-        found[place] = ResolvedReference(name, entry.schema.text, f"{entry.subject} {entry.version}")
-
-    for reference in references:
-        follow(_target(state, subject, reference), reference.name, ())
-    return tuple(found.values())
+            self.follow(_target(self._state, entry.subject, inner), inner.name, (*around, place))
+        self.found[place] = ResolvedReference(name, entry.schema.text, f"{entry.subject} {entry.version}")
 
 
 def _target(state: State, subject: str, reference: Reference) -> SchemaVersion:

@@ -1,8 +1,9 @@
 """The service as routes use it: the writer, the settings, and sufficiently fresh reads."""
 
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, TypeVar
 
@@ -17,12 +18,18 @@ from strata.registry.access.rights import Rights
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.clock import Clock, TimedDecide
 from strata.registry.decide.decision import Decide, Decision
+from strata.registry.decide.standby import decided
 from strata.registry.health import Health
 from strata.registry.lookup import Visible, everything
 from strata.registry.parsing import inline_tags, printed
+from strata.registry.search.index import SearchIndex
 from strata.registry.settings import Reads, Settings
+from strata.registry.tracing import RequestSpans
+from strata.registry.trends import Trends
+from strata.registry.usage import Fetched, Usage
 from strata.registry.writer import Writer
 from strata.storage.log import Record
+from strata.storage.records import context_of
 from strata.storage.state import SchemaVersion, State
 
 __all__ = ["SERVICE", "Service", "ServiceDep"]
@@ -50,6 +57,12 @@ class Service:
         body_bytes: the size of the request's body; None if it is not known.
         access: what the principal of the request may do.
         control: access control; None if it is off.
+        search: the index behind the search.
+        usage: which versions are fetched from this node; None if that is not counted.
+        fetched: the version or id whose schema the answer holds.
+        trends: the main figures over time; None without pages.
+        scrape: returns all metrics and their media type, given the header `Accept`; None if nothing is counted.
+        spans: the spans of the request; None while tracing is off.
     """
 
     writer: Writer
@@ -61,11 +74,31 @@ class Service:
     body_bytes: int | None = None
     access: Access = UNLIMITED
     control: AccessControl | None = None
+    search: SearchIndex = field(default_factory=SearchIndex)
+    trends: Trends | None = None
+    scrape: Callable[[str], tuple[bytes, str]] | None = None
+    spans: RequestSpans | None = None
+    usage: Usage | None = None
+    fetched: Fetched | None = None
     _decided: Sequence[Record] = ()
+    _decided_on: State = _NOTHING
+    _decided_at: int = 0
 
-    def for_request(self, access: Access) -> "Service":
+    def for_request(self, access: Access, spans: RequestSpans | None = None) -> "Service":
         """Return the same node for another request."""
-        return Service(self.writer, self.settings, self.cluster_id, self.health, access=access, control=self.control)
+        return Service(
+            self.writer,
+            self.settings,
+            self.cluster_id,
+            self.health,
+            access=access,
+            control=self.control,
+            search=self.search,
+            trends=self.trends,
+            scrape=self.scrape,
+            usage=self.usage,
+            spans=spans,
+        )
 
     def rights(self, state: State) -> Rights:
         """Return the rights of all principals, also while access control is off."""
@@ -136,10 +169,11 @@ class Service:
         Raises:
             RegistryError: any error of `work`.
         """
-        if self._is_small:
-            with suppress(NotAtOnce):
-                return work(self.limits.briefly())
-        return await self.writer.in_thread(lambda: work(self.limits.started()))
+        with self._timed("check"):
+            if self._is_small:
+                with suppress(NotAtOnce):
+                    return work(self.limits.briefly())
+            return await self.writer.in_thread(lambda: work(self.limits.started()))
 
     async def require(self, operation: Operation, kind: ResourceType, name: str) -> None:
         """Check a right that is not in the path of the request.
@@ -174,16 +208,26 @@ class Service:
         return await self.writer.write(clock.decide, self._note)
 
     def _permitted(self, state: State, decide: Callable[[], Decision[_T]]) -> Decision[_T]:
+        began = time.time_ns()
         self.access.renew(state)
-        decision = decide()
+        decision = decided(state, decide)
         self.access.check_records(decision.records)
-        self._decided = decision.records
+        self._decided, self._decided_on = decision.records, state
+        if self.spans is not None:
+            self._decided_at = time.time_ns()
+            self.spans.add("decide", began, self._decided_at)
         return decision
 
+    def _timed(self, name: str) -> AbstractContextManager[None]:
+        """Make a block a span of the trace, if there is one."""
+        return nullcontext() if self.spans is None else self.spans.timed(name)
+
     def _note(self, offset: int) -> None:
-        """Note in the audit what the log has."""
+        """Note what the log has."""
+        if self.spans is not None:
+            self.spans.add("log append", self._decided_at, time.time_ns())
         if self.access.on_change is not None:
-            self.access.on_change(offset, self._decided)
+            self.access.on_change(offset, self._decided, self._decided_on)
 
     @property
     def _is_small(self) -> bool:
@@ -198,8 +242,11 @@ class Service:
             RegistryError: 50301 if the log cannot be read; 40301 if the newest rules refuse the request.
         """
         if self.answers_from is None:
-            local = self.settings.reads is Reads.LOCAL
-            self.answers_from = self.writer.state if local else await self.writer.catch_up()
+            if self.settings.reads is Reads.LOCAL:
+                self.answers_from = self.writer.state
+            else:
+                with self._timed("log read"):
+                    self.answers_from = await self.writer.catch_up()
             self.access.renew(self.answers_from)
         return self.answers_from
 
@@ -212,9 +259,18 @@ class Service:
         if self.settings.reads is not Reads.LOCAL:
             return await self.fresh()
         self.forget()
-        state = await self.writer.catch_up()
+        with self._timed("log read"):
+            state = await self.writer.catch_up()
         self.access.renew(state)
         return state
+
+    def fetch(self, entry: SchemaVersion) -> None:
+        """Record that the answer holds the schema of a version."""
+        self.fetched = "version", entry.subject, entry.version
+
+    def fetch_id(self, entry: SchemaVersion) -> None:
+        """Record that the answer holds the schema of an id that a version uses."""
+        self.fetched = "id", context_of(entry.subject), entry.schema.schema_id
 
     def keep(self) -> None:
         """Let the answer be kept until something is deleted."""

@@ -13,17 +13,21 @@ from pydantic_settings import SettingsConfigDict
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry.audit_settings import AuditSettings
-from strata.registry.hosts import ANY, host_name, is_loopback
+from strata.registry.exporter_settings import ExporterSettings, secret_file
+from strata.registry.follow_settings import FollowSettings
+from strata.registry.hosts import ANY, host_and_port, host_name, is_loopback
 from strata.registry.identity_settings import IdentitySettings
+from strata.registry.metrics_settings import MetricsSettings
+from strata.registry.setting_types import Lowered, listed
 from strata.registry.tls_settings import ClientAuth, TlsSettings
+from strata.registry.tracing import TraceSubjects
 from strata.registry.workers.cores import usable_cores
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.open_log import is_memory
 
-__all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load_settings"]
+__all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "Ui", "load_settings", "properties_in"]
 
 PREFIX = "STRATA_"
-_LEAST_SECRET = 32
 _MOST_WORKERS = 256
 _OWN_PORTS = {"http": ":80", "https": ":443"}
 _HIGHEST_RATE = 100_000  # they are counted in microseconds
@@ -34,6 +38,14 @@ class Reads(StrEnum):
 
     LINEARIZABLE = "linearizable"
     LOCAL = "local"
+
+
+class Ui(StrEnum):
+    """Which web pages are served."""
+
+    OFF = "off"
+    READ = "read"
+    FULL = "full"
 
 
 class LogLevel(StrEnum):
@@ -56,13 +68,6 @@ class SettingRefused(ValueError):
     """A setting that cannot be used; the message says which, why and what is allowed."""
 
 
-def _listen(value: str) -> str:
-    host, colon, port = value.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError("expected HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:8081 or [::1]:8081")
-    return value
-
-
 def _advertised(value: str | None) -> str | None:
     if value is not None and not (value.startswith(("http://", "https://")) and _has_address(value)):
         raise ValueError("expected a URL that the other nodes can reach, such as http://10.0.0.5:8081")
@@ -80,15 +85,6 @@ def _has_address(url: str) -> bool:
 def _properties(value: Path | None) -> Path | None:
     if value is not None and not value.is_file():
         raise ValueError("no such file; expected a file with one NAME=VALUE per line")
-    return value
-
-
-def _secret(value: Path | None) -> Path | None:
-    try:
-        if value is not None and len(value.read_bytes().strip()) < _LEAST_SECRET:
-            raise ValueError(f"the file holds fewer than {_LEAST_SECRET} characters")
-    except OSError as error:
-        raise ValueError(f"the file cannot be read: {error.strerror}") from None
     return value
 
 
@@ -112,23 +108,19 @@ def _origins(value: str | None) -> str | None:
 
 
 def _listed(value: str | None) -> list[str]:
-    return [item.strip().lower() for item in (value or "").split(",") if item.strip()]
+    return [item.lower() for item in listed(value)]
 
 
 def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-class Settings(TlsSettings, IdentitySettings, AuditSettings):
+class Settings(TlsSettings, IdentitySettings, AuditSettings, MetricsSettings, FollowSettings, ExporterSettings):
     """The settings of `strata serve`; each field is the flag `--name` and the variable `STRATA_NAME`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
-    listen: Annotated[str, AfterValidator(_listen)] = Field(
+    listen: Annotated[str, AfterValidator(host_and_port)] = Field(
         "127.0.0.1:8081", description="address to listen on, as HOST:PORT; port 0 picks a free port"
     )
     log: str = Field(
@@ -139,21 +131,30 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings):
     advertised_url: Annotated[str | None, AfterValidator(_advertised)] = Field(
         None, description="base URL at which other nodes reach this one  [http://LISTEN, or https://LISTEN with TLS]"
     )
-    node_secret: Annotated[Path | None, AfterValidator(_secret)] = Field(
+    node_secret: Annotated[Path | None, AfterValidator(secret_file)] = Field(
         None,
         description="file with a secret of 32 characters or more that all nodes share, to tell each other who asks for "
         "a forwarded write; with access control, a node without it forwards no writes",
     )
-    fencing: Annotated[Fencing, BeforeValidator(_lower)] = Field(
+    fencing: Annotated[Fencing, Lowered] = Field(
         Fencing.PEN,
         description="how a Kafka log prevents two nodes from writing at once; with `none`, run one writing node only",
     )
     kafka_config: Annotated[Path | None, AfterValidator(_properties)] = Field(
         None, description="file with librdkafka settings for a Kafka log (TLS, SASL), one NAME=VALUE per line"
     )
-    reads: Annotated[Reads, BeforeValidator(_lower)] = Field(
+    reads: Annotated[Reads, Lowered] = Field(
         Reads.LINEARIZABLE,
         description="`local` answers without checking the log for new records: faster, but possibly stale",
+    )
+    ui: Annotated[Ui, Lowered] = Field(
+        Ui.READ, description="web pages below /ui: none, pages to read, or also actions that change what is stored"
+    )
+    ui_url: Annotated[str | None, AfterValidator(_advertised)] = Field(
+        None, description="base URL by which people reach the pages, if a proxy changes it  [that of each request]"
+    )
+    ui_session_minutes: float = Field(
+        480.0, gt=0, le=10_080, description="minutes after which a person must sign in to the pages again"
     )
     compatibility_level: Annotated[Level, BeforeValidator(_upper)] = Field(
         Level.BACKWARD, description="compatibility level of subjects without their own"
@@ -236,11 +237,15 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings):
         le=600,
         description="seconds that a node continues to serve after SIGTERM, while it reports not ready",
     )
-    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field(LogLevel.INFO, description="lowest severity to log")
-    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(
-        LogFormat.TEXT, description="format of the log lines"
+    log_level: Annotated[LogLevel, Lowered] = Field(LogLevel.INFO, description="lowest severity to log")
+    log_format: Annotated[LogFormat, Lowered] = Field(LogFormat.TEXT, description="format of the log lines")
+    trace_subjects: Annotated[TraceSubjects, Lowered] = Field(
+        TraceSubjects.HASH, description="how the spans of traces, which OTEL_… variables switch on, name subjects"
     )
     access_log: bool = Field(False, description="log every request (reduces throughput)")
+    slow_request: float = Field(
+        5.0, ge=0, le=3600, description="seconds from which on a request is logged as slow; 0 logs none"
+    )
 
     @model_validator(mode="after")
     def _check_certificates(self) -> Self:
@@ -310,18 +315,7 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings):
         Raises:
             SettingRefused: if the file cannot be read, or a line is not NAME=VALUE.
         """
-        found: dict[str, str] = {}
-        try:
-            lines = self.kafka_config.read_text().splitlines() if self.kafka_config else []
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingRefused(f"{self.kafka_config} cannot be read as text: {error}") from None
-        for number, line in enumerate(lines, 1):
-            name, equals, value = line.strip().partition("=")
-            if name and not name.startswith("#"):
-                if not equals:
-                    raise SettingRefused(f"{self.kafka_config}, line {number}: expected NAME=VALUE")
-                found[name.strip()] = value.strip()
-        return found
+        return properties_in(self.kafka_config)
 
     def url_for(self, port: int) -> str:
         """Return the base URL under which other nodes reach this one, given the port in use."""
@@ -330,6 +324,26 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings):
         host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
         scheme = "https" if self.tls_certfile else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def properties_in(file: Path | None) -> dict[str, str]:
+    """Return the properties in a file of lines NAME=VALUE; none without a file.
+
+    Raises:
+        SettingRefused: if the file cannot be read, or a line is not NAME=VALUE.
+    """
+    found: dict[str, str] = {}
+    try:
+        lines = file.read_text().splitlines() if file else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingRefused(f"{file} cannot be read as text: {error}") from None
+    for number, line in enumerate(lines, 1):
+        name, equals, value = line.strip().partition("=")
+        if name and not name.startswith("#"):
+            if not equals:
+                raise SettingRefused(f"{file}, line {number}: expected NAME=VALUE")
+            found[name.strip()] = value.strip()
+    return found
 
 
 def load_settings(**flags: object) -> Settings:

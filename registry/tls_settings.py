@@ -1,11 +1,12 @@
 """The settings of `strata serve` for TLS."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings
+
+from strata.registry.setting_types import ExistingFile, Lowered
 
 __all__ = ["ClientAuth", "TlsSettings", "TlsVersion"]
 
@@ -25,37 +26,24 @@ class TlsVersion(StrEnum):
     V1_3 = "1.3"
 
 
-def _file(value: Path | None) -> Path | None:
-    if value is not None and not value.is_file():
-        raise ValueError("no such file")
-    return value
-
-
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-_File = Annotated[Path | None, AfterValidator(_file)]
-
-
 class TlsSettings(BaseSettings):
     """How connections are encrypted; each field is a flag and a variable, as in `Settings`."""
 
-    tls_certfile: _File = Field(
+    tls_certfile: ExistingFile = Field(
         None, description="serve https with this certificate, followed by its intermediate ones (PEM)  [plain http]"
     )
-    tls_keyfile: _File = Field(
+    tls_keyfile: ExistingFile = Field(
         None, description="private key of the certificate (PEM)  [in the file of the certificate]"
     )
-    tls_key_password_file: _File = Field(None, description="file with the password of the private key")
-    tls_client_ca: _File = Field(
+    tls_key_password_file: ExistingFile = Field(None, description="file with the password of the private key")
+    tls_client_ca: ExistingFile = Field(
         None, description="CA certificates by which certificates of clients are verified (PEM)"
     )
-    tls_client_auth: Annotated[ClientAuth, BeforeValidator(_lower)] = Field(
+    tls_client_auth: Annotated[ClientAuth, Lowered] = Field(
         ClientAuth.NONE, description="whether clients show a certificate; one that is not valid is never accepted"
     )
     tls_min_version: TlsVersion = Field(TlsVersion.V1_2, description="oldest version of TLS to accept")
-    node_ca_file: _File = Field(
+    node_ca_file: ExistingFile = Field(
         None, description="CA certificates to trust in calls to other nodes over https (PEM)  [the system's]"
     )
 

@@ -12,7 +12,18 @@ __all__ = ["unknown_variables"]
 
 _PREFIX = "STRATA_"
 # Variables of other commands than `serve`, and of the project's own tests.
-_OTHERS = ("AUTH", "FROM_AUTH", "TO_AUTH", "A_AUTH", "B_AUTH", "CA_FILE", "CERT_FILE", "KEY_FILE", "CACHE")
+_OTHERS = (
+    "AUTH",
+    "FROM_AUTH",
+    "TO_AUTH",
+    "A_AUTH",
+    "B_AUTH",
+    "SOURCE_AUTH",
+    "CA_FILE",
+    "CERT_FILE",
+    "KEY_FILE",
+    "CACHE",
+)
 _SERVICE_HOST = re.compile(r"(STRATA(?:_[A-Z0-9_]+)?)_SERVICE_HOST")
 _OF_A_SERVICE = (
     r"(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"

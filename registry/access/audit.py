@@ -1,7 +1,8 @@
 """The audit: one line of JSON for each change and each refusal, and for each read if that is wanted.
 
 A change is noted when the log has it, by the process that wrote it, with the offset of its last record; a refusal by
-the node that refused. Lines hold no bodies, credentials or query strings, and of records only keys and digests.
+the node that refused. Lines hold no bodies, passwords, tokens or query strings, and of records only keys and digests,
+levels and modes.
 """
 
 import hashlib
@@ -15,17 +16,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
 from strata.registry import errors
 from strata.registry.access.request_access import Access
+from strata.registry.access.rules import Rule
 from strata.storage.log import Record
 from strata.storage.record_json import decode_key, decode_value
-from strata.storage.records import SchemaValue
+from strata.storage.records import ConfigKey, ConfigValue, ModeKey, SchemaValue, Value
+from strata.storage.state import State
 
-__all__ = ["EVENTS", "Audit", "open_sink"]
+__all__ = ["EVENTS", "Audit", "Tried", "open_sink"]
 
 _STDOUT, _SYSLOG = "stdout", "syslog:"
 _FACILITY_AUDIT, _NOTICE = 13, 5
@@ -62,12 +65,27 @@ EVENTS: Mapping[tuple[str, str], str] = {
     ("POST", f"{_DEKS}/{{subject}}/versions/{{version}}/undelete"): "dek_update",
     ("DELETE", f"{_DEKS}/{{subject}}"): "dek_delete",
     ("DELETE", f"{_DEKS}/{{subject}}/versions/{{version}}"): "dek_delete",
+    ("POST", "/v1/apply"): "batch_apply",
+    ("POST", "/exporters"): "exporter_update",
+    ("PUT", "/exporters/{exporter}"): "exporter_update",
+    ("PUT", "/exporters/{exporter}/config"): "exporter_update",
+    ("PUT", "/exporters/{exporter}/pause"): "exporter_update",
+    ("PUT", "/exporters/{exporter}/resume"): "exporter_update",
+    ("PUT", "/exporters/{exporter}/reset"): "exporter_update",
+    ("DELETE", "/exporters/{exporter}"): "exporter_delete",
     ("POST", "/security/acls"): "acl_create",
     ("DELETE", "/security/acls"): "acl_delete",
 }
 """The name of a change, by the route that makes it."""
 
 _REFUSALS = {401: "auth_failure", 403: "auth_forbidden", 429: "auth_throttled"}
+
+
+class Tried(NamedTuple):
+    """Rejected credentials: the mechanism, and the user that they name if the mechanism is Basic."""
+
+    mechanism: str
+    user: str | None = None
 
 
 class Sink(Protocol):
@@ -97,8 +115,8 @@ class Audit:
         self._sink, self._refuses, self.reads = sink, refuses, reads
         self._pending: deque[bytes] = deque()
         self._lock = threading.Lock()
-        self.dropped = 0
-        """How many lines were dropped since the start."""
+        self.written = self.dropped = 0
+        """How many lines were written and dropped since the start."""
 
     def check(self) -> None:
         """Check before a change that its line can be written.
@@ -110,7 +128,9 @@ class Audit:
             if self._refuses and self._pending and not self._flush():
                 raise errors.audit_unavailable()
 
-    def change(self, asked: Mapping[str, Any], access: Access, offset: int, records: Sequence[Record]) -> None:
+    def change(
+        self, asked: Mapping[str, Any], access: Access, offset: int, records: Sequence[Record], before: State
+    ) -> None:
         """Note a change that the log has.
 
         Args:
@@ -118,15 +138,22 @@ class Audit:
             access: its rights.
             offset: the offset of the last record.
             records: the records.
+            before: the State that it was decided on.
         """
         name = EVENTS.get((asked["method"], asked["route"]), "change")
         try:
-            more = {"offset": offset, **_schema_of(records), "records": _shown(records)}
+            facts = {"allowed_by": _allowing(access), "offset": offset, **_schema_of(records)}
+            more = facts | {"records": [_shown(record, before) for record in records[:_MOST_RECORDS]]}
             self._note(name, "success", asked, access, more)
         except Exception:  # noqa: BLE001 - the log has the change, and its client must learn that
-            _log.exception("a change is missing in the audit, at offset %d of the log", offset)
+            _log.exception(
+                "a change is missing in the audit, at offset %(offset)d of the log",
+                {"event": "audit_line_missing", "offset": offset},
+            )
 
-    def refusal(self, asked: Mapping[str, Any], access: Access, status: int, code: int) -> None:
+    def refusal(
+        self, asked: Mapping[str, Any], access: Access, status: int, code: int, tried: Tried | None = None
+    ) -> None:
         """Note a refusal.
 
         Args:
@@ -134,12 +161,15 @@ class Audit:
             access: its rights.
             status: the HTTP status of the answer.
             code: its error code.
+            tried: the credentials that were rejected; None if they were not.
         """
         more: dict[str, Any] = {"status": status, "error_code": code}
+        if tried is not None:
+            more["tried"] = tried._asdict()
         if access.refusal is not None:
             operation, kind, name, rule = access.refusal
             more |= {"operation": operation.value, "resource": {"type": kind.value, "name": name}}
-            more["denied_by"] = str(rule) if rule else None
+            more["denied_by"] = _named(rule) if rule else None
         self._note(_REFUSALS.get(status, "refused"), "refused", asked, access, more)
 
     def read(self, asked: Mapping[str, Any], access: Access, status: int) -> None:
@@ -170,9 +200,11 @@ class Audit:
             try:
                 self._sink.write(self._pending[0])
             except OSError as error:
-                _log.error("the audit cannot be written: %s", error.strerror or error)
+                reason = error.strerror or str(error)
+                _log.error("the audit cannot be written: %(reason)s", {"event": "audit_unwritable", "reason": reason})
                 return False
             self._pending.popleft()
+            self.written += 1
         return True
 
 
@@ -185,15 +217,33 @@ def _schema_of(records: Sequence[Record]) -> dict[str, Any]:
     return {"subject": schemas[0].subject, "version": schemas[0].version, "schema_id": schemas[0].schema_id}
 
 
-def _shown(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the keys of records, and the digests of their values; null for a tombstone."""
-    return [
-        {
-            "key": orjson.loads(record.key),
-            "sha256": None if record.value is None else hashlib.sha256(record.value).hexdigest(),
-        }
-        for record in records[:_MOST_RECORDS]
-    ]
+def _shown(record: Record, before: State) -> dict[str, Any]:
+    """Return the key of a record, the digest of its value, null for a tombstone, and the level or mode it changes."""
+    shown = {
+        "key": orjson.loads(record.key),
+        "sha256": None if record.value is None else hashlib.sha256(record.value).hexdigest(),
+    }
+    key = decode_key(record.key)
+    if isinstance(key, ConfigKey | ModeKey):
+        former = (before.configs if isinstance(key, ConfigKey) else before.modes).get(key.subject)
+        shown |= {"before": _level(former), "after": _level(decode_value(key, record.value))}
+    return shown
+
+
+def _level(value: Value) -> Any:
+    """Return the level of a configuration, or a mode."""
+    return value.get("compatibilityLevel") if isinstance(value, ConfigValue) else value
+
+
+def _allowing(access: Access) -> list[str]:
+    """Return what allowed a change: rules with the place where they are kept, or being a superuser."""
+    if access.is_unlimited:
+        return [] if access.is_off else ["superuser"]
+    return [_named(rule) for rule in access.allowed_by]
+
+
+def _named(rule: Rule) -> str:
+    return f"{rule} ({rule.source})"
 
 
 # --- sinks

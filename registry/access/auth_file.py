@@ -96,7 +96,7 @@ def read_content(data: bytes) -> dict[str, Any]:
     """
     if len(data) > MOST_BYTES:
         raise AuthFileError(f"the file is larger than {MOST_BYTES} bytes")
-    from strata.registry.access.strict_yaml import InvalidText, read_text  # here, because most nodes have no such file
+    from strata.strict_yaml import InvalidText, read_text  # here, because most nodes have no such file
 
     try:
         content = read_text(data.decode())

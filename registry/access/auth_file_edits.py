@@ -145,7 +145,7 @@ def _yaml(content: _Content) -> bytes:
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
-    """A dumper that leaves `on` and `no` without quotes: `strict_yaml.py` takes every scalar for a text."""
+    """A dumper that leaves `on` and `no` without quotes: `strata/strict_yaml.py` takes every scalar for a text."""
 
 
 _Dumper.yaml_implicit_resolvers = {}

@@ -34,13 +34,15 @@ from strata.registry.workers.buckets import Buckets
 
 if TYPE_CHECKING:
     from strata.registry.access.bearer import TokenCheck
+    from strata.registry.access.code_flow import CodeFlow
 
-__all__ = ["Authenticator"]
+__all__ = ["Authenticator", "certificates_of"]
 
 _MOST_CHECKS = 128  # of passwords, waiting or running
 _MOST_DELAYED = 256  # answers
 _BEARER = 'Bearer realm="Strata"'
 _TOO_MANY = "Too many failed logins; try again later"
+_LONGEST_REASON = 300
 _log = logging.getLogger("strata.access")
 
 _Sleep = Callable[[float], Awaitable[None]]
@@ -85,6 +87,15 @@ class Authenticator:
             self._tokens, self._keys = _token_check(options.oidc, fetch, forget)
             self._schemes[b"bearer"] = self._bearer
             self._challenges.append(_BEARER)
+
+    def code_flow(self) -> "CodeFlow | None":
+        """Return how people sign in to the pages by the identity provider; None if they cannot."""
+        oidc, flow = self._options.oidc, self._options.code_flow
+        if oidc is None or flow is None:
+            return None
+        from strata.registry.access.code_flow import CodeFlow
+
+        return CodeFlow(oidc, flow, self._keys)
 
     @property
     def is_on(self) -> bool:
@@ -147,7 +158,7 @@ class Authenticator:
             return named
         if given:
             raise self._refused(scope, "the scheme of the Authorization header is not on")
-        chain = _certificates(scope) if self._options.mapping else ()
+        chain = certificates_of(scope) if self._options.mapping else ()
         return self._certificate(scope, chain[0]) if chain else ANONYMOUS
 
     async def _basic(self, file: WatchedFile, header: bytes, credentials: bytes, address: str) -> Principal:
@@ -200,7 +211,7 @@ class Authenticator:
                 raise TooManyRequests("The token's key is not known yet; try again later", error.wait_s) from None
             raise await self._refused_token(address, str(error)) from None
         except KeysUnavailable as error:
-            _log.error("%s", error)
+            _log.error("%(reason)s", {"event": "provider_keys_missing", "reason": str(error)})
             raise errors.identity_provider_silent() from None
         # Nothing was awaited since the key was found, so it is one of the present generation.
         self._remembered.put(header, principal, self._remembered.generation, seconds=ends_at - time.time())
@@ -226,7 +237,10 @@ class Authenticator:
         return self._logged(self.address(scope), reason)
 
     def _logged(self, address: str, reason: str, told: str = "") -> RegistryError:
-        _log.info("login failed from %s: %.300s", address or "an unknown address", reason)
+        _log.info(
+            "login failed from %(address)s: %(reason)s",
+            {"event": "login_failed", "address": address or "an unknown address", "reason": reason[:_LONGEST_REASON]},
+        )
         return self.unauthorized(reason, told)
 
     async def _refused_token(self, address: str, reason: str) -> RegistryError:
@@ -262,7 +276,7 @@ def _token_check(
     return TokenCheck(oidc.rules, keys), keys
 
 
-def _certificates(scope: Mapping[str, Any]) -> tuple[str, ...]:
+def certificates_of(scope: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the certificates of the client, its own first, in the form of the ASGI TLS extension."""
     tls = (scope.get("extensions") or {}).get("tls") or {}
     return tuple(tls.get("client_cert_chain") or ())

@@ -21,6 +21,9 @@ __all__ = ["InvalidToken", "TokenCheck"]
 _MOST_BYTES = 16 << 10
 _MOST_GROUPS = 1000
 _LAST = 1 << 53  # beyond it, numbers of JSON may not fit a float
+_TYPES = ("", "jwt", "at+jwt", "application/at+jwt")
+"""The types of tokens that may be access tokens, in lower case; others say that they are not (RFC 8725, 3.11)."""
+
 _KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
@@ -79,6 +82,8 @@ class TokenCheck:
         algorithm, kid = header.get("alg"), header.get("kid")
         if algorithm not in self._rules.algorithms:
             raise InvalidToken(f"the token's algorithm is {algorithm!r}")
+        if str(header.get("typ", "")).lower() not in _TYPES:
+            raise InvalidToken(f"the token's type is {header['typ']!r}")
         if claims.get("iss") != self._rules.issuer:  # before the provider is asked for a key
             raise InvalidToken(f"the token's issuer is {claims.get('iss')!r}")
         return algorithm, kid

@@ -89,7 +89,7 @@ class AccessControl:
         except RegistryError as error:
             return Access(ANONYMOUS, _NOBODY, address=self._authenticator.address(scope) or None, error=error)
         except Exception:  # noqa: BLE001 - answered as 500 by the layer, and logged here
-            _log.exception("a request could not be authenticated")
+            _log.exception("a request could not be authenticated", {"event": "login_broken"})
             return Access(ANONYMOUS, _NOBODY, error=errors.internal())
         return self.of(principal, self._authenticator.address(scope) or None, state)
 
@@ -103,7 +103,10 @@ class AccessControl:
         try:
             return self.secret.verify(value, scope["method"], target_of(scope), time.time())
         except InvalidSignature as error:
-            _log.warning("a forwarded write is taken for one of its sender: %s", error)
+            _log.warning(
+                "a forwarded write is taken for one of its sender: %(reason)s",
+                {"event": "signature_invalid", "reason": str(error)},
+            )
             return None
 
     def passed_on(self, asked_by: AskedBy, state: State) -> Access:

@@ -167,11 +167,17 @@ class ProviderKeys:
             keys = await asyncio.wait_for(asyncio.to_thread(self._read), 3 * _TOTAL_S)
         except (KeysUnavailable, InvalidProvider, TimeoutError) as error:
             self._failed = True
-            _log.error("the keys of the identity provider %s cannot be read: %s", self._issuer, error)
+            _log.error(
+                "the keys of the identity provider %(issuer)s cannot be read: %(reason)s",
+                {"event": "provider_keys_unreadable", "issuer": self._issuer, "reason": str(error)},
+            )
             return
         except Exception:  # noqa: BLE001 - tokens of the keys that are known must go on
             self._failed = True
-            _log.exception("the keys of the identity provider %s cannot be read", self._issuer)
+            _log.exception(
+                "the keys of the identity provider %(issuer)s cannot be read",
+                {"event": "provider_keys_broken", "issuer": self._issuer},
+            )
             return
         finally:
             self._asking = None
@@ -179,7 +185,10 @@ class ProviderKeys:
         if keys != self._keys:
             self._keys = keys
             self._changed()
-            _log.info("read %d keys of the identity provider %s", len(keys), self._issuer)
+            _log.info(
+                "read %(keys)d keys of the identity provider %(issuer)s",
+                {"event": "provider_keys_read", "issuer": self._issuer, "keys": len(keys)},
+            )
 
     def _read(self) -> list[Mapping[str, Any]]:
         url = self._jwks_url

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
-from strata.registry.access.rules import FIELDS, Operation, Permission, Rule, RuleError, parse_rule
+from strata.registry.access.rules import FIELDS, IN_LOG, Operation, Permission, Rule, RuleError, parse_rule
 from strata.storage.records import AclKey
 from strata.storage.state import State
 
@@ -15,7 +16,7 @@ _log = logging.getLogger("strata.access")
 def logged_rules(state: State) -> Iterator[Rule]:
     """Yield the rules of a State, for rights."""
     for key in state.acls:
-        yield from rules_of_key(key)
+        yield from (replace(rule, source=IN_LOG) for rule in rules_of_key(key))
 
 
 def key_of_rule(rule: Rule) -> AclKey:
@@ -50,7 +51,10 @@ def rules_of_key(key: AclKey) -> list[Rule]:
     try:
         return [rule_of_key(key)]
     except RuleError as error:
-        _log.error("the log holds a rule of access that cannot be read: %s", error)
+        _log.error(
+            "the log holds a rule of access that cannot be read: %(reason)s",
+            {"event": "rule_unreadable", "reason": str(error)},
+        )
     if key.permission == Permission.ALLOW.value:
         return []
     whole = {"operation": Operation.ALL.value, "permission": Permission.DENY.value, "principal": key.principal}

@@ -1,12 +1,12 @@
 """The mechanisms of authentication that are on, as the settings say; without a mechanism, everyone is anonymous."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from strata.registry.access.principal_mapping import PrincipalMapping
 from strata.registry.access.proxy import NO_PROXIES, TrustedProxies
 
-__all__ = ["ALGORITHMS", "IdentityOptions", "OidcOptions", "TokenRules"]
+__all__ = ["ALGORITHMS", "CodeFlowOptions", "IdentityOptions", "OidcOptions", "TokenRules"]
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """The signature algorithms that can be chosen, all with public keys: a shared secret could be used to sign as well."""
@@ -51,6 +51,21 @@ class OidcOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeFlowOptions:
+    """The client that this registry is to the identity provider, for people who sign in to the pages.
+
+    Attributes:
+        client_id: its name.
+        client_secret: its secret; None for a public client.
+        scopes: the scopes to ask for, separated by spaces.
+    """
+
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
+    scopes: str = "openid"
+
+
+@dataclass(frozen=True, slots=True)
 class IdentityOptions:
     """The mechanisms that are on.
 
@@ -59,12 +74,14 @@ class IdentityOptions:
         oidc: the identity provider; switches on Bearer authentication.
         mapping: the rules for the subjects of certificates; switches on principals by mTLS.
         proxies: the proxies whose headers count; may switch on principals by header.
+        code_flow: how people sign in to the pages by the identity provider; None if they cannot.
     """
 
     auth_file: Path | None = None
     oidc: OidcOptions | None = None
     mapping: PrincipalMapping | None = None
     proxies: TrustedProxies = NO_PROXIES
+    code_flow: CodeFlowOptions | None = None
 
     @property
     def is_on(self) -> bool:

@@ -18,6 +18,8 @@ from strata.storage.records import (
     DekKey,
     DekValue,
     DeleteSubjectKey,
+    ExporterKey,
+    ExportKey,
     KekKey,
     KekValue,
     ModeKey,
@@ -53,7 +55,7 @@ def rights_of(record: Record) -> Iterator[_Needed]:
             yield _of_key(value), _SUBJECT, key.subject
         case ContextKey() if value is None:
             yield _DELETE, _REGISTRY, ""
-        case AclKey():
+        case AclKey() | ExporterKey() | ExportKey():
             yield (Operation.ALTER,), ResourceType.CLUSTER, ""
 
 

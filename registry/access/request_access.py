@@ -48,7 +48,9 @@ class Access:
         address: the client's address; None if it is unknown.
         error: why the credentials were rejected; None if they were not.
         refusal: what was refused last; None if nothing was.
-        on_change: is called with the offset and the records of each write, once the log has it; None: nothing is.
+        allowed_by: the rules that allow the records that were checked last; none for those who may do everything.
+        on_change: is called with the offset and the records of each write, once the log has it, and the State that it
+            was decided on; None: nothing is.
 
     Args:
         view: the rights of the principal.
@@ -64,6 +66,7 @@ class Access:
         "_subject",
         "_view",
         "address",
+        "allowed_by",
         "error",
         "on_change",
         "principal",
@@ -82,7 +85,8 @@ class Access:
     ) -> None:
         self.principal, self.address, self.error = principal, address, error
         self.refusal: Refusal | None = None
-        self.on_change: Callable[[int, Sequence[Record]], None] | None = None
+        self.allowed_by: tuple[Rule, ...] = ()
+        self.on_change: Callable[[int, Sequence[Record], State], None] | None = None
         self._view, self._rights, self._challenge = view, rights, challenge
         self._need: Need | None = None
         self._subject = self._kek = ""
@@ -97,6 +101,11 @@ class Access:
         """The principal and its address as plain values, for another process."""
         who = self.principal
         return who.user, tuple(sorted(who.groups)), who.mechanism, self.address
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the request may do everything because access control is off."""
+        return self._view is EVERYTHING
 
     @property
     def is_unlimited(self) -> bool:
@@ -215,6 +224,10 @@ class Access:
         """Return whether the request may do something with everything whose name begins with a prefix."""
         return self._view.allows_all(operation, kind, prefix)
 
+    def may_some(self, operation: Operation, kind: ResourceType) -> bool:
+        """Return whether a rule allows the request something with at least some names, unless others deny those."""
+        return self._view.allows_some(operation, kind)
+
     # --- checks
 
     def check(self, operation: Operation, kind: ResourceType, name: str = "") -> None:
@@ -248,11 +261,17 @@ class Access:
         """
         if self._view.superuser:
             return
+        used: dict[Rule, None] = {}
         for record in records:
             for operations, kind, name in rights_of(record):
-                if not any(self.may(operation, kind, name) for operation in operations):
+                verdicts = (self._view.decide(operation, *_meant(kind, name)) for operation in operations)
+                allowed = next((verdict for verdict in verdicts if verdict.allowed), None)
+                if allowed is None:
                     known = self.may(Operation.DESCRIBE, kind, name)
                     raise self._refused(operations[0], kind, name if known else self._subject)
+                if allowed.rule is not None:
+                    used[allowed.rule] = None
+        self.allowed_by = tuple(used)
 
     def refuse_schema(self, identity: object) -> RegistryError:
         """Return the error for a schema that the request may not read, whether or not it exists.

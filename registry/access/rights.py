@@ -106,6 +106,13 @@ class View:
         denied, allowed = self._matchers.get((operation, kind)) or self._compiled(operation, kind)
         return denied.is_empty and allowed.matches_all(prefix)
 
+    def allows_some(self, operation: Operation, kind: ResourceType) -> bool:
+        """Return whether a rule allows the principal something with at least some names, unless others deny those."""
+        if self.superuser:
+            return True
+        _, allowed = self._matchers.get((operation, kind)) or self._compiled(operation, kind)
+        return not allowed.is_empty
+
     def _compiled(self, operation: Operation, kind: ResourceType) -> "tuple[_Matcher, _Matcher]":
         about = [rule for rule in self._rules if rule.resource.type is kind]
         denying = {operation, Operation.ALL}

@@ -6,7 +6,7 @@ Rules come from the auth file and from the log, as JSON objects with the seven f
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -17,6 +17,8 @@ __all__ = [
     "ANYWHERE",
     "EVERY_USER",
     "FIELDS",
+    "IN_FILE",
+    "IN_LOG",
     "Operation",
     "Pattern",
     "Permission",
@@ -37,6 +39,9 @@ ANYWHERE = "*"
 
 EVERY_USER = "User:*"
 """Every authenticated user. A denial also holds for `Anonymous`: else leaving out credentials would help."""
+
+IN_FILE, IN_LOG = "file", "log"
+"""Where rules are kept."""
 
 _ANONYMOUS = "Anonymous"
 _DEFAULT_PREFIX = f":{DEFAULT_CONTEXT}:"
@@ -116,6 +121,7 @@ class Rule:
         resource: what it is about.
         operation: what is allowed or denied.
         permission: which of both.
+        source: where it is kept: `file` or `log`; rules that say the same are equal wherever they are kept.
     """
 
     principal: str
@@ -123,6 +129,7 @@ class Rule:
     resource: Resource
     operation: Operation
     permission: Permission = Permission.ALLOW
+    source: str = field(default=IN_FILE, compare=False)
 
     def __str__(self) -> str:
         """Return the rule as a sentence for messages and audit lines."""

@@ -58,15 +58,23 @@ class WatchedFile:
             content = await asyncio.to_thread(self._read)
         except AuthFileError as error:
             self.failure, self.failures = str(error), self.failures + 1
-            _log.error("the auth file is not used, and the last good one stays in force: %s", error)
+            _log.error(
+                "the auth file is not used, and the last good one stays in force: %(reason)s",
+                {"event": "auth_file_rejected", "reason": str(error)},
+            )
             return
         except Exception:  # noqa: BLE001 - the watch must survive any failure
             self.failure, self.failures = "reading it failed", self.failures + 1
-            _log.exception("the auth file is not used, and the last good one stays in force")
+            _log.exception(
+                "the auth file is not used, and the last good one stays in force", {"event": "auth_file_broken"}
+            )
             return
         self.content, self.failure = content, None
         self._changed()
-        _log.info("read the auth file: %d users, %d rules", len(content.users), len(content.rules))
+        _log.info(
+            "read the auth file: %(users)d users, %(rules)d rules",
+            {"event": "auth_file_read", "users": len(content.users), "rules": len(content.rules)},
+        )
 
     def _stamp(self) -> tuple[int, ...] | None:
         """Return what changes with the file; None if there is none."""

@@ -27,8 +27,8 @@ class ExitCode(IntEnum):
 
 
 HELP = (
-    "Exit codes of every command: 0 success; 1 differences found (verify, migrate) or refused (acl test); 2 wrong "
-    "arguments, wrong settings or a failure, described on standard error; 130 interrupted."
+    "Exit codes of every command: 0 success; 1 differences found (verify, migrate, promote) or refused (acl test); 2 "
+    "wrong arguments, wrong settings or a failure, described on standard error; 130 interrupted."
 )
 
 
@@ -37,17 +37,10 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**options: Any) -> None:
-        from strata.registry.access.fields import AuthFileError
-        from strata.registry.server import StartError
-        from strata.registry.settings import SettingRefused
-        from strata.registry.transfer.copies import TransferError
-        from strata.storage.log import LogError
-        from strata.storage.sql.compaction import CompactionRefused
-
         try:
             code = command(**options) or ExitCode.DONE
             sys.stdout.flush()
-        except (SettingRefused, StartError, TransferError, LogError, CompactionRefused, AuthFileError) as error:
+        except _explained() as error:
             for line in str(error).splitlines():
                 click.echo(f"strata: {line}", err=True)
             code = ExitCode.FAILED
@@ -65,6 +58,18 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
         sys.exit(code)
 
     return run
+
+
+def _explained() -> tuple[type[Exception], ...]:
+    """Return the failures whose message is all that the user needs; only a failure needs their modules."""
+    from strata.registry.access.fields import AuthFileError
+    from strata.registry.log_opening import StartError
+    from strata.registry.settings import SettingRefused
+    from strata.registry.transfer.copies import TransferError
+    from strata.storage.log import LogError
+    from strata.storage.sql.compaction import CompactionRefused
+
+    return SettingRefused, StartError, TransferError, LogError, CompactionRefused, AuthFileError
 
 
 def _drop_output() -> None:

@@ -102,7 +102,7 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
     "source",
     required=True,
     metavar="URL|LOG",
-    help="a running registry (Confluent, Karapace, Strata, …) or a log",
+    help="a running registry (Confluent, Karapace, Strata, …), a log, glue:REGION/REGISTRY or glue-export:FILE",
 )
 @click.option("--to", "target", required=True, metavar="URL|LOG", help="an empty registry or an empty log")
 @click.option(
@@ -110,6 +110,7 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
     type=click.Choice(["READWRITE", "READONLY"]),
     help="registry-wide mode of the target at the end  [that of the source]",
 )
+@click.option("--into", metavar="CONTEXT", help="context for a registry of AWS Glue  [.glue]")
 @click.option("--batch", type=click.IntRange(1), help="records per append to a log  [SQL: all, Kafka: 5000]")
 @auth_option("from-auth", "the source")
 @auth_option("to-auth", "the target")
@@ -121,6 +122,7 @@ def _migrate(
     target: str,
     *,
     mode: str | None,
+    into: str | None,
     batch: int | None,
     from_auth: str | None,
     to_auth: str | None,
@@ -138,8 +140,10 @@ def _migrate(
     \b
     strata migrate --from http://confluent:8081 --to http://strata:8081 --mode READWRITE
     strata migrate --from http://confluent:8081 --to postgresql+psycopg://strata@db/strata
+    strata migrate --from glue:eu-west-1/my-registry --to http://strata:8081
     """  # noqa: D301 - click wants the character itself
     from strata.registry.transfer.copies import TransferError
+    from strata.registry.transfer.glue_source import GLUE, is_glue
     from strata.registry.transfer.rest import Connection, is_service
     from strata.registry.transfer.same_registry import is_same_registry
 
@@ -147,6 +151,10 @@ def _migrate(
         raise TransferError(
             "--from and --to are the same registry; expected an empty registry or log after --to. Nothing was written"
         )
+    if is_glue(source):
+        return _migrate_glue(source, target, into or GLUE, to_auth, tls, kafka_config, batch)
+    if into is not None:
+        raise TransferError("--into is for registries of AWS Glue; expected --from glue:… or glue-export:…")
     copy = _read(source, from_auth, tls, kafka_config)
     if is_service(target):
         from strata.registry.transfer.rest_target import write_service
@@ -161,6 +169,31 @@ def _migrate(
     else:
         _restore(copy, target, kafka_config, batch)
     return _compared(copy, _read(target, to_auth, tls, kafka_config), but_for_mode=mode is not None)
+
+
+def _migrate_glue(
+    source: str,
+    target: str,
+    into: str,
+    auth: str | None,
+    tls: "TlsFiles",
+    kafka_config: Path | None,
+    batch: int | None,
+) -> ExitCode:
+    """Copy a registry of AWS Glue into a context of a registry, or into an empty log."""
+    from strata.registry.transfer.glue_source import read_glue
+    from strata.registry.transfer.rest import Connection, is_service
+    from strata.registry.transfer.rest_target import write_service
+    from strata.registry.transfer.selection import only_context
+
+    context = into if into.startswith(".") else f".{into}"
+    copy = read_glue(source, context)
+    _print_notes(copy)
+    if is_service(target):
+        write_service(copy, Connection(target, auth, tls), None, context)
+    else:
+        _restore(copy, target, kafka_config, batch)
+    return _compared(copy, only_context(_read(target, auth, tls, kafka_config), context))
 
 
 @click.command("verify", short_help="Compare two registries, logs or export files.")

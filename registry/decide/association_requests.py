@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.registry import errors
-from strata.registry.parsing import SchemaRequest
+from strata.registry.schema_request import SchemaRequest
 
 __all__ = ["TOPIC", "AssociationRequest", "Resource", "Wanted", "check_lifecycle", "check_request"]
 

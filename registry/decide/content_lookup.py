@@ -11,7 +11,8 @@ from strata.registry import errors
 from strata.registry.decide.contracts import agrees, merged_contract
 from strata.registry.effective_settings import config_in_force
 from strata.registry.lookup import Visible, everything, namesakes, use_of, versions_of
-from strata.registry.parsing import Candidate, SchemaRequest, differs, equivalent, parse_request
+from strata.registry.parsing import Candidate, alike, equivalent, parse_request
+from strata.registry.schema_request import SchemaRequest
 from strata.storage.records import Subject, context_of
 from strata.storage.state import SchemaVersion, State
 
@@ -123,7 +124,7 @@ def equal_version(state: State, candidate: Candidate, versions: Sequence[SchemaV
     """
     equal = (
         entry
-        for entry in reversed(versions)
-        if not differs(candidate, entry) and agrees(candidate.contract, entry) and equivalent(state, candidate, entry)
+        for entry in alike(candidate, reversed(versions))
+        if agrees(candidate.contract, entry) and equivalent(state, candidate, entry)
     )
     return next(equal, None)

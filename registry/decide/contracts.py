@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from strata.registry.effective_settings import EffectiveConfig
-from strata.registry.parsing import Contract, SchemaRequest
 from strata.registry.rule_sets import PHASES
+from strata.registry.schema_request import Contract, SchemaRequest
 from strata.storage.fingerprint import fingerprint
 from strata.storage.state import SchemaVersion
 

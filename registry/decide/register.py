@@ -16,9 +16,10 @@ from strata.registry.decide.decision import Decision
 from strata.registry.decide.highest_id import mark_highest
 from strata.registry.effective_settings import EffectiveConfig, Mode, config_in_force, mode_in_force
 from strata.registry.findings import findings_json
-from strata.registry.parsing import Candidate, Contract, SchemaRequest, inline_tags, parse_request, with_tags
+from strata.registry.parsing import Candidate, inline_tags, parse_request, with_tags
 from strata.registry.references import check_not_owned
 from strata.registry.rule_sets import check_rule_set, with_key_names
+from strata.registry.schema_request import Contract, SchemaRequest
 from strata.storage.log import Record
 from strata.storage.record_json import encode
 from strata.storage.records import (

@@ -10,8 +10,9 @@ from strata.registry.decide.contracts import merged_rules, with_version
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.register import Registered, Rules, register
 from strata.registry.lookup import version_of
-from strata.registry.parsing import Contract, SchemaRequest, with_tags
+from strata.registry.parsing import with_tags
 from strata.registry.rule_sets import PHASES
+from strata.registry.schema_request import Contract, SchemaRequest
 from strata.storage.records import Subject
 from strata.storage.state import State
 

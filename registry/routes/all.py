@@ -3,20 +3,27 @@
 from strata.registry.routes import (
     acls,
     associations,
+    batches,
     compatibility,
     config,
     contexts,
     deks,
+    docs,
+    exporters,
+    glue,
     guids,
     keks,
     listing,
     log,
+    metrics,
     mode,
-    pages,
     probes,
     root,
     schemas,
+    scopes,
+    search,
     subjects,
+    usage,
 )
 from strata.registry.transport.route_facts import RouteTable
 
@@ -39,8 +46,15 @@ ROUTERS = tuple(
         root,
         probes,
         log,
+        search,
+        batches,
+        glue,
+        scopes,
+        metrics,
+        usage,
+        exporters,
         acls,
-        pages,
+        docs,
     )
 )
 """The groups of routes, in the order in which they are matched."""

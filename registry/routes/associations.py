@@ -24,8 +24,9 @@ from strata.registry.decide.associations import Settled, change_associations, ch
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.register import Rules
 from strata.registry.errors import RegistryError
+from strata.registry.lookup import page
 from strata.registry.routes.association_rights import check_associations, check_change
-from strata.registry.routes.parameters import Limit, Offset, SubjectPath
+from strata.registry.routes.parameters import Paging, SubjectPath
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.transport.context_prefix import context_name
@@ -68,20 +69,18 @@ DryRun = Annotated[Flag, Query(alias="dryRun", description="check the request wi
 
 async def _listed(
     service: ServiceDep,
+    paging: Paging,
     resource_type: ResourceType = TOPIC,
     association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
     lifecycle: Lifecycle = None,
-    offset: Offset = 0,
-    limit: Limit = -1,
 ) -> Callable[[list[Association]], Response]:
     """Return a function that answers with those of some associations that the query selects."""
     check_lifecycle(lifecycle)
 
     def shown(found: list[Association]) -> Response:
         seen = [one for one in found if service.access.describes(one.key.subject)]
-        return answer(
-            [associated(one) for one in select(seen, resource_type, association_type, lifecycle, offset, limit)]
-        )
+        chosen = select(seen, resource_type, association_type, lifecycle)
+        return answer([associated(one) for one in page(chosen, *paging)])
 
     return shown
 

@@ -15,7 +15,7 @@ from strata.registry.effective_settings import config_in_force
 from strata.registry.errors import RegistryError, TooExpensive
 from strata.registry.findings import findings_json
 from strata.registry.lookup import version_to_compare
-from strata.registry.parsing import SchemaRequest, parse_request
+from strata.registry.parsing import parse_request
 from strata.registry.routes.parameters import (
     GivenSchema,
     Normalize,
@@ -24,6 +24,7 @@ from strata.registry.routes.parameters import (
     VersionPath,
 )
 from strata.registry.routes.router import Router
+from strata.registry.schema_request import SchemaRequest
 from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.schemas import CompatibilityAnswer, SchemaBody

@@ -1,8 +1,6 @@
 """`/config`: the compatibility level and other settings, registry-wide and per subject."""
 
-from typing import Annotated
-
-from fastapi import Query, Request
+from fastapi import Request
 from fastapi.responses import Response
 
 from strata.registry import errors
@@ -10,20 +8,17 @@ from strata.registry.access.needs import on_registry, on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.decide.config import delete_config, set_config
 from strata.registry.effective_settings import config_answer
-from strata.registry.routes.parameters import SubjectPath
+from strata.registry.routes.parameters import DefaultToGlobal, SubjectPath
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
 from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.configuration import ConfigAnswer, ConfigChange
-from strata.registry.wire.json_bodies import Flag, answer, read_body
+from strata.registry.wire.json_bodies import answer, read_body
 
 __all__ = ["router"]
 
 router = Router("/config", "config", context=ContextForm.SCOPE)
-DefaultToGlobal = Annotated[
-    Flag, Query(alias="defaultToGlobal", description="return the inherited value if the scope has none of its own")
-]
 
 
 @router.reads("GET", "", ConfigAnswer, need=on_registry(Operation.DESCRIBE_CONFIGS))

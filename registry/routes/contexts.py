@@ -10,7 +10,7 @@ from strata.registry.access.needs import listed, on_registry
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.decide.contexts import delete_context
 from strata.registry.lookup import Visible, page, subjects
-from strata.registry.routes.parameters import ContextPath, Limit, Offset
+from strata.registry.routes.parameters import ContextPath, Paging
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.transport.context_prefix import context_name
@@ -28,16 +28,15 @@ router = Router("/contexts", "contexts")
 )
 async def contexts(
     service: ServiceDep,
+    paging: Paging,
     context_prefix: Annotated[str, Query(alias="contextPrefix", description="the start of the names to list")] = "",
-    offset: Offset = 0,
-    limit: Limit = -1,
 ) -> Response:
     """List the contexts; the default one is `.`."""
     state, visible = await service.fresh(), service.describable
     names = [name for name in state.context_names() if name.startswith(context_prefix)]
     if not service.access.may(Operation.DESCRIBE, ResourceType.REGISTRY):
         names = await service.writer.in_thread(lambda: [name for name in names if _shows(state, name, visible)])
-    return answer(page(names, offset, limit))
+    return answer(page(names, *paging))
 
 
 def _shows(state: State, context: str, visible: Visible) -> bool:
@@ -47,10 +46,7 @@ def _shows(state: State, context: str, visible: Visible) -> bool:
 
 
 @router.writes("DELETE", "/{context}", None, (400, 42205, 42211), status=204, need=on_registry(Operation.DELETE))
-async def delete(
-    service: ServiceDep,
-    context: ContextPath,
-) -> Response:
+async def delete(service: ServiceDep, context: ContextPath) -> Response:
     """Delete a context that has no subjects left, soft-deleted ones included."""
     name = context_name(context)
     await service.change(lambda state: delete_context(state, name))

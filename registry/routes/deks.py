@@ -1,9 +1,10 @@
 """`/dek-registry/v1/keks/{name}/deks`: data encryption keys (DEKs) for CSFLE, encrypted by a KEK."""
 
 import time
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
@@ -22,20 +23,14 @@ from strata.registry.decide.deks import (
 )
 from strata.registry.decide.keks import kek_of
 from strata.registry.lookup import page
-from strata.registry.routes.parameters import (
-    Deleted,
-    KekPath,
-    Limit,
-    Offset,
-    Permanent,
-    SubjectPath,
-    VersionPath,
-)
+from strata.registry.routes.parameters import Deleted, KekPath, Paging, Permanent, SubjectPath, VersionPath
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import subject_name
 from strata.registry.wire.encryption_keys import Algorithm, DekAnswer, DekBody, dek_answer
 from strata.registry.wire.json_bodies import Flag, answer, read_body
+from strata.storage.records import Subject
+from strata.storage.state import State
 
 __all__ = ["router"]
 
@@ -52,6 +47,26 @@ def _algorithm(value: object) -> object:
 Cipher = Annotated[
     Algorithm, BeforeValidator(_algorithm), Query(alias="algorithm", description="the algorithm of the key")
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What names a data encryption key in a request, without its version."""
+
+    kek: str
+    subject: PathSubject
+    algorithm: str
+
+    def target(self, state: State) -> tuple[str, Subject, str]:
+        """Return the name with the subject that an alias stands for."""
+        return self.kek, aliased_for_deks(state, self.subject), self.algorithm
+
+
+async def _named(name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM") -> _Named:
+    return _Named(name, subject, algorithm)
+
+
+DekPath = Annotated[_Named, Depends(_named)]
 Rewrap = Annotated[Flag, Query(description="replace the stored material: the same key, encrypted again")]
 _CREATION = (400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
 
@@ -63,15 +78,13 @@ _CREATION = (400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
     (40470, 42271),
     need=on_kek(Operation.DESCRIBE, more="the answer holds only subjects with DESCRIBE"),
 )
-async def subjects(
-    service: ServiceDep, name: KekPath, deleted: Deleted = False, offset: Offset = 0, limit: Limit = -1
-) -> Response:
+async def subjects(service: ServiceDep, name: KekPath, paging: Paging, deleted: Deleted = False) -> Response:
     """List the subjects that have data encryption keys under a key encryption key."""
     state = await service.fresh()
     kek_of(state, name, include_deleted=deleted)
     held = state.encryption_keys.subjects(name, include_deleted=deleted)
     found = sorted(filter(service.describable, set(held)))
-    return answer(page(found, offset, limit))
+    return answer(page(found, *paging))
 
 
 @router.writes(
@@ -93,11 +106,9 @@ async def create_by_body(request: Request, service: ServiceDep, name: KekPath, r
 
 
 @router.reads("GET", "/{subject}", DekAnswer, (40470, 42271), need=on_dek(Operation.READ))
-async def first(
-    service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM", deleted: Deleted = False
-) -> Response:
+async def first(service: ServiceDep, dek: DekPath, deleted: Deleted = False) -> Response:
     """Return the first version of a data encryption key."""
-    return await _one(service, name, subject, algorithm, 1, deleted=deleted)
+    return await _one(service, dek, 1, deleted=deleted)
 
 
 @router.writes("POST", "/{subject}", DekAnswer, _CREATION, body=DekBody, need=on_dek(Operation.WRITE))
@@ -110,57 +121,33 @@ async def create(
 
 
 @router.writes("DELETE", "/{subject}", None, (40470, 40471, 42205, 42271), status=204, need=on_dek(Operation.DELETE))
-async def delete(
-    service: ServiceDep,
-    name: KekPath,
-    subject: SubjectPath,
-    algorithm: Cipher = "AES256_GCM",
-    permanent: Permanent = False,
-) -> Response:
+async def delete(service: ServiceDep, dek: DekPath, permanent: Permanent = False) -> Response:
     """Delete all versions of a data encryption key."""
-    return await _delete(service, name, subject, algorithm, None, permanent=permanent)
+    return await _delete(service, dek, None, permanent=permanent)
 
 
 @router.writes(
     "POST", "/{subject}/undelete", None, (40470, 40472, 42205, 42271), status=204, need=on_dek(Operation.DELETE)
 )
-async def undelete(
-    service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM"
-) -> Response:
+async def undelete(service: ServiceDep, dek: DekPath) -> Response:
     """Undo the soft deletion of all versions of a data encryption key."""
-    return await _undelete(service, name, subject, algorithm, None)
+    return await _undelete(service, dek, None)
 
 
 @router.reads("GET", "/{subject}/versions", list[int], (40470, 42271), need=on_dek(Operation.READ))
-async def versions(
-    service: ServiceDep,
-    name: KekPath,
-    subject: SubjectPath,
-    algorithm: Cipher = "AES256_GCM",
-    deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
-) -> Response:
+async def versions(service: ServiceDep, dek: DekPath, paging: Paging, deleted: Deleted = False) -> Response:
     """List the versions of a data encryption key."""
-    check_subject(subject)
+    check_subject(dek.subject)
     state = await service.fresh()
-    kek_of(state, name, include_deleted=deleted)
-    keys, target = state.encryption_keys, aliased_for_deks(state, subject)
-    found = [key.version for key, _ in keys.versions(name, target, algorithm, include_deleted=deleted)]
-    return answer(page(found, offset, limit))
+    kek_of(state, dek.kek, include_deleted=deleted)
+    found = state.encryption_keys.versions(*dek.target(state), include_deleted=deleted)
+    return answer(page([key.version for key, _ in found], *paging))
 
 
 @router.reads("GET", "/{subject}/versions/{version}", DekAnswer, (40470, 42202, 42271), need=on_dek(Operation.READ))
-async def version(
-    service: ServiceDep,
-    name: KekPath,
-    subject: SubjectPath,
-    version: VersionPath,
-    algorithm: Cipher = "AES256_GCM",
-    deleted: Deleted = False,
-) -> Response:
+async def version(service: ServiceDep, dek: DekPath, version: VersionPath, deleted: Deleted = False) -> Response:
     """Return a version of a data encryption key."""
-    return await _one(service, name, subject, algorithm, version, deleted=deleted)
+    return await _one(service, dek, version, deleted=deleted)
 
 
 @router.writes(
@@ -172,15 +159,10 @@ async def version(
     need=on_dek(Operation.DELETE),
 )
 async def delete_version(
-    service: ServiceDep,
-    name: KekPath,
-    subject: SubjectPath,
-    version: VersionPath,
-    algorithm: Cipher = "AES256_GCM",
-    permanent: Permanent = False,
+    service: ServiceDep, dek: DekPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:
     """Delete a version of a data encryption key."""
-    return await _delete(service, name, subject, algorithm, version, permanent=permanent)
+    return await _delete(service, dek, version, permanent=permanent)
 
 
 @router.writes(
@@ -191,17 +173,14 @@ async def delete_version(
     status=204,
     need=on_dek(Operation.DELETE),
 )
-async def undelete_version(
-    service: ServiceDep, name: KekPath, subject: SubjectPath, version: VersionPath, algorithm: Cipher = "AES256_GCM"
-) -> Response:
+async def undelete_version(service: ServiceDep, dek: DekPath, version: VersionPath) -> Response:
     """Undo the soft deletion of a version of a data encryption key."""
-    return await _undelete(service, name, subject, algorithm, version)
+    return await _undelete(service, dek, version)
 
 
-async def _one(service: Service, kek: str, subject: str, algorithm: str, version: int, *, deleted: bool) -> Response:
+async def _one(service: Service, dek: _Named, version: int, *, deleted: bool) -> Response:
     state = await service.fresh()
-    target = aliased_for_deks(state, subject)
-    return answer(dek_answer(dek_of(state, kek, target, algorithm, version, include_deleted=deleted)))
+    return answer(dek_answer(dek_of(state, *dek.target(state), version, include_deleted=deleted)))
 
 
 async def _create(service: Service, body: DekBody, kek: str, subject: str, *, rewrap: bool) -> Response:
@@ -212,15 +191,11 @@ async def _create(service: Service, body: DekBody, kek: str, subject: str, *, re
     return answer(dek_answer(made))
 
 
-async def _delete(
-    service: Service, kek: str, subject: str, algorithm: str, version: int | None, *, permanent: bool
-) -> Response:
-    await service.change(
-        lambda state: delete_deks(state, kek, aliased_for_deks(state, subject), algorithm, version, permanent=permanent)
-    )
+async def _delete(service: Service, dek: _Named, version: int | None, *, permanent: bool) -> Response:
+    await service.change(lambda state: delete_deks(state, *dek.target(state), version, permanent=permanent))
     return Response(status_code=204)
 
 
-async def _undelete(service: Service, kek: str, subject: str, algorithm: str, version: int | None) -> Response:
-    await service.change(lambda state: undelete_deks(state, kek, aliased_for_deks(state, subject), algorithm, version))
+async def _undelete(service: Service, dek: _Named, version: int | None) -> Response:
+    await service.change(lambda state: undelete_deks(state, *dek.target(state), version))
     return Response(status_code=204)

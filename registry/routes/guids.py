@@ -22,12 +22,12 @@ router = Router("/schemas/guids/{guid}", "schemas")
 async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Response:
     """Return the schema of a GUID, as stored in the first context (by name) that holds it."""
     state = await service.fresh()
-    if not (ids := ids_of_guid(state, guid)):
+    if (shown := _shown(service, state, guid)) is None:
         state = await service.fresh_on_miss()
-        ids = ids_of_guid(state, guid)
-    shown = next((use for place in ids if (use := _use(service, state, place)) is not None), None)
+        shown = _shown(service, state, guid)
     if shown is None:
         raise unknown_schema(service.access, guid)
+    service.fetch_id(shown)
     text = await service.text_of(state, shown, form)
     return answer(schema_string(shown, named=False, max_id=None, text=text))
 
@@ -38,6 +38,11 @@ async def ids(service: ServiceDep, guid: GuidPath) -> Response:
     state = await service.fresh()
     found = [place for place in ids_of_guid(state, guid) if _use(service, state, place) is not None]
     return answer([{"context": context, "id": schema_id} for context, schema_id in found])
+
+
+def _shown(service: Service, state: State, guid: str) -> SchemaVersion | None:
+    """Return the version to show for a GUID, which the request may read; None if there is none."""
+    return next((use for place in ids_of_guid(state, guid) if (use := _use(service, state, place)) is not None), None)
 
 
 def _use(service: Service, state: State, place: tuple[str, int]) -> SchemaVersion | None:

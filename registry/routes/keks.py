@@ -11,7 +11,7 @@ from strata.registry.access.needs import in_body, listed, on_kek
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
 from strata.registry.lookup import page
-from strata.registry.routes.parameters import Deleted, KekPath, Limit, Offset, Permanent
+from strata.registry.routes.parameters import Deleted, KekPath, Paging, Permanent
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.transport.route_facts import ContextForm
@@ -28,12 +28,11 @@ router = Router("/dek-registry/v1/keks", "encryption keys")
 )
 async def names(
     service: ServiceDep,
+    paging: Paging,
     subject_prefix: Annotated[
         list[str], Query(alias="subjectPrefix", description="only KEKs with DEKs of subjects with this prefix")
     ] = [],  # noqa: B006 - FastAPI copies it
     deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
 ) -> Response:
     """List the names of the key encryption keys."""
     keys, describable = (await service.fresh()).encryption_keys, service.describable
@@ -50,7 +49,7 @@ async def names(
     else:
         found = [name for name, value in keys.keks.items() if deleted or not value.deleted]
     found = [name for name in found if service.access.may(Operation.DESCRIBE, ResourceType.KEK, name)]
-    return answer(page(sorted(found), offset, limit))
+    return answer(page(sorted(found), *paging))
 
 
 @router.writes(

@@ -10,7 +10,7 @@ from strata.registry.access.needs import on_registry, on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.decide.mode import delete_mode, set_mode
 from strata.registry.effective_settings import mode_in_force
-from strata.registry.routes.parameters import Force, SubjectPath
+from strata.registry.routes.parameters import DefaultToGlobal, Force, SubjectPath
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
@@ -21,9 +21,6 @@ from strata.registry.wire.json_bodies import Flag, answer, read_body
 __all__ = ["router"]
 
 router = Router("/mode", "mode", context=ContextForm.SCOPE)
-DefaultToGlobal = Annotated[
-    Flag, Query(alias="defaultToGlobal", description="return the inherited value if the scope has none of its own")
-]
 Recursive = Annotated[Flag, Query(description="also delete the modes of all subjects in the context")]
 
 

@@ -1,6 +1,7 @@
 """The parameters that routes share, parsed like the reference does: lenient flags, percent-encoded path segments."""
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -17,12 +18,14 @@ from strata.registry.transport.context_prefix import PATH_CONTEXT
 from strata.registry.wire.contracts import Body
 from strata.registry.wire.json_bodies import Flag, parse_body
 from strata.registry.wire.schemas import SchemaBody
-from strata.storage.records import DEFAULT_CONTEXT
+from strata.storage.records import DEFAULT_CONTEXT, Subject
 
 __all__ = [
     "ContextPath",
+    "DefaultToGlobal",
     "Deleted",
     "DeletedOnly",
+    "ExporterPath",
     "FindTags",
     "Force",
     "Form",
@@ -33,6 +36,7 @@ __all__ = [
     "Limit",
     "Normalize",
     "Offset",
+    "Paging",
     "Permanent",
     "ReferenceFormat",
     "SubjectPath",
@@ -45,6 +49,7 @@ __all__ = [
 
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")
+_PATH_CONTEXT = PATH_CONTEXT.encode()
 _BEYOND_64_BITS = 1 << 63
 
 
@@ -66,32 +71,18 @@ def _int_or(default: int) -> BeforeValidator:
 
 
 def _named(request: Request, subject: str) -> PathSubject:
-    given = request.query_params if request.scope["query_string"] else {}
+    given = request.query_params if _PATH_CONTEXT in request.scope["query_string"] else {}
     return PathSubject(subject, given.get(PATH_CONTEXT, DEFAULT_CONTEXT), access_of(request.scope).check_target)
 
 
-async def _subject_of_path(
-    request: Request,
-    subject: Annotated[
-        str,
-        AfterValidator(subject_name),
-        BeforeValidator(_decode),
-        Path(description="the subject, percent-encoded; `:.context:subject` outside the default context"),
-    ],
-) -> PathSubject:
-    return _named(request, subject)
+def _subject_of_path(parse: Callable[[str], Subject], description: str) -> Any:
+    """Return a dependency that gives the subject in the path, as a function parses it."""
+    given = Annotated[str, AfterValidator(parse), BeforeValidator(_decode), Path(description=description)]
 
+    async def read(request: Request, subject: given) -> PathSubject:
+        return _named(request, subject)
 
-async def _writable_subject_of_path(
-    request: Request,
-    subject: Annotated[
-        str,
-        AfterValidator(writable_subject),
-        BeforeValidator(_decode),
-        Path(description="the subject, percent-encoded"),
-    ],
-) -> PathSubject:
-    return _named(request, subject)
+    return Depends(read)
 
 
 async def _subject_of_query(
@@ -101,8 +92,11 @@ async def _subject_of_query(
     return _named(request, subject_name(subject or ""))
 
 
-SubjectPath = Annotated[PathSubject, Depends(_subject_of_path)]
-WritableSubjectPath = Annotated[PathSubject, Depends(_writable_subject_of_path)]
+SubjectPath = Annotated[
+    PathSubject,
+    _subject_of_path(subject_name, "the subject, percent-encoded; `:.context:subject` outside the default context"),
+]
+WritableSubjectPath = Annotated[PathSubject, _subject_of_path(writable_subject, "the subject, percent-encoded")]
 VersionPath = Annotated[
     int, BeforeValidator(lambda value: parse_version(unquote(str(value)))), Path(description="1, 2, … or `latest`")
 ]
@@ -112,6 +106,7 @@ ContextPath = Annotated[
     str, BeforeValidator(_decode), Path(description="the context, percent-encoded, with or without its leading dot")
 ]
 KekPath = Annotated[str, BeforeValidator(_decode), Path(description="the key encryption key")]
+ExporterPath = Annotated[str, BeforeValidator(_decode), Path(description="the exporter, percent-encoded")]
 ReferenceFormat = Annotated[
     str, Query(alias="referenceFormat", description="`qualified`: reference subjects with their context")
 ]
@@ -128,12 +123,22 @@ FindTags = Annotated[
 ]
 Deleted = Annotated[Flag, Query(description="include soft-deleted ones")]
 DeletedOnly = Annotated[Flag, Query(alias="deletedOnly", description="only soft-deleted ones")]
+DefaultToGlobal = Annotated[
+    Flag, Query(alias="defaultToGlobal", description="return the inherited value if the scope has none of its own")
+]
 Permanent = Annotated[Flag, Query(description="hard-delete what is already soft-deleted")]
 Normalize = Annotated[Flag, Query(description="normalize the schema before it is compared and stored")]
 Force = Annotated[Flag, Query(description="skip the checks that would reject the request")]
 Verbose = Annotated[Flag, Query(description="include messages and findings that explain the verdict")]
 Offset = Annotated[int, _int_or(0), Query(description="how many results to skip")]
 Limit = Annotated[int, _int_or(-1), Query(description="the most results to return; below 1: all")]
+
+
+async def _paging(offset: Offset = 0, limit: Limit = -1) -> tuple[int, int]:
+    return offset, limit
+
+
+Paging = Annotated[tuple[int, int], Depends(_paging)]
 
 
 def body_first(model: type[Body]) -> Any:

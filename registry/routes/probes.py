@@ -26,4 +26,6 @@ async def ready(service: ServiceDep) -> Response:
     content = {"ready": reason is None, **({"reason": reason} if reason else {}), **service.health.progress()}
     if service.health.auth_is_stale():
         content["auth"] = "stale"
+    if standby := service.health.standby():
+        content["standby"] = standby
     return answer(content, 503 if reason else 200)

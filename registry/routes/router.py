@@ -15,12 +15,12 @@ from pydantic import BaseModel
 from strata.registry.access.needs import OPEN, Need
 from strata.registry.routes.documentation import SECURITY, body_of, failures
 from strata.registry.routes.endpoint import Endpoint
-from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
+from strata.registry.transport.route_facts import PROBES, SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
 
 __all__ = ["Router", "TextAnswer"]
 
-_REFUSALS = (401, 40301, 429)
-"""The errors of a route that needs a right, while access control is on."""
+_TOO_MANY, _REFUSALS = (429,), (401, 40301)
+"""The errors of a route while rates are limited, and of one that needs a right while access control is on."""
 
 _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
@@ -99,10 +99,14 @@ class Router:
         *,
         need: Need,
         context: ContextForm | None = None,
+        bodies: int = 1,
         **options: Any,
     ) -> Callable[[_Endpoint], _Endpoint]:
-        """Return a decorator for a route that writes, which the node that holds the pen handles; see `reads`."""
-        facts = RouteFacts(True, context or self._context(path), need=need)
+        """Return a decorator for a route that writes, which the node that holds the pen handles; see `reads`.
+
+        `bodies` is how many times as large as others the body of a request may be.
+        """
+        facts = RouteFacts(True, context or self._context(path), need=need, bodies=bodies)
         return self._declare(method, path, facts, answer, errors, **options)
 
     def _declare(
@@ -142,7 +146,8 @@ class Router:
 
         def document(endpoint: Callable[..., Any], router: APIRouter) -> None:
             is_open = facts.need is OPEN
-            refusals = failures(*errors, *(() if is_open else _REFUSALS), needs_log=needs_log)
+            of_layers = () if (self._prefix + path).startswith(PROBES) else _TOO_MANY
+            refusals = failures(*errors, *of_layers, *(() if is_open else _REFUSALS), needs_log=needs_log)
             more: dict[str, Any] = {"security": [] if is_open else SECURITY}
             router.add_api_route(
                 path,

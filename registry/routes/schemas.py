@@ -15,8 +15,7 @@ from strata.registry.routes.parameters import (
     FindTags,
     Form,
     IdPath,
-    Limit,
-    Offset,
+    Paging,
     ReferenceFormat,
     SubjectQuery,
 )
@@ -54,6 +53,7 @@ async def schema(
         service.forget()  # memory answers this even while the log cannot be read
     else:
         _keep(service, state, shown, subject)
+    _note(service, shown, subject)
     text, tags = await service.text_of(state, shown, form), await service.tags_of(state, shown, find_tags)
     return answer(
         schema_string(shown, named=True, max_id=max_id, text=text, tags=tags, reference_format=reference_format)
@@ -65,6 +65,7 @@ async def schema_text(service: ServiceDep, schema_id: IdPath, subject: SubjectQu
     """Return the text of a schema as it is."""
     state, shown = await _found(service, schema_id, subject)
     _keep(service, state, shown, subject)
+    _note(service, shown, subject)
     return text_answer(await service.text_of(state, shown, form))
 
 
@@ -76,16 +77,11 @@ async def schema_text(service: ServiceDep, schema_id: IdPath, subject: SubjectQu
     need=by_id(Operation.DESCRIBE, more="the answer holds only what the right covers"),
 )
 async def subjects(
-    service: ServiceDep,
-    schema_id: IdPath,
-    subject: SubjectQuery,
-    deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, paging: Paging, deleted: Deleted = False
 ) -> Response:
     """List the subjects that use a schema."""
     uses = await _uses(service, schema_id, subject, deleted)
-    return answer(page(sorted({entry.subject for entry in uses}), offset, limit))
+    return answer(page(sorted({entry.subject for entry in uses}), *paging))
 
 
 @router.reads(
@@ -96,17 +92,12 @@ async def subjects(
     need=by_id(Operation.DESCRIBE, more="the answer holds only what the right covers"),
 )
 async def versions(
-    service: ServiceDep,
-    schema_id: IdPath,
-    subject: SubjectQuery,
-    deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, paging: Paging, deleted: Deleted = False
 ) -> Response:
     """List the subjects and versions that use a schema."""
     uses = await _uses(service, schema_id, subject, deleted)
     pairs = [{"subject": entry.subject, "version": entry.version} for entry in uses]
-    return answer(page(pairs, offset, limit))
+    return answer(page(pairs, *paging))
 
 
 async def _uses(service: Service, schema_id: int, subject: PathSubject, deleted: bool) -> list[SchemaVersion]:
@@ -147,6 +138,14 @@ def _shown(service: Service, state: State, schema_id: int, name: Subject) -> Sch
 def _keep(service: Service, state: State, shown: SchemaVersion, subject: PathSubject) -> None:
     if _is_settled(shown, _named(state, subject)):
         service.keep()
+
+
+def _note(service: Service, shown: SchemaVersion, subject: PathSubject) -> None:
+    """Record what was fetched: the version, if the request names its subject."""
+    if subject_name(subject) == shown.subject:
+        service.fetch(shown)
+    else:
+        service.fetch_id(shown)
 
 
 def _is_settled(shown: SchemaVersion, subject: Subject) -> bool:

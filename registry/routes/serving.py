@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from strata.registry import errors
 from strata.registry.errors import RegistryError
+from strata.registry.page_paths import is_page
 from strata.registry.transport.asgi import Receive, Scope, Send
 from strata.registry.transport.request_checks import route_of
 from strata.registry.transport.route_facts import RouteTable
@@ -36,6 +37,8 @@ class Routes:
         try:
             response = await self._response(scope, receive)
         except RegistryError as error:
+            if is_page(scope["path"]):
+                raise  # the layers know how its errors look
             response = _refusal(error)
         await response(scope, receive, send)
 
@@ -45,7 +48,7 @@ class Routes:
             return await route.respond(scope, receive)
         methods = self._routes.methods(scope["path"])
         if not methods:
-            return _refusal(_http_error(HTTPStatus.NOT_FOUND))
+            raise _http_error(HTTPStatus.NOT_FOUND)
         more = {"OPTIONS", "HEAD"} if "GET" in methods else {"OPTIONS"}
         allow = {"Allow": ", ".join(sorted(more.union(methods)))}
         if scope["method"] == "OPTIONS":

@@ -28,6 +28,7 @@ from strata.registry.routes.parameters import (
     Limit,
     Normalize,
     Offset,
+    Paging,
     Permanent,
     ReferenceFormat,
     SubjectPath,
@@ -106,6 +107,7 @@ async def look_up(
             state, name, asked.under(limits), normalize=normalize, include_deleted=deleted, visible=visible
         )
     )
+    service.fetch(found.entry)
     text = await service.text_of(state, found.entry, form or ("serialized" if asked.own_text else ""))
     return answer(schema_version(found.entry, stored=not found.identical, text=text))
 
@@ -122,6 +124,7 @@ async def with_metadata(
     """Return the newest version whose metadata has all given properties."""
     state, wanted = await service.fresh(), list(zip(key, value, strict=False))
     entry = lookup.version_with_properties(state, aliased(state, subject), wanted, include_deleted=deleted)
+    service.fetch(entry)
     return answer(schema_version(entry, text=await service.text_of(state, entry, form)))
 
 
@@ -139,13 +142,12 @@ async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent
 async def versions(
     service: ServiceDep,
     subject: SubjectPath,
+    paging: Paging,
     deleted: Deleted = False,
     deleted_only: DeletedOnly = False,
     deleted_as_negative: Annotated[
         Flag, Query(alias="deletedAsNegative", description="list soft-deleted versions as negative numbers")
     ] = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
 ) -> Response:
     """List the versions of a subject, oldest first."""
     state = await service.fresh()
@@ -156,7 +158,7 @@ async def versions(
         deleted_only=deleted_only,
         deleted_as_negative=deleted_as_negative,
     )
-    return answer(lookup.page(numbers, offset, limit))
+    return answer(lookup.page(numbers, *paging))
 
 
 @router.writes(
@@ -269,12 +271,7 @@ async def version_text(
     need=on_subject(Operation.READ, more="the answer holds only ids of subjects with READ"),
 )
 async def referenced_by(
-    service: ServiceDep,
-    subject: SubjectPath,
-    version: VersionPath,
-    deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    service: ServiceDep, subject: SubjectPath, version: VersionPath, paging: Paging, deleted: Deleted = False
 ) -> Response:
     """List the ids of the schemas that refer to a version."""
     state = await service.fresh()
@@ -282,7 +279,7 @@ async def referenced_by(
     entry = lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=True, visible=readable)
     referrers = [found for found in state.referred_by(entry.subject, entry.version) if readable(found.subject)]
     ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
-    return answer(lookup.page(ids, offset, limit))
+    return answer(lookup.page(ids, *paging))
 
 
 @router.writes(
@@ -312,11 +309,12 @@ async def _version(service: Service, subject: str, version: int, deleted: bool) 
     Raises:
         RegistryError: 40301 if the request may read neither the subject nor a version that refers to this one.
     """
-    state = service.known
-    name = aliased(state, subject)
-    found = None if version == LATEST else state.version(name, version)
-    if found is not None and not is_readable(service.access, state, name, version):
-        found = None
+    state, name, found = service.known, Subject(subject), None
+    if version != LATEST:
+        name = aliased(state, subject)
+        found = state.version(name, version)
+        if found is not None and not is_readable(service.access, state, name, version):
+            found = None
     if found is None or (found.deleted and not deleted):
         state = await service.fresh()
         name = aliased(state, subject)
@@ -324,4 +322,5 @@ async def _version(service: Service, subject: str, version: int, deleted: bool) 
         found = lookup.version_anywhere(state, name, version, include_deleted=deleted, visible=service.readable)
     if version != LATEST and found.subject == name:
         service.keep()
+    service.fetch(found)
     return state, found

@@ -12,8 +12,8 @@ from itertools import islice
 
 from strata.registry.transfer.facts import facts_of, is_unknown
 from strata.storage.log import START, Entry, Record
-from strata.storage.record_json import encode
-from strata.storage.records import HighWaterKey
+from strata.storage.record_json import RecordError, decode_key, encode
+from strata.storage.records import ExporterKey, ExportKey, HighWaterKey, StandbyKey
 from strata.storage.state import State
 
 __all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records", "missing_marks"]
@@ -82,7 +82,9 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
                 continue
             newest.pop(entry.key, None)
             newest[entry.key] = entry.value
-    records = [Record(key, value) for key, value in newest.items() if value is not None]
+    # Content only: a restored backup of a standby is a registry of its own, and one of a registry with exporters must
+    # not write to their destinations.
+    records = [Record(key, value) for key, value in newest.items() if value is not None and not _is_of_one_log(key)]
     records += missing_marks(state, copy_of_records(source, records).state, state.contexts)
     notes = (f"left out {left_out} invalid records, which registries ignore",) if left_out else ()
     copy = replace(copy_of_records(source, records), end=state.offset, notes=notes)
@@ -91,6 +93,13 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
             f"{source}: the newest records of all keys give another state than the whole log; this log cannot be copied"
         )
     return copy
+
+
+def _is_of_one_log(key: bytes) -> bool:
+    try:
+        return isinstance(decode_key(key), StandbyKey | ExporterKey | ExportKey)
+    except RecordError:
+        return False
 
 
 def copy_of_records(source: str, records: Sequence[Record]) -> Copy:

@@ -12,7 +12,7 @@ from strata.storage.open_log import not_opened, open_log
 from strata.storage.record_json import encode
 from strata.storage.records import NoopKey
 
-__all__ = ["is_log", "read_log", "restore"]
+__all__ = ["is_log", "opened", "read_log", "restore"]
 
 _SCHEMES = ("sqlite:", "sqlite+pysqlite:", "postgresql:", "postgres:", "postgresql+psycopg:", "kafka:")
 _NOOP = encode(NoopKey()).key
@@ -37,7 +37,7 @@ def read_log(url: str, kafka_config: Mapping[str, str]) -> Copy:
         TransferError: if the log does not exist, is empty or cannot be read.
     """
     name = without_password(url)
-    with _opened(url, kafka_config, must_exist=True) as log:
+    with opened(url, kafka_config, must_exist=True) as log:
         copy = copy_of_entries(name, track(f"reading {name}", log.read(START)))
     if copy.end == START:
         raise TransferError(f"{name} is empty; expected a log with records")
@@ -63,7 +63,7 @@ def restore(copy: Copy, url: str, kafka_config: Mapping[str, str], batch: int | 
         TransferError: if the log holds something else or cannot be written.
     """
     name = without_password(url)
-    with _opened(url, kafka_config) as log:
+    with opened(url, kafka_config) as log:
         end, done = _already(log, name, copy.records)
         if done:
             print_line(
@@ -128,7 +128,12 @@ def _by_bytes(records: Batch) -> Iterator[Batch]:
 
 
 @contextmanager
-def _opened(url: str, kafka_config: Mapping[str, str], *, must_exist: bool = False) -> Iterator[Log]:
+def opened(url: str, kafka_config: Mapping[str, str], *, must_exist: bool = False) -> Iterator[Log]:
+    """Open a log for a block.
+
+    Raises:
+        TransferError: if it cannot be opened, or fails in the block.
+    """
     name = without_password(url)
     try:
         log = open_log(url, kafka_config=kafka_config, must_exist=must_exist)

@@ -3,19 +3,32 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import click
 
-__all__ = ["print_line", "step", "track"]
+__all__ = ["print_line", "silent", "step", "track"]
 
 _T = TypeVar("_T")
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 _LINES = 5  # about this many per step
 
 
 def print_line(text: str) -> None:
     """Print a line to standard error."""
-    click.echo(text, err=True)
+    if not _SILENT.get():
+        click.echo(text, err=True)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Report nothing in a block, which is part of a service."""
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)
 
 
 def track(title: str, items: Iterable[_T], total: int | None = None) -> Iterator[_T]:
@@ -41,7 +54,7 @@ def step(title: str, total: int) -> Iterator[Callable[[int], None]]:
         title: the name of the step.
         total: the number of items; 0 if unknown.
     """
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not _SILENT.get():
         try:
             from rich.console import Console
             from rich.progress import Progress

@@ -5,9 +5,10 @@ It does not follow redirects, so credentials go only where the user sent them.
 
 import base64
 import json
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import urllib3
@@ -19,7 +20,7 @@ from strata.storage.addresses import without_password
 from strata.storage.record_json import RecordError, from_properties
 from strata.storage.records import Key, Value
 
-__all__ = ["Answer", "Connection", "is_service", "parsed", "segment"]
+__all__ = ["Answer", "Connection", "Tls", "is_service", "parsed", "segment"]
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NO_KEY_MANAGEMENT = 40370  # a 403 that does not mean rejected credentials
@@ -61,19 +62,37 @@ def segment(text: str) -> str:
     return text.replace(".", "%2E") if text in (".", "..") else quote(text or ":.:", safe="")
 
 
+class Tls(Protocol):
+    """What makes a TLS context, such as `TlsFiles`."""
+
+    def context(self) -> ssl.SSLContext:
+        """Return the context."""
+        ...
+
+
 class Connection:
     """A registry at a base URL; thread-safe.
 
     Args:
         url: the base URL; `USER:PASSWORD@` before the host authenticates.
         auth: `USER:PASSWORD` or a bearer token, which takes precedence over the URL's.
-        tls: the files for https.
+        tls: what makes the TLS context for https.
+        retries: how often to repeat a request that fails.
+        timeout_s: how long to wait for a connection and for each part of an answer.
 
     Raises:
         TransferError: if the URL is malformed, or a file cannot be used.
     """
 
-    def __init__(self, url: str, auth: str | None = None, tls: TlsFiles | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        auth: str | None = None,
+        tls: Tls | None = None,
+        *,
+        retries: int = _RETRIES,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
         try:
             parts = urlsplit(url)
             is_whole = bool(parts.hostname) and parts.port != 0
@@ -86,8 +105,9 @@ class Connection:
         if parts.username and auth is None:
             auth = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
-        retries = urllib3.Retry(
-            _RETRIES,
+        self._retries = retries
+        retrying = urllib3.Retry(
+            retries,
             redirect=0,
             other=0,  # such as a certificate that is not trusted
             backoff_factor=_BACKOFF_S,
@@ -98,7 +118,7 @@ class Connection:
         )
         context = (tls or TlsFiles()).context() if parts.scheme == "https" else None
         self._pool = urllib3.PoolManager(
-            maxsize=THREADS, block=True, timeout=_TIMEOUT_S, retries=retries, ssl_context=context
+            maxsize=THREADS, block=True, timeout=timeout_s, retries=retrying, ssl_context=context
         )
         self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE, **_authorization(auth)}
 
@@ -128,9 +148,8 @@ class Connection:
             why = f"{_message(content)}; " if _message(content) else ""
             raise TransferError(f"the registry {self.name} {refused} ({why}status {response.status})")
         if response.status in _RETRIED:
-            raise TransferError(
-                f"the registry {self.name} answered {response.status} after {_RETRIES} retries: {_message(content)}"
-            )
+            tries = f" after {self._retries} retries" if self._retries else ""
+            raise TransferError(f"the registry {self.name} answered {response.status}{tries}: {_message(content)}")
         if response.status not in (204, *range(400, 500)) and (response.status >= 300 or content is None):
             raise TransferError(
                 f"{self.name} answered {method} {path} with {response.status} and no JSON; expected a schema registry"

@@ -32,7 +32,7 @@ from strata.storage.records import (
     context_of,
 )
 
-__all__ = ["read_service"]
+__all__ = ["listed_versions", "read_schemas", "read_service"]
 
 _PAGE = 1000
 _EVERYWHERE = ":*:"
@@ -47,18 +47,16 @@ def read_service(connection: Connection) -> Copy:
     Raises:
         TransferError: if the registry does not respond, is too old to list its schemas, or changed during the read.
     """
-    served = _marked(connection, list(_listed(connection, deleted=True)))
+    served = listed_versions(connection)
     subjects = sorted({item["subject"] for item in served})
     names = connection.get("/subjects", deleted="true", subjectPrefix=_EVERYWHERE)
     if sorted({_plain(name) for name in names}) != subjects:
         raise TransferError(
             f"{connection.name} changed while it was read; put it into mode READONLY and run the command again"
         )
-    in_use = {*map(context_of, subjects)} - {DEFAULT_CONTEXT}
+    records = _recorded(connection, served)
+    in_use = {*map(context_of, subjects)}
     contexts = sorted({*_contexts(connection), *in_use} - {DEFAULT_CONTEXT})
-    records = [encode(ContextKey(name), name) for name in sorted(in_use)]
-    records += [_schema(item, connection) for item in sorted(served, key=_age)]
-    records += _highest_ids(connection, served)
     scopes: list[Scope] = [GLOBAL_SCOPE, None, *(f":{name}:" for name in contexts), *subjects]
     records += _settings(connection, scopes)
     records += track(f"reading {connection.name}, encryption keys", read_keys(connection))
@@ -71,13 +69,43 @@ def read_service(connection: Connection) -> Copy:
     return replace(copy, served_guids=guids, over_rest=True, unlisted=frozenset(unlisted), notes=notes)
 
 
-def _listed(connection: Connection, *, deleted: bool) -> Iterator[dict[str, Any]]:
+def read_schemas(connection: Connection) -> list[Record]:
+    """Read the schemas of a registry alone: their versions, the contexts of these, and the highest ids.
+
+    Raises:
+        TransferError: if the registry does not respond, or changed during the read.
+    """
+    return _recorded(connection, listed_versions(connection))
+
+
+def _recorded(connection: Connection, served: Sequence[Served]) -> list[Record]:
+    in_use = sorted({context_of(item["subject"]) for item in served} - {DEFAULT_CONTEXT})
+    records = [encode(ContextKey(name), name) for name in in_use]
+    records += [_schema(item, connection) for item in sorted(served, key=_age)]
+    return [*records, *_highest_ids(connection, served)]
+
+
+def listed_versions(connection: Connection, context: str | None = None) -> list[dict[str, Any]]:
+    """Return the versions of a registry as `GET /schemas` shows them, with `deleted`.
+
+    Args:
+        connection: the connection to the registry.
+        context: the only context to list, other than the default; None for all.
+
+    Raises:
+        TransferError: if the registry does not respond, or changed during the read.
+    """
+    prefix = _EVERYWHERE if context is None else f":{context}:"
+    return _marked(connection, list(_listed(connection, deleted=True, prefix=prefix)), prefix)
+
+
+def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE) -> Iterator[dict[str, Any]]:
     """Yield all versions page by page, because a service limits the length of a list."""
     seen: set[tuple[str, int]] = set()
 
     def pages() -> Iterator[list[dict[str, Any]]]:
         found = 0
-        query = {"subjectPrefix": _EVERYWHERE, "deleted": str(deleted).lower()}
+        query = {"subjectPrefix": prefix, "deleted": str(deleted).lower()}
         while page := connection.get("/schemas", **query, offset=found, limit=_PAGE):
             yield page
             found += len(page)
@@ -97,10 +125,10 @@ def _listed(connection: Connection, *, deleted: bool) -> Iterator[dict[str, Any]
             yield item
 
 
-def _marked(connection: Connection, served: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _marked(connection: Connection, served: list[dict[str, Any]], prefix: str = _EVERYWHERE) -> list[dict[str, Any]]:
     """Mark soft-deleted versions: older services do not mark them, but can list the live ones alone."""
     if not any("deleted" in item for item in served):
-        live = {(item["subject"], item["version"]) for item in _listed(connection, deleted=False)}
+        live = {(item["subject"], item["version"]) for item in _listed(connection, deleted=False, prefix=prefix)}
         for item in served:
             item["deleted"] = (item["subject"], item["version"]) not in live
     return served

@@ -5,11 +5,6 @@ soft-deleted before anything that would prevent its deletion; configurations and
 already holds is skipped, so an interrupted run can simply be repeated.
 """
 
-import heapq
-from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
-from typing import Any
-
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError
 from strata.registry.transfer.facts import REGISTRY, facts_of
@@ -18,9 +13,10 @@ from strata.registry.transfer.rest import Connection, segment
 from strata.registry.transfer.rest_associations import write_associations
 from strata.registry.transfer.rest_keys import missing_keys, write_keys
 from strata.registry.transfer.rest_source import read_service
-from strata.storage.record_json import properties_of
+from strata.registry.transfer.rest_versions import Step, in_order, path_of, take
+from strata.registry.transfer.selection import only_context
 from strata.storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
-from strata.storage.state import SchemaVersion, State
+from strata.storage.state import State
 
 __all__ = ["write_service"]
 
@@ -28,28 +24,27 @@ _IMPORT = "IMPORT"
 # The subject that takes the highest id and is deleted again; it never outlives a run.
 _HIGHEST = "strata-highest-id"
 _REPLACED = ("context", "mode of", "record")
-_POSTED = ("schema", "schemaType", "references", "metadata", "ruleSet", "id", "version")
-_ALREADY_DELETED = (40401, 40404, 40406)
-# (id, subject, version, 0 to register or 1 to soft-delete), which sorts in the order of registration.
-Step = tuple[int, str, int, int]
 
 
-def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
+def write_service(copy: Copy, target: Connection, mode: str | None, context: str | None = None) -> None:
     """Write the content of a copy into a registry.
 
     Args:
         copy: the copy.
         target: the connection to the registry.
         mode: the registry-wide mode at the end; None means that of the copy.
+        context: the context of the target that holds the copy, beside others that stay as they are; None for all.
 
     Raises:
         TransferError: if the target holds something else or rejects a request; it keeps what it has taken, in mode
             IMPORT.
     """
     held = _without_leftovers(target, copy.state)
+    if context is not None:
+        held = only_context(held, context)
     _check_part_of(copy, held, target.name)
     keys = missing_keys(copy.state, held.state, target.name)
-    steps = [step for step in _in_order(copy.state) if not _is_done(step, held.state)]
+    steps = [step for step in in_order(copy.state) if not _is_done(step, held.state)]
     if steps and held.state.subjects and _IMPORT not in held.state.modes.values():
         raise TransferError(
             f"{target.name} is not empty: it holds {len(held.state.subjects)} subjects and is not in mode {_IMPORT}, "
@@ -60,8 +55,10 @@ def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
         _enter_import(target, name, held)
     write_keys(keys, target)
     for step in track(f"registering in {target.name}", steps):
-        _take(target, copy.state, step)
+        take(target, copy.state, step)
     now = read_service(target)
+    if context is not None:
+        now = only_context(now, context)
     for name, highest in _lower_ids(copy.state, now.state).items():
         _raise_highest_id(target, name, highest)
     write_associations(copy.state, now.state, target)
@@ -93,49 +90,6 @@ def _check_part_of(copy: Copy, held: Copy, name: str) -> None:
             )
 
 
-def _in_order(state: State) -> Iterator[Step]:
-    """Yield the steps that build a State, each after the steps that it needs.
-
-    A version needs those that it refers to. A soft-deleted version is deleted after its soft-deleted referrers, before
-    its live referrers are registered, and before the same schema is registered again in its subject.
-    """
-    entries = [entry for versions in state.subjects.values() for entry in versions.values()]
-    register: dict[tuple[str, int], Step] = {
-        (entry.subject, entry.version): (entry.schema.schema_id, entry.subject, entry.version, 0) for entry in entries
-    }
-    graph: TopologicalSorter[Step] = TopologicalSorter(dict.fromkeys(register.values(), ()))
-    for entry in entries:
-        step = register[entry.subject, entry.version]
-        if entry.deleted:
-            graph.add((*step[:3], 1), step)
-        for reference in entry.schema.value.references:
-            place = qualified(reference.subject, context_of(entry.subject)), reference.version
-            target = state.version(*place)
-            if target is None or place == (entry.subject, entry.version):
-                continue
-            needed = register[target.subject, target.version]
-            graph.add(step, needed)
-            if target.deleted and entry.deleted:
-                graph.add((*needed[:3], 1), (*step[:3], 1))
-            elif target.deleted:
-                graph.add(step, (*needed[:3], 1))
-        for other in state.versions(entry.subject, include_deleted=True):
-            if other.version < entry.version and other.schema.schema_id == step[0] and other.deleted:
-                graph.add(step, (*register[other.subject, other.version][:3], 1))
-    try:
-        graph.prepare()
-    except CycleError as error:
-        raise TransferError(f"the references of the source form a cycle: {error.args[1]}") from None
-    ready = list(graph.get_ready())
-    heapq.heapify(ready)
-    while ready:
-        step = heapq.heappop(ready)
-        yield step
-        graph.done(step)
-        for follower in graph.get_ready():
-            heapq.heappush(ready, follower)
-
-
 def _is_done(step: Step, held: State) -> bool:
     _, subject, version, deletes = step
     entry = held.version(subject, version)
@@ -146,35 +100,13 @@ def _enter_import(target: Connection, context: str, held: Copy) -> None:
     scope = _scope_of(context)
     if held.state.modes.get(scope) == _IMPORT:
         return
-    answer = target.ask("PUT", _path("mode", scope), {"mode": _IMPORT})
+    answer = target.ask("PUT", path_of("mode", scope), {"mode": _IMPORT})
     if answer.good:
         return
     raise TransferError(
         f"{target.name} rejected mode IMPORT for context {context!r}: {answer.body} "
         "The context must be empty, or still be in that mode after an interrupted run"
     )
-
-
-def _take(target: Connection, state: State, step: Step) -> None:
-    schema_id, subject, version, deletes = step
-    path = f"/subjects/{segment(subject)}/versions"
-    if deletes:
-        answer = target.ask("DELETE", f"{path}/{version}")
-        if not answer.good and answer.code not in _ALREADY_DELETED:
-            raise TransferError(f"{target.name} did not soft-delete {subject!r} version {version}: {answer.body}")
-        return
-    entry = state.version(subject, version)
-    assert entry  # noqa: S101 - the steps come from this State
-    placed = target.must("POST", path, _body(entry))
-    if placed.get("id") != schema_id or placed.get("version", version) != version:
-        raise TransferError(
-            f"{target.name} registered {subject!r} under {placed}; expected version {version}, id {schema_id}"
-        )
-
-
-def _body(entry: SchemaVersion) -> dict[str, Any]:
-    content = properties_of(entry.schema.value) | {"id": entry.schema.schema_id, "version": entry.version}
-    return {name: content[name] for name in _POSTED if content.get(name)}
 
 
 def _lower_ids(state: State, held: State) -> dict[str, int]:
@@ -206,7 +138,7 @@ def _settle(state: State, target: Connection, mode: str | None, held: State) -> 
     configs = [(scope, config) for scope, config in state.configs.items() if held.configs.get(scope) != config]
     for scope, config in track(f"configuring {target.name}", configs):
         change = {"compatibility" if n == "compatibilityLevel" else n: value for n, value in config.fields.items()}
-        target.must("PUT", _path("config", scope), change)
+        target.must("PUT", path_of("config", scope), change)
     wanted = dict(state.modes)
     if mode:
         wanted[None] = mode
@@ -216,18 +148,14 @@ def _settle(state: State, target: Connection, mode: str | None, held: State) -> 
     # The wider scopes come last, so an interrupted run leaves the target in mode IMPORT.
     for scope in sorted(wanted, key=lambda name: (name in (None, GLOBAL_SCOPE), str(name))):
         if held.modes.get(scope) != wanted[scope]:
-            target.must("PUT", _path("mode", scope), {"mode": wanted[scope]})
+            target.must("PUT", path_of("mode", scope), {"mode": wanted[scope]})
     print_line(f"{target.name} is in mode {target.get('/mode').get('mode')}")
 
 
 def _leave_import(target: Connection, scope: str | None) -> None:
-    if not target.ask("DELETE", _path("mode", scope)).good:
-        target.must("PUT", _path("mode", scope), {"mode": "READWRITE"})
+    if not target.ask("DELETE", path_of("mode", scope)).good:
+        target.must("PUT", path_of("mode", scope), {"mode": "READWRITE"})
 
 
 def _scope_of(context: str) -> Subject | None:
     return None if context == DEFAULT_CONTEXT else Subject(f":{context}:")
-
-
-def _path(kind: str, scope: str | None) -> str:
-    return f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}"

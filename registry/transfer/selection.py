@@ -24,7 +24,7 @@ from strata.storage.records import (
 )
 from strata.storage.state import State
 
-__all__ = ["part_of"]
+__all__ = ["only_context", "part_of", "referred_to"]
 
 
 def part_of(copy: Copy, subjects: Sequence[str], contexts: Sequence[str]) -> Copy:
@@ -40,7 +40,7 @@ def part_of(copy: Copy, subjects: Sequence[str], contexts: Sequence[str]) -> Cop
     """
     chosen = {name for pattern in subjects for name in _named_by(pattern, copy.state)}
     chosen |= {name for context in contexts for name in _within(context, copy.state)}
-    wanted = chosen | _referred_to(chosen, copy.state)
+    wanted = chosen | referred_to(chosen, copy.state)
     keks = {kek for kek, series in copy.state.encryption_keys.deks.items() if any(s in wanted for s, _ in series)}
     kept = {context_of(subject) for subject in wanted} | {_context(name) for name in contexts}
     records = [record for record in copy.records if _belongs(_key(record.key), wanted, kept, keks)]
@@ -51,6 +51,23 @@ def part_of(copy: Copy, subjects: Sequence[str], contexts: Sequence[str]) -> Cop
         notes = (*notes, f"left out {len(copy.state.acls)} rules of access, which belong to the whole registry")
     part = copy_of_records(copy.source, [*records, *marks])
     return replace(part, end=copy.end, over_rest=copy.over_rest, unlisted=copy.unlisted, notes=notes)
+
+
+def only_context(copy: Copy, name: str) -> Copy:
+    """Return a copy of one context alone, without what is set for others."""
+    records = [record for record in copy.records if _is_in(_key(record.key), name)]
+    part = copy_of_records(copy.source, records)
+    return replace(part, end=copy.end, over_rest=copy.over_rest, unlisted=copy.unlisted, notes=copy.notes)
+
+
+def _is_in(key: Key | None, name: str) -> bool:
+    match key:
+        case SchemaKey() | AssociationKey() | DekKey() | ConfigKey() | ModeKey():
+            return key.subject is not None and context_of(key.subject) == name
+        case HighWaterKey(context) | ContextKey(context):
+            return context == name
+        case _:
+            return False
 
 
 def _named_by(pattern: str, state: State) -> set[str]:
@@ -80,7 +97,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _referred_to(subjects: set[str], state: State) -> set[str]:
+def referred_to(subjects: set[str], state: State) -> set[str]:
     """Return all subjects that versions of some subjects refer to, directly or not."""
     found: set[str] = set()
     waiting = list(subjects)

@@ -44,7 +44,10 @@ def room_for(connections: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     room = max(soft // 4, soft - _SURPLUS - _OTHER_DESCRIPTORS)
     if room < connections:
-        _log.warning("%d file descriptors allow %d connections, not %d (ulimit -n)", soft, room, connections)
+        _log.warning(
+            "%(files)d file descriptors allow %(room)d connections, not %(wanted)d (ulimit -n)",
+            {"event": "too_few_files", "files": soft, "room": room, "wanted": connections},
+        )
     return min(room, connections)
 
 
@@ -101,7 +104,7 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                _log.warning("cannot accept a connection: %s", error)
+                _log.warning("cannot accept a connection: %(reason)s", {"event": "accept_failed", "reason": str(error)})
                 self._loop.remove_reader(self._listener)
                 self._retry = self._loop.call_later(_PAUSE_S, self._listen)
                 return
@@ -124,7 +127,10 @@ class Acceptor:
         try:
             await self._loop.connect_accepted_socket(self._protocol, connection, **options)
         except ssl.SSLCertVerificationError as error:
-            _log.info("a client's certificate is not valid: %s", error.verify_message)
+            _log.info(
+                "a client's certificate is not valid: %(reason)s",
+                {"event": "client_certificate_invalid", "reason": error.verify_message},
+            )
         except OSError as error:  # such as another failed handshake
             _log.debug("a connection ended as it began: %s", error)
             connection.close()

@@ -5,7 +5,6 @@ It stands before the answers that are kept in memory; those in front of it (`fro
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from urllib.parse import unquote
 
 from strata.registry.access.needs import OPEN
 from strata.registry.access.request_access import UNLIMITED, Access
@@ -13,7 +12,7 @@ from strata.registry.subject_names import subject_name
 from strata.registry.transport.asgi import Receive, Scope
 from strata.registry.transport.reply import Layer, Reply
 from strata.registry.transport.request_checks import route_of
-from strata.registry.transport.route_facts import SUBJECT, DeclaredRoute
+from strata.registry.transport.route_facts import SUBJECT
 from strata.storage.state import State
 
 __all__ = ["ACCESS", "AccessLayer", "access_of"]
@@ -49,13 +48,7 @@ class AccessLayer:
         route, access = route_of(scope), access_of(scope)
         need = route.facts.need if route else None
         if route is not None and need is not None and need is not OPEN and access is not UNLIMITED:
-            subject, kek = subject_name(_segment(route, scope, SUBJECT)), _segment(route, scope, _KEK)
+            path = scope["path"]
+            subject, kek = subject_name(route.segment(path, SUBJECT)), route.segment(path, _KEK)
             await access.reconsider(partial(access.enter, need, subject, kek), self._newest)
         await self._within(scope, receive, reply)
-
-
-def _segment(route: DeclaredRoute, scope: Scope, name: str) -> str:
-    """Return a segment of the path by its name, decoded; empty if the route has none of this name."""
-    if name not in route.segments:
-        return ""
-    return unquote(scope["path"].split("/")[route.segments.index(name)])

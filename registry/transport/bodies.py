@@ -3,6 +3,8 @@
 A few kilobytes of gzip can hold gigabytes, so both sizes are limited.
 """
 
+from collections.abc import Callable
+
 from starlette.requests import ClientDisconnect
 
 from strata.registry import errors
@@ -12,12 +14,13 @@ from strata.registry.transport.compression import decompressed
 __all__ = ["decompressing", "limited", "read_up_to", "read_whole", "replayed"]
 
 
-def limited(receive: Receive, limit: int) -> Receive:
+def limited(receive: Receive, limit: int, note: Callable[[int], None] = lambda _size: None) -> Receive:
     """Return a `receive` that limits the size of a body, whatever the headers say.
 
     Args:
         receive: the ASGI callable to wrap.
         limit: the largest body in bytes.
+        note: is called with the size of the body so far.
 
     Raises:
         RegistryError: from the returned callable, 413 if the body exceeds the limit.
@@ -33,6 +36,7 @@ def limited(receive: Receive, limit: int) -> Receive:
             raise ClientDisconnect
         complete = not message.get("more_body", False)
         seen += len(message.get("body", b""))
+        note(seen)
         if seen > limit:
             raise errors.too_large(limit)
         return message

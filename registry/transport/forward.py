@@ -39,11 +39,12 @@ from strata.registry.access.node_secret import HEADER as ASKED_BY_HEADER
 from strata.registry.access.node_secret import body_digest
 from strata.registry.errors import RegistryError
 from strata.registry.service import SERVICE
+from strata.registry.tracing import TRACE_HEADERS
 from strata.registry.transport.access_layer import access_of
 from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.bodies import read_whole, replayed
 from strata.registry.transport.link import ASKED_BY, Link
-from strata.registry.transport.node_calls import Call, pool_manager
+from strata.registry.transport.node_calls import CONNECT_S, Call, pool_manager, responds
 from strata.registry.transport.reply import CollectedAnswer
 from strata.registry.transport.request_checks import facts_of
 from strata.registry.writer import DEADLINE, Writer
@@ -54,14 +55,12 @@ _FORWARDED = b"x-forward"
 _TIME_LEFT = b"x-strata-time-left"
 _SHARE = 0.9  # of the remaining time, for the holder: its answer then comes before this node's own deadline
 # Never the credentials of a client: anyone who may write to the topic can name any URL as the holder's.
-_COPIED = (b"content-type", b"accept", b"x-request-id", b"confluent-accept-unknown-properties")
+_COPIED = (b"content-type", b"accept", b"x-request-id", b"confluent-accept-unknown-properties", *TRACE_HEADERS)
 _COPIED_FROM_ANSWER = ("content-type", "retry-after")
 _STRANGER = "the node that holds the pen rejects the signature of this one; compare --node-secret and their clocks"
 _BUSY = "the node is busy forwarding other writes"
 _MAX_CALLS = 32
-_CONNECT_S = 1.0
 _PROBE_AFTER_S = 1.0
-_PROBE_TIMEOUT = urllib3.Timeout(connect=_CONNECT_S, read=1.0)
 _PASSED_OVER_S = 10.0
 _MAX_MOVES = 20
 _log = logging.getLogger("strata.forward")
@@ -111,7 +110,7 @@ class Forward:
             await self._app(scope, receive, send)
             return
         body = await read_whole(receive)
-        if scope.get(BODY_DIGEST, "") not in ("", body_digest(body)):
+        if BODY_DIGEST in scope and scope[BODY_DIGEST] != body_digest(body):
             raise errors.http_error(400, "Bad Request: the body is not the one that another node has signed")
         scope[SERVICE].body_bytes = len(body)
         with self._admitted(len(body)):
@@ -126,7 +125,7 @@ class Forward:
     def _admitted(self, size: int) -> Iterator[None]:
         """Count a write while it waits; accept a body of any size if no other write waits."""
         if self._waiting >= self._max_waiting or (self._waiting and self._waiting_bytes + size > self._max_bytes):
-            raise errors.not_written("too many writes are waiting")
+            raise errors.too_many_writes()
         self._waiting, self._waiting_bytes = self._waiting + 1, self._waiting_bytes + size
         try:
             yield
@@ -152,19 +151,20 @@ class Forward:
         return await self._answer_locally(scope, body, receive)
 
     async def _pass_on(self, link: Link, scope: Scope, body: bytes) -> Answer:
-        """Let the worker that writes answer, and read what it has written."""
+        """Let the worker that writes answer, and read on until this one has read as far."""
         deadline = DEADLINE.get()
         try:
             end = await link.open(deadline)
             headers = [header for header in scope["headers"] if header[0] != _TIME_LEFT]
             headers.append((_TIME_LEFT, b"%.3f" % ((deadline - time.monotonic()) * _SHARE)))
             scope[ASKED_BY] = access_of(scope).asked_by
-            answer = await end.ask(scope, headers, body, deadline)
+            answer, read_to = await end.ask(scope, headers, body, deadline)
         except RegistryError:
             if facts_of(scope).writes:
                 raise
             raise errors.log_unreadable("the process that writes does not respond") from None
-        await self._catch_up(deadline, answered=True)
+        if read_to is None or self._writer.state.offset < read_to:
+            await self._catch_up(deadline, answered=True)
         return answer
 
     async def _follow_pen(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
@@ -245,19 +245,15 @@ class Forward:
         return await asyncio.shield(self._probe)
 
     async def _probe_holder(self, holder: str) -> bool:
-        def ask() -> bool:
-            try:
-                self._pool.request("GET", f"{holder}/", timeout=_PROBE_TIMEOUT, redirect=False)
-            except urllib3.exceptions.HTTPError:
-                return False
-            return True
-
-        return await asyncio.get_running_loop().run_in_executor(self._probe_thread, ask)
+        return await asyncio.get_running_loop().run_in_executor(self._probe_thread, responds, self._pool, holder)
 
     def _pass_over(self, holder: str, reason: str) -> errors.RegistryError:
         """Bypass an unresponsive holder for a while; return the error for a write that may have reached it."""
         self._writer.passed_over, self._passed_over_until = holder, time.monotonic() + _PASSED_OVER_S
-        _log.warning("the node that holds the pen (%s) does not respond, taking over: %s", holder, reason)
+        _log.warning(
+            "the node that holds the pen (%(holder)s) does not respond, taking over: %(reason)s",
+            {"event": "pen_holder_silent", "holder": holder, "reason": reason},
+        )
         return errors.write_forwarding_failed()
 
     def _call(self, call: Call, holder: str, scope: Scope, body: bytes, deadline: float) -> Answer | None:
@@ -278,7 +274,7 @@ class Forward:
             target = parse_url(url).request_uri.encode()  # as urllib3 will spell it
             signature = self._secret.sign(scope["method"], target, body, access_of(scope).asked_by, time.time())
             headers[ASKED_BY_HEADER.decode()] = signature.decode()
-        timeout = urllib3.Timeout(connect=min(_CONNECT_S, left), read=left)
+        timeout = urllib3.Timeout(connect=min(CONNECT_S, left), read=left)
         try:
             answer = call.request(
                 self._pool, scope["method"], url, body=body, headers=headers, timeout=timeout, redirect=False
@@ -297,7 +293,7 @@ class Forward:
         if answer.status >= 500 and _error_code(answer.data) is None:
             raise self._pass_over(holder, f"a proxy answered {answer.status}")
         if _is_refused(answer.status, answer.data):
-            _log.info("%s no longer holds the pen", holder)
+            _log.info("%(holder)s no longer holds the pen", {"event": "pen_moved", "holder": holder})
             return None
         back = {"content-type": "application/json"} | {
             name: answer.headers[name] for name in _COPIED_FROM_ANSWER if name in answer.headers
@@ -323,9 +319,13 @@ def _error_code(body: bytes) -> int | None:
 async def _unless_disconnected(work: "asyncio.Task[Answer]", receive: Receive) -> Answer | None:
     """Return the result of a request's work; cancel it and return None if the client disconnects first."""
     disconnected = asyncio.create_task(_disconnected(receive))
+    disconnected.add_done_callback(lambda _: work.cancel())  # does nothing once the work is done
     try:
-        await asyncio.wait({work, disconnected}, return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
+        return await work
+    except asyncio.CancelledError:
+        if disconnected.done():
+            return None
+        raise
     finally:
         disconnected.cancel()
         work.cancel()

@@ -4,6 +4,10 @@ All workers but worker 0 pass every write on. HTTP between them would cost a thr
 connection carries many requests at once, each with a number, as a marshalled tuple behind its length. Both ends are
 forks of one process, and the socket lies in a folder that only their user may enter.
 
+The same connection tells the other workers what worker 0 has appended. They apply it without a read of the log, if they
+had read exactly as far as worker 0 had before; otherwise they read the log. An answer carries the offset up to which
+worker 0 has read, so that a worker knows whether it must read on.
+
 What is known about a write stays exact. Worker 0 sends a greeting when it accepts the connection, and nothing is sent
 before that: while worker 0 is being replaced, writes wait here, and their failure is "nothing was written". After a
 request was sent, a broken connection or a missing answer leaves its outcome unknown.
@@ -14,23 +18,34 @@ import itertools
 import marshal
 import struct
 import time
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from strata.registry import errors
 from strata.registry.transport.asgi import Answer, Headers, Message, Receive, Scope
+from strata.storage.log import Entry
 
-__all__ = ["ASKED_BY", "AnsweringEnd", "AskingEnd", "Link"]
+__all__ = ["ASKED_BY", "AnsweringEnd", "AskingEnd", "Followers", "Link", "PassedOn"]
 
 _LENGTH = struct.Struct("!I")
-_GREETING = 0
+_GREETING, _NEWS, _APPENDED = 0, -1, -2
+_MOST_SHARED = 64  # entries; applying them takes a few milliseconds of the event loop
 _RETRY_S = 0.05
+_REPORT_S = 1.0
 _SCOPE = ("method", "path", "raw_path", "query_string", "root_path", "scheme", "http_version", "server", "client")
 ASKED_BY = "strata.asked_by"
 """The name, in the scope of a request that was passed on, of the principal and address that another worker found."""
+PassedOn = tuple[Answer, int | None]
+"""An answer, and the offset up to which the worker that gave it had read; None if it knows of more."""
 _ABSENT = "the process that writes is being replaced"
+Follow = Callable[[int, Sequence[Entry]], None]
+
+
+def _ignore(_after: int, _entries: Sequence[Entry]) -> None:
+    pass
 
 
 class Link:
@@ -42,6 +57,8 @@ class Link:
 
     def __init__(self, path: Path) -> None:
         self._path = str(path)
+        self.on_append: Follow = _ignore
+        """Is called with what the other worker has appended, and the offset that it had read up to before."""
         self._end: AskingEnd | None = None
         self._opening: asyncio.Task[AskingEnd] | None = None
 
@@ -65,16 +82,27 @@ class Link:
             raise errors.not_written(_ABSENT) from None
         return self._end
 
+    async def report(self, news: Any) -> None:
+        """Send news that need no answer, as plain values.
+
+        Raises:
+            RegistryError: 50302 if there is no connection.
+        """
+        end = await self.open(time.monotonic() + _REPORT_S)
+        end.send(_NEWS, news)
+
     async def _connect(self) -> "AskingEnd":
         while True:
             with suppress(OSError):
-                _, end = await asyncio.get_running_loop().create_unix_connection(AskingEnd, self._path)
+                _, end = await asyncio.get_running_loop().create_unix_connection(
+                    lambda: AskingEnd(self.on_append), self._path
+                )
                 await end.greeted
                 return end
             await asyncio.sleep(_RETRY_S)
 
 
-class _End(asyncio.Protocol):
+class _End(asyncio.Protocol, ABC):
     """One end of a connection: frames out, frames in."""
 
     def __init__(self) -> None:
@@ -111,21 +139,26 @@ class _End(asyncio.Protocol):
         view.release()
         del received[:start]
 
+    @abstractmethod
     def take(self, number: int, content: Any) -> None:
         """Take one frame."""
-        raise NotImplementedError
 
 
 class AskingEnd(_End):
-    """The end that sends requests."""
+    """The end that sends requests.
 
-    def __init__(self) -> None:
+    Args:
+        on_append: is called with what the other end tells of appends.
+    """
+
+    def __init__(self, on_append: Follow) -> None:
         super().__init__()
+        self._on_append = on_append
         self._numbers = itertools.count(_GREETING + 1)
-        self._asked: dict[int, asyncio.Future[Answer]] = {}
+        self._asked: dict[int, asyncio.Future[PassedOn]] = {}
         self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def ask(self, scope: Scope, headers: Headers, body: bytes, deadline: float) -> Answer:
+    async def ask(self, scope: Scope, headers: Headers, body: bytes, deadline: float) -> PassedOn:
         """Return the answer to a request; a cancelled call withdraws the request.
 
         Args:
@@ -138,7 +171,7 @@ class AskingEnd(_End):
             RegistryError: 50003 if there is no answer, so that the outcome is unknown.
         """
         number = next(self._numbers)
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[PassedOn] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         self.send(number, (*(scope[name] for name in _SCOPE), headers, body, scope.get(ASKED_BY)))
         try:
@@ -151,9 +184,12 @@ class AskingEnd(_End):
                 self.send(number, None)  # its client no longer waits
 
     def take(self, number: int, content: Any) -> None:
-        """Settle the request that an answer belongs to."""
+        """Settle the request that an answer belongs to, or pass on what was appended."""
         if number == _GREETING:
             self.greeted.set_result(None)
+        elif number == _APPENDED:
+            after, entries = content
+            self._on_append(after, list(map(Entry._make, entries)))
         elif (answer := self._asked.pop(number, None)) is not None and not answer.done():
             answer.set_result(content)
 
@@ -167,16 +203,38 @@ class AskingEnd(_End):
         self._asked.clear()
 
 
+class Followers:
+    """The connections to the workers that follow the one that writes."""
+
+    def __init__(self) -> None:
+        self.ends: set[AnsweringEnd] = set()
+
+    def tell(self, after: int, entries: Sequence[Entry]) -> None:
+        """Tell them what was appended after an offset; they read a large append from the log."""
+        if len(entries) <= _MOST_SHARED:
+            plain = list(map(tuple, entries))
+            for end in self.ends:
+                if end.is_open:
+                    end.send(_APPENDED, (after, plain))
+
+
 class AnsweringEnd(_End):
     """The end that answers requests.
 
     Args:
         answer: answers one request, given its scope and its ASGI `receive`.
+        followers: the ends that are open.
+        tell: takes the news of the other worker.
     """
 
-    def __init__(self, answer: Callable[[Scope, Receive], Awaitable[Answer]]) -> None:
+    def __init__(
+        self,
+        answer: Callable[[Scope, Receive], Awaitable[PassedOn]],
+        followers: Followers,
+        tell: Callable[[Any], None] = lambda _news: None,
+    ) -> None:
         super().__init__()
-        self._answer = answer
+        self._answer, self._followers, self._tell = answer, followers, tell
         self._under_way: dict[int, _Request] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -184,14 +242,19 @@ class AnsweringEnd(_End):
         """Greet the other end, which sends nothing before."""
         super().connection_made(transport)
         self.send(_GREETING, None)
+        self._followers.ends.add(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Withdraw all requests, as if their clients had disconnected."""
+        self._followers.ends.discard(self)
         for request in self._under_way.values():
             request.left.set()
 
     def take(self, number: int, content: Any) -> None:
-        """Begin to answer a request, or withdraw it."""
+        """Begin to answer a request, or withdraw it; or take news."""
+        if number == _NEWS:
+            self._tell(content)
+            return
         if content is None:
             if number in self._under_way:
                 self._under_way[number].left.set()

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-__all__ = ["BODY_TYPES", "TYPES", "media_type_for"]
+__all__ = ["BODY_TYPES", "FORM_TYPES", "TYPES", "media_type_for"]
 
 TYPES = (
     b"application/vnd.schemaregistry.v1+json",
@@ -13,6 +13,9 @@ TYPES = (
 
 BODY_TYPES = (*TYPES, b"application/octet-stream")
 """The media types of request bodies, all of which hold JSON."""
+
+FORM_TYPES = (b"application/x-www-form-urlencoded", b"multipart/form-data")
+"""The media types of the forms of pages."""
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,10 @@ from typing import Any
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-__all__ = ["Call", "pool_manager"]
+__all__ = ["CONNECT_S", "Call", "pool_manager", "responds"]
+
+CONNECT_S = 1.0
+_PROBE_TIMEOUT = urllib3.Timeout(connect=CONNECT_S, read=1.0)
 
 _thread = threading.local()
 
@@ -80,6 +83,15 @@ def pool_manager(size: int, tls: Callable[[], ssl.SSLContext]) -> urllib3.PoolMa
     pools.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
     pools.tls = tls
     return pools
+
+
+def responds(pool: urllib3.PoolManager, url: str) -> bool:
+    """Return whether the node at a URL responds at all, within two seconds."""
+    try:
+        pool.request("GET", f"{url}/", timeout=_PROBE_TIMEOUT, redirect=False)
+    except urllib3.exceptions.HTTPError:
+        return False
+    return True
 
 
 class _Pools(urllib3.PoolManager):

@@ -5,13 +5,15 @@ ignored, and the prefix form of contexts becomes the plain form.
 """
 
 import re
+from functools import lru_cache
 
 from strata.registry import errors
+from strata.registry.page_paths import is_page
 from strata.registry.transport.asgi import Receive, Scope
 from strata.registry.transport.bodies import decompressing, limited
 from strata.registry.transport.context_prefix import within_context
 from strata.registry.transport.cross_site import BrowserGuard
-from strata.registry.transport.media_types import BODY_TYPES
+from strata.registry.transport.media_types import BODY_TYPES, FORM_TYPES
 from strata.registry.transport.reply import Layer, Reply
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts, RouteTable
@@ -23,6 +25,7 @@ _GZIP_NAMES = (b"gzip", b"x-gzip")
 _ENCODINGS = (b"", b"identity", *_GZIP_NAMES)
 # What these headers say is dealt with here; a node that gets the forwarded write must not judge it again.
 _HANDLED = frozenset((b"content-encoding", b"content-length", b"origin", b"sec-fetch-site", REQUEST_ID))
+_HANDLED_OF_PAGES = _HANDLED - {b"origin", b"sec-fetch-site"}  # never forwarded, and they judge more strictly
 _MAX_PATH = 8192
 _BASE_URL = re.compile(r"/*(?:(contexts/[^/]+)/+(?=[^/]))?")
 _UNKNOWN = RouteFacts()
@@ -64,14 +67,16 @@ class RequestChecks:
             RegistryError: if no route accepts it.
         """
         self._settle_route(scope)
-        headers = reply.asked
+        headers, facts = reply.asked, facts_of(scope)
         encoding = headers.get(b"content-encoding", b"").strip().lower()
+        max_body = self._max_body * facts.bodies
         self._guard.check(scope["method"], headers)
-        self._check(scope, reply, encoding)
-        receive = limited(receive, self._max_body)
+        self._check(scope, facts, reply, encoding, max_body)
+        receive = limited(receive, max_body, reply.note_received)
         if encoding in _GZIP_NAMES:
-            receive = decompressing(receive, self._max_body)
-        kept = [header for header in scope["headers"] if header[0] not in _HANDLED]
+            receive = decompressing(receive, max_body)
+        handled = _HANDLED_OF_PAGES if is_page(scope["path"]) else _HANDLED
+        kept = [header for header in scope["headers"] if header[0] not in handled]
         scope["headers"] = [*kept, (REQUEST_ID, reply.request_id)]
         await self._within(scope, receive, reply)
 
@@ -87,21 +92,23 @@ class RequestChecks:
         scope["path"], scope["root_path"] = within, ""
         find_route(scope, self._routes)
 
-    def _check(self, scope: Scope, reply: Reply, encoding: bytes) -> None:
+    def _check(self, scope: Scope, facts: RouteFacts, reply: Reply, encoding: bytes, max_body: int) -> None:
         if len(scope["path"]) > _MAX_PATH:
             raise errors.http_error(414, "URI Too Long")
-        if not reply.is_acceptable and not facts_of(scope).any_media_type:
+        if not reply.is_acceptable and not facts.any_media_type:
             raise errors.not_acceptable()
         content_type = reply.asked.get(b"content-type", b"")
-        if content_type and content_type.split(b";", 1)[0].strip().lower() not in BODY_TYPES:
+        accepted = FORM_TYPES if facts.takes_forms else BODY_TYPES
+        if content_type and content_type.split(b";", 1)[0].strip().lower() not in accepted:
             raise errors.media_type()
         if encoding not in _ENCODINGS:
             raise errors.media_type()
         length = reply.asked.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._max_body:
-            raise errors.too_large(self._max_body)
+        if length.isdigit() and int(length) > max_body:
+            raise errors.too_large(max_body)
 
 
+@lru_cache(maxsize=256)
 def plain_path(raw_path: bytes) -> str:
     """Return a raw path without the slashes at its end and those at the end of a base URL, which may be a context."""
     path = raw_path.decode("latin-1").split("?", 1)[0]

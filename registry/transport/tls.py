@@ -25,6 +25,7 @@ _VERIFY = {
     ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
 }
 _OLDEST = {TlsVersion.V1_2: ssl.TLSVersion.TLSv1_2, TlsVersion.V1_3: ssl.TLSVersion.TLSv1_3}
+_FILES = {"server": "tls_certfile", "client_ca": "tls_client_ca", "node_ca": "node_ca_file"}
 _SOON = timedelta(days=14)
 _log = logging.getLogger("strata.tls")
 
@@ -53,6 +54,8 @@ class TlsContexts:
         self._files = [file for file in named if file is not None]
         self._seen = self._loaded = self._stamps()
         self.accepting: ssl.SSLContext | None = None
+        self.ends: dict[str, float] = {}
+        """When the first certificate of each file ends, in seconds since the epoch."""
         self._calling: ssl.SSLContext | None = None
         self._load()
 
@@ -78,9 +81,12 @@ class TlsContexts:
         try:
             self._load()
         except SettingRefused as error:
-            _log.error("the changed TLS files cannot be used, and the previous ones stay in force: %s", error)
+            _log.error(
+                "the changed TLS files cannot be used, and the previous ones stay in force: %(reason)s",
+                {"event": "tls_files_rejected", "reason": str(error)},
+            )
         else:
-            _log.info("loaded the changed TLS files; new connections use them")
+            _log.info("loaded the changed TLS files; new connections use them", {"event": "tls_files_loaded"})
 
     def _load(self) -> None:
         settings = self._settings
@@ -88,6 +94,11 @@ class TlsContexts:
         # Made on the first call otherwise: most nodes never make one, and reading the system's certificates takes time.
         calling = _for_calls(settings) if settings.node_ca_file else None
         self.accepting, self._calling = accepting, calling
+        self.ends = {
+            called: min(one.not_valid_after_utc.timestamp() for one in _certificates(name, file))
+            for called, name in _FILES.items()
+            if (file := getattr(settings, name)) is not None
+        }
 
     def _stamps(self) -> list[_Stamp]:
         return [_stamp(file) for file in self._files]
@@ -181,11 +192,20 @@ def _refuse(name: str, file: Path, reason: str) -> NoReturn:
 def _warn_of_age(certificate: "x509.Certificate", file: Path | None) -> None:
     now, start, end = datetime.now(UTC), certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if end < now:
-        _log.warning("the TLS certificate in %s expired at %s; clients will reject it", file, end)
+        _log.warning(
+            "the TLS certificate in %(file)s expired at %(at)s; clients will reject it",
+            {"event": "certificate_expired", "file": str(file), "at": str(end)},
+        )
     elif start > now:
-        _log.warning("the TLS certificate in %s is valid only from %s; clients will reject it until then", file, start)
+        _log.warning(
+            "the TLS certificate in %(file)s is valid only from %(at)s; clients will reject it until then",
+            {"event": "certificate_not_yet_valid", "file": str(file), "at": str(start)},
+        )
     elif end < now + _SOON:
-        _log.warning("the TLS certificate in %s expires soon, at %s", file, end)
+        _log.warning(
+            "the TLS certificate in %(file)s expires soon, at %(at)s",
+            {"event": "certificate_expires", "file": str(file), "at": str(end)},
+        )
 
 
 def _stamp(file: Path) -> _Stamp:

@@ -9,7 +9,7 @@ from strata.compat.limits import Limits
 from strata.registry.decide.association_requests import TOPIC, AssociationRequest, Resource, Wanted
 from strata.registry.decide.associations import Settled
 from strata.registry.errors import RegistryError
-from strata.registry.lookup import Visible, page
+from strata.registry.lookup import Visible
 from strata.registry.wire.contracts import Answer, Body, Truth, Word
 from strata.registry.wire.failures import ErrorAnswer
 from strata.registry.wire.schemas import SchemaAnswer, SchemaBody, registered, schema_version
@@ -202,32 +202,22 @@ def batch_answer(outcomes: list[Settled | RegistryError]) -> dict[str, Any]:
     }
 
 
-def select(
-    found: list[Association],
-    resource_type: str,
-    types: list[str],
-    lifecycle: str | None,
-    offset: int = 0,
-    limit: int = -1,
-) -> list[Association]:
-    """Return a page of the associations that match all filters.
+def select(found: list[Association], resource_type: str, types: list[str], lifecycle: str | None) -> list[Association]:
+    """Return the associations that match all filters.
 
     Args:
         found: the associations to filter.
         resource_type: the resource type; empty means topic.
         types: the association types; empty means all.
         lifecycle: the lifecycle; None means both.
-        offset: how many matches to skip.
-        limit: the most matches to return; below 1 means all.
     """
-    chosen = [
+    return [
         a
         for a in found
         if a.key.resource_type == (resource_type or TOPIC)
         and (not types or a.key.association_type in types)
         and lifecycle in (None, a.value.lifecycle)
     ]
-    return list(page(chosen, offset, limit))
 
 
 def named(state: State, name: str, namespace: str) -> list[Association]:

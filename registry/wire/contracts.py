@@ -21,6 +21,8 @@ __all__ = [
     "RuleSet",
     "SchemaTags",
     "Text",
+    "TextMap",
+    "Texts",
     "Truth",
     "Word",
     "tags_by_entity",

@@ -15,6 +15,7 @@ from strata.registry.wire.contracts import Body
 __all__ = ["Flag", "answer", "parse_body", "read_body", "text_answer"]
 
 _BodyT = TypeVar("_BodyT", bound=Body)
+_DECODER = json.JSONDecoder()
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _RULE_SETS = ("ruleSet", "defaultRuleSet", "overrideRuleSet", "rulesToMerge")  # properties whose errors are 42210
 
@@ -43,15 +44,32 @@ def parse_body(body: bytes, model: type[_BodyT]) -> _BodyT:
     if not data.strip() or data.strip() == b"null":
         raise errors.missing_body()
     try:
-        return model.model_validate(orjson.loads(data))
-    except orjson.JSONDecodeError as error:
-        raise errors.unreadable_body(f"The request body is not JSON: {error}") from None
+        return model.model_validate(_first_value(data))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the body"
         if first["loc"] and first["loc"][0] in _RULE_SETS:
             raise errors.invalid_rule_set(f"{where}: {first['msg']}") from None
         raise errors.unreadable_body(f"The request body cannot be used: {where}: {first['msg']}") from None
+
+
+def _first_value(data: bytes) -> Any:
+    """Return the JSON value with which a body begins; what follows is dropped, as in the reference.
+
+    One user interface for registries (schema-registry-ui) sends a quote after the body of each write.
+
+    Raises:
+        RegistryError: 400 if there is no value.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        try:
+            text = data.decode().lstrip()
+            # `json` only finds the end: it reads a lone surrogate and NaN, which are no JSON.
+            return orjson.loads(text[: _DECODER.raw_decode(text)[1]])
+        except (ValueError, RecursionError):
+            raise errors.unreadable_body(f"The request body is not JSON: {error}") from None
 
 
 def _as_utf8(body: bytes) -> bytes:

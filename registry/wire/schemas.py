@@ -14,7 +14,7 @@ from strata.compat.limits import Limits
 from strata.compat.tags import Tags
 from strata.registry.decide.register import Registered
 from strata.registry.decide.tag import TagRequest
-from strata.registry.parsing import SchemaRequest
+from strata.registry.schema_request import SchemaRequest
 from strata.registry.wire.contracts import (
     Answer,
     Body,

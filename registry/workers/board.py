@@ -5,6 +5,7 @@ that dies cannot leave the board locked: there is no lock.
 """
 
 import mmap
+import secrets
 import time
 
 from strata.registry.workers.buckets import Buckets
@@ -16,6 +17,7 @@ _CONNECTIONS, _BEAT, _READY = range(3)
 _ROW = 3
 _FRESH_S = 1.0  # a worker that has not beaten for so long takes no connections now
 _SILENT_S = 15.0
+_NUMBERS = 1 << 16  # of each worker; memory that is never touched costs nothing
 
 
 class Board:
@@ -27,9 +29,12 @@ class Board:
 
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
+        self.secret = secrets.token_bytes(32)
+        """A secret of the workers of this node."""
         self.buckets = Buckets()
         """What clients have sent lately."""
         self._cells = memoryview(mmap.mmap(-1, _CELL * (1 + _ROW * workers))).cast("d")
+        self._numbers = memoryview(mmap.mmap(-1, _CELL * _NUMBERS * workers)).cast("d")
 
     @property
     def is_draining(self) -> bool:
@@ -45,9 +50,21 @@ class Board:
         for cell in range(_ROW):
             self._set(worker, cell, 0)
 
+    def numbers(self, worker: int) -> "memoryview[float]":
+        """Return the cells in which a worker counts; they outlive it, so that its successor counts on."""
+        return self._numbers[_NUMBERS * worker : _NUMBERS * (worker + 1)]
+
     def connections(self, worker: int) -> int:
         """Return how many connections a worker has; 0 if it does not run."""
         return int(self._get(worker, _CONNECTIONS))
+
+    def all_connections(self) -> int:
+        """Return how many connections all workers have."""
+        return sum(map(self.connections, range(self.workers)))
+
+    def runs(self, worker: int) -> bool:
+        """Return whether a worker runs."""
+        return self._get(worker, _BEAT) != 0
 
     def is_ready(self, worker: int) -> bool:
         """Return whether a worker serves, by its own account, and has said so lately."""

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
+from strata.registry.logs.signals import log_signal
 from strata.registry.workers.board import Board, Seat
 
 __all__ = ["Lines", "Parent"]
@@ -131,6 +132,7 @@ class Parent:
         # SIGINT skips draining, as the second order does.
         if not self._orders and number == signal.SIGINT:
             self._drain_s = 0.0
+        log_signal(number, 0.0 if self._orders else self._drain_s)
         self._orders += 1
 
     def _note_started(self) -> None:
@@ -157,7 +159,10 @@ class Parent:
         self._due[number] = now + self._pauses[number]
         if not self._orders:
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-            _log.error("worker %d (process %d) %s; another one takes its place", number, pid, how)
+            _log.error(
+                "worker %(worker)d (process %(pid)d) %(how)s; another one takes its place",
+                {"event": "worker_ended", "worker": number, "pid": pid, "how": how},
+            )
 
     def _next_start(self) -> float:
         return min(self._due.values(), default=float("inf"))
@@ -195,7 +200,7 @@ class Parent:
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0
         except BaseException:  # noqa: BLE001 - nothing may return into the parent's frames
-            _log.exception("worker %d failed", number)
+            _log.exception("worker %(worker)d failed", {"event": "worker_failed", "worker": number})
         finally:
             sys.stderr.flush()
             os._exit(code)

@@ -27,6 +27,7 @@ from strata.storage.open_log import open_log
 from strata.storage.record_json import decode_key
 from strata.storage.records import AclKey, SchemaKey
 
+pytestmark = pytest.mark.usefixtures("forked_nodes")
 SECRET = NodeSecret(b"s" * 32)
 
 
@@ -50,7 +51,7 @@ class View(SharedLog):
 def ask(port, method, path, body=None, user=None, **headers):
     """Return status and content of the answer to a request."""
     sent = {"Content-Type": "application/json", **({"x-user": user} if user else {}), **headers}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request(method, path, json.dumps(body) if body is not None else None, sent)
     answer = connection.getresponse()
     content = json.loads(answer.read())

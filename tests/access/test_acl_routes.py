@@ -93,7 +93,7 @@ def test_a_write_is_decided_by_the_newest_rules_of_the_log(guarded):
     key = AclKey("User:alice", "*", "SUBJECT", "a", "LITERAL", "ALL", "ALLOW")
     log.append(log.end(), [encode(key)])
 
-    assert registry.app._state().acls  # not read yet
+    assert registry.app._admission._state().acls  # not read yet
     assert registry.code("POST", "/subjects/a/versions", {"schema": '"long"'}, "alice") == 40301
     log.append(log.end(), [encode(key, AclValue(1))])
     assert registry.code("GET", "/subjects/a/versions", None) == 200

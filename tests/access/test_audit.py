@@ -1,5 +1,6 @@
 """The audit notes each change with its offset and each refusal with its reason, and never a secret."""
 
+import base64
 import json
 import socket
 from collections import Counter
@@ -8,6 +9,7 @@ import pytest
 
 from harness.access_rules import rule
 from strata.registry.access.audit import EVENTS, open_sink
+from strata.registry.access.rules import rule_json
 from strata.registry.routes.all import ROUTERS
 from strata.storage.log import START
 
@@ -49,6 +51,7 @@ def test_a_change_is_noted_with_its_offset(audited):
         "request_id": "r-1", "method": "POST", "path": "/subjects/a/versions",
         "route": "/subjects/{subject}/versions", "user_agent": "test/1",
         "subject": "a", "version": 1, "schema_id": 1, "offset": registry.log.end(),
+        "allowed_by": ["User:alice may ALL subject a* (file)"],
     }  # fmt: skip
     assert [one["key"] for one in records] == [json.loads(entry.key) for entry in registry.log.read(START)]
 
@@ -85,13 +88,87 @@ def test_a_refusal_says_why(audited):
     seen = [(e["event"], e["status"], e.get("operation"), e.get("resource"), e.get("denied_by")) for e in events()]
 
     assert seen == [
-        ("auth_forbidden", 403, "DELETE", {"type": "SUBJECT", "name": "a1"}, "User:alice may not DELETE subject a1"),
+        (
+            "auth_forbidden",
+            403,
+            "DELETE",
+            {"type": "SUBJECT", "name": "a1"},
+            "User:alice may not DELETE subject a1 (file)",
+        ),
         ("auth_forbidden", 403, "DESCRIBE", {"type": "SUBJECT", "name": "b"}, None),
         ("auth_forbidden", 403, "READ", {"type": "SUBJECT", "name": "b"}, None),
         ("auth_failure", 401, None, None, None),
         ("auth_failure", 401, None, None, None),
     ]
     assert {event["outcome"] for event in events()} == {"refused"}
+
+
+def test_a_change_names_the_rule_that_allowed_it(audited):
+    """A rule of the log differs from one of the file, and a superuser from both; a denial is named in the same way."""
+    registry, events = audited()
+    granted = [{**rule_json(rule("eve", "WRITE", "b")), "host": "*"},
+               {**rule_json(rule("eve", "WRITE", "b2", permission="DENY")), "host": "*"}]  # fmt: skip
+    registry.ask("POST", "/security/acls", granted)
+    registry.ask("POST", "/subjects/b/versions", {"schema": '"int"'}, "eve")
+    registry.ask("POST", "/subjects/b2/versions", {"schema": '"int"'}, "eve")
+    registry.ask("PUT", "/config/a2", {"compatibility": "NONE"}, "alice")
+
+    seen = [event.get("allowed_by", event.get("denied_by")) for event in events()]
+    assert seen == [
+        ["superuser"],
+        ["User:eve may WRITE subject b (log)"],
+        "User:eve may not WRITE subject b2 (log)",
+        ["User:alice may ALL subject a* (file)"],
+    ]
+
+
+def test_a_change_of_a_level_or_mode_notes_both(audited):
+    """A line says what was in force at this scope before, and what is now; null means that nothing was set."""
+    registry, events = audited()
+    for level in ("NONE", "FULL"):
+        registry.ask("PUT", "/config/a", {"compatibility": level})
+    registry.ask("DELETE", "/config/a")
+    registry.ask("PUT", "/mode", {"mode": "READONLY"})
+
+    changes = [(one["before"], one["after"]) for event in events() for one in event["records"] if "before" in one]
+    assert changes == [(None, "NONE"), ("NONE", "FULL"), ("FULL", None), (None, "READONLY")]
+
+
+def basic(credentials):
+    """Return the header of a name and password."""
+    return "Basic " + base64.b64encode(credentials.encode("latin-1")).decode()
+
+
+@pytest.mark.parametrize(
+    ("authorization", "tried"),
+    [
+        (basic("olga:hunter2"), {"mechanism": "basic", "user": "olga"}),
+        (basic("hunter2"), {"mechanism": "basic", "user": None}),
+        (basic("o\nlga:hunter2"), {"mechanism": "basic", "user": None}),
+        (basic("o" * 600 + ":hunter2"), {"mechanism": "basic", "user": None}),
+        ("Basic hunter2", {"mechanism": "basic", "user": None}),
+        ("Bearer hunter2", {"mechanism": "bearer", "user": None}),
+        ("hunter2", {"mechanism": "other", "user": None}),
+        (None, {"mechanism": "proxy", "user": None}),
+    ],
+)
+def test_a_failed_login_names_the_user_that_was_tried(audited, authorization, tried):
+    """Only Basic has a name, which is printable and not long; the rest of the credentials is never noted."""
+    registry, events = audited()
+    registry.ask("GET", "/subjects", None, "wrong", **({"authorization": authorization} if authorization else {}))
+    [event] = events()
+
+    assert (event["event"], event["actor"]["id"], event["tried"]) == ("auth_failure", "Anonymous", tried)
+    assert "hunter2" not in str(event)
+
+
+def test_without_access_control_no_rule_allows_a_change(audited):
+    """The audit works without access control, and then names no rule."""
+    registry, events = audited()
+    registry.app._admission = None
+    registry.ask("PUT", "/config/a", {"compatibility": "NONE"}, None)
+
+    assert [event["allowed_by"] for event in events()] == [[]]
 
 
 def test_reads_are_noted_on_request(audited):
@@ -180,7 +257,7 @@ def test_syslog_gets_messages_of_its_form(tmp_path):
             sink = open_sink(f"syslog:{place}")
             sink.write(b'{"event":"x"}\n')
             sink.close()
-            receiver.settimeout(10)
+            receiver.settimeout(60)
             head, _, content = receiver.recv(4096).decode().partition(" audit - ")
 
             assert head.startswith("<109>1 20")

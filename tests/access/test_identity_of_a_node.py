@@ -4,7 +4,6 @@ import base64
 import http.client
 import json
 import shutil
-import time
 from contextlib import closing
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from harness.certificates import Authority
 from harness.oidc import CLIENT, OidcProvider, SigningKey
 from harness.registry import RegistryNode
+from harness.waiting import until
 from strata.registry.access.auth_file_edits import add_user, remove_user
 from strata.registry.access.passwords import hash_password
 
@@ -69,7 +69,7 @@ def node(authority, provider, auth_file):
 def ask(node, context, method="GET", path="/subjects", headers=None):
     """Return status, content and headers of the answer to one request."""
     body = json.dumps({"schema": '"int"'}) if method == "POST" else None
-    connection = http.client.HTTPSConnection("127.0.0.1", node.port, timeout=30, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", node.port, timeout=60, context=context)
     with closing(connection):
         connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
         response = connection.getresponse()
@@ -125,12 +125,6 @@ def test_the_file_changes(node, authority, auth_file):
     def ready():
         return ask(node, plain, path="/health/ready")[1].get("auth")
 
-    def until(condition):
-        deadline = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
     auth_file.write_text(good.replace("principal", "principle"))
     until(lambda: ready() == "stale")
     assert 200 == ask(node, plain, headers=ADA)[0]
@@ -139,3 +133,5 @@ def test_the_file_changes(node, authority, auth_file):
     until(lambda: ready() is None)
     remove_user(auth_file, "ada")
     until(lambda: ask(node, plain, headers=ADA)[0] == 401)
+    auth_file.write_text(good)
+    until(lambda: ask(node, plain, headers=ADA)[0] == 200)

@@ -132,7 +132,7 @@ async def test_a_certificate_is_read_once_until_it_ends(authenticator, monkeypat
     """A certificate is remembered, but not beyond its end: connections may last longer."""
     now = [1000.0]
     monkeypatch.setattr(authenticator._certificates, "_now", lambda: now[0])
-    short = certificate(until=timedelta(seconds=200))
+    short = certificate(until=datetime.now(UTC) - NOW + timedelta(seconds=200))
     first = await authenticator.authenticate(scope(short))
     assert first is await authenticator.authenticate(scope(short))
 

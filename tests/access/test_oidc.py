@@ -17,6 +17,7 @@ from strata.registry.access.identity_keys import fetch_json
 from strata.registry.access.options import IdentityOptions, OidcOptions, TokenRules
 from strata.registry.access.principal import Principal
 from strata.registry.errors import TooManyRequests, Unauthorized
+from strata.registry.workers.buckets import Buckets
 
 pytestmark = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="needs Node.js and npm")
 
@@ -58,7 +59,8 @@ def authenticators(provider, asked):
             """Delay nothing."""
 
         options = IdentityOptions(oidc=OidcOptions(rules, jwks_url, provider.ca_file))
-        made.append(Authenticator(options, fetch=fetch, sleep=sleep))
+        undrained = Buckets(lambda: 1_000_000)  # by time, which a machine that pauses would add
+        made.append(Authenticator(options, fetch=fetch, sleep=sleep, buckets=undrained))
         return made[-1]
 
     yield make
@@ -171,6 +173,8 @@ WRONG = [
     ("without a key's name, by a stranger", lambda p: STRANGER.sign(claims(p), kid=None), ""),
     ("the key in the token", lambda p: STRANGER.sign(claims(p), jwk=STRANGER.jwk(public=True)), ""),
     ("an address of keys in the token", lambda p: STRANGER.sign(claims(p), jku="https://evil.example.com/jwks"), ""),
+    ("of another type", lambda p: KEYS["RS256"].sign(claims(p), typ="logout+jwt"), ""),
+    ("of a type that is no text", lambda p: KEYS["RS256"].sign(claims(p), typ=1), ""),
     ("a critical header", lambda p: KEYS["RS256"].sign(claims(p), crit=["x"], x=1), ""),
     ("changed claims", lambda p: _spliced(KEYS["RS256"].sign(claims(p)), claims(p, sub="admin")), ""),
     ("no token", lambda _: "", ""),
@@ -197,6 +201,14 @@ async def test_a_token_that_is_not_accepted(provider, authenticator, make, told)
 
     more = f', error="invalid_token", error_description="{told}"' if told else ""
     assert [("WWW-Authenticate", REFUSED + more)] == caught.value.headers
+
+
+@pytest.mark.parametrize("kind", ["", "JWT", "jwt", "at+jwt", "application/at+jwt"])
+async def test_types_of_access_tokens(provider, authenticator, kind):
+    """Providers name the type of access tokens as RFC 9068 does, as that of any token, or not at all."""
+    token = KEYS["RS256"].sign(claims(provider), typ=kind)
+
+    assert (await authenticator.authenticate(scope(token))).mechanism == "bearer"
 
 
 async def test_the_leeway(provider, authenticators):

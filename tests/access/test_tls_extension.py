@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,7 +51,7 @@ def serving(app, **settings) -> Iterator[int]:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
         thread.start()
         try:
-            assert started.wait(30)
+            assert started.wait(60)
             yield listener.getsockname()[1]
         finally:
             server.should_exit = True
@@ -81,7 +81,7 @@ def request(connection):
 def test_plain_connection_has_no_extension():
     """Over plain HTTP the app finds no `tls` extension."""
     app = App()
-    with serving(app) as port, closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as plain:
+    with serving(app) as port, closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as plain:
         request(plain)
 
     assert "http" == app.scopes[0]["scheme"]
@@ -133,5 +133,16 @@ def test_one_value_for_all_requests_of_a_connection(authority, certified):
     assert ("CN=ann", "CN=bob") == (first["client_cert_name"], third["client_cert_name"])
 
 
+@pytest.mark.parametrize("headers", [{}, {"Connection": "close"}], ids=["idle", "closed after its answer"])
+def test_server_ends_before_its_clients(authority, certified, headers, caplog):
+    """A server closes the TLS connections that clients keep and ends without an error, also on asyncio's event loop."""
+    with ExitStack() as stack, serving(App(), **certified) as port:
+        connection = stack.enter_context(closing(_secure(port, authority.context())))
+        connection.request("GET", "/", headers=headers)
+        assert 204 == connection.getresponse().status
+
+    assert [] == [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+
+
 def _secure(port, context):
-    return http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
+    return http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)

@@ -1,15 +1,16 @@
 """Nodes that ask each other for certificates forward writes over https."""
 
 import json
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from uuid import uuid4
 
 import pytest
 
 from harness.certificates import Authority
 from harness.registry import RegistryNode
+from harness.waiting import until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("forked_nodes")]
 
 _PASSED_OVER = "does not respond, taking over"
 
@@ -21,19 +22,24 @@ def authority(tmp_path):
 
 
 @pytest.fixture
-def start(kafka_broker, authority):
-    """Start nodes on one topic, each with its own certificate, which ask for certificates."""
-    log = f"kafka://{kafka_broker.bootstrap}/schemas-{uuid4().hex[:12]}"
+def pair_of_nodes(kafka_broker, authority):
+    """Return a context of two nodes on a new topic, each with its own certificate, which ask for certificates."""
     client = authority.context(authority.issue("client"))
-    with ExitStack() as stack:
 
-        def start_one(name, *more):
-            pair = authority.issue(name)
-            own = (f"--tls-certfile={pair.cert}", f"--tls-keyfile={pair.key}")
-            asking = (f"--tls-client-ca={authority.file}", "--tls-client-auth=required")
-            return stack.enter_context(RegistryNode(log, *own, *asking, *more, tls=client))
+    @contextmanager
+    def start(*more):
+        log = f"kafka://{kafka_broker.bootstrap}/schemas-{uuid4().hex[:12]}"
+        asking = (f"--tls-client-ca={authority.file}", "--tls-client-auth=required")
+        with ExitStack() as stack:
+            pairs = [authority.issue(name) for name in ("first", "second")]
+            yield [
+                stack.enter_context(
+                    RegistryNode(log, f"--tls-certfile={cert}", f"--tls-keyfile={key}", *asking, *more, tls=client)
+                )
+                for cert, key in pairs
+            ]
 
-        yield start_one
+    return start
 
 
 def call(node, method, path, body=None):
@@ -44,25 +50,30 @@ def call(node, method, path, body=None):
         return answer.status, json.loads(answer.read())
 
 
-def test_write_is_forwarded_over_https(start, authority):
+def test_write_is_forwarded_over_https(pair_of_nodes, authority):
     """A node trusts the holder of the pen by its CA, shows its own certificate, and the pen stays where it is."""
-    first, second = (start(name, f"--node-ca-file={authority.file}") for name in ("first", "second"))
-    assert 200 == call(first, "PUT", "/config", {"compatibility": "NONE"})[0]
 
-    assert 200 == call(second, "POST", "/subjects/s/versions", {"schema": '"int"'})[0]
+    def forward():  # False: the holder has paused, and so it was passed over
+        with pair_of_nodes(f"--node-ca-file={authority.file}") as (first, second):
+            assert 200 == call(first, "PUT", "/config", {"compatibility": "NONE"})[0]
+            status = call(second, "POST", "/subjects/s/versions", {"schema": '"int"'})[0]
+            if _PASSED_OVER in second.output:
+                return False
+            assert 200 == status
+            log = call(second, "GET", "/v1/log")[1]
+            assert (False, first.url) == (log["holdsPen"], log["holder"])
+            assert (200, [1]) == call(first, "GET", "/subjects/s/versions")
+            return True
 
-    log = call(second, "GET", "/v1/log")[1]
-    assert (False, first.url) == (log["holdsPen"], log["holder"])
-    assert (200, [1]) == call(first, "GET", "/subjects/s/versions")
-    assert _PASSED_OVER not in second.output
+    until(forward)
 
 
-def test_holder_that_is_not_trusted_is_passed_over(start):
+def test_holder_that_is_not_trusted_is_passed_over(pair_of_nodes):
     """A node that does not trust the holder's certificate sends it nothing, and writes itself."""
-    first, second = start("first"), start("second")
-    assert 200 == call(first, "PUT", "/config", {"compatibility": "NONE"})[0]
+    with pair_of_nodes() as (first, second):
+        assert 200 == call(first, "PUT", "/config", {"compatibility": "NONE"})[0]
 
-    assert 200 == call(second, "POST", "/subjects/s/versions", {"schema": '"int"'})[0]
+        assert 200 == call(second, "POST", "/subjects/s/versions", {"schema": '"int"'})[0]
 
-    assert _PASSED_OVER in second.output
-    assert call(second, "GET", "/v1/log")[1]["holdsPen"]
+        assert _PASSED_OVER in second.output
+        assert call(second, "GET", "/v1/log")[1]["holdsPen"]

@@ -104,3 +104,23 @@ def test_content_is_shown_as_the_model_says(registry, given_rules):
     referring = ask("/subjects/base/versions/1/referencedby")
     if isinstance(referring, list):
         assert len(referring) == ("mid" in read)
+
+
+def test_usage_names_no_client_of_a_hidden_subject(guarded):
+    """Fetches by id count for all subjects that use it, but have names only for who may know of all of them."""
+    registry = guarded([rule("u", "DESCRIBE", "a"), rule("v", "DESCRIBE", "a*"), rule("w", "READ", "hidden")])
+    for name in ("a", "ab"):
+        registry.register(name, '"int"')
+    for address in ("/schemas/ids/1", "/subjects/a/versions/1"):
+        assert 200 == registry.ask("GET", address, user_agent="app")[0]
+
+    def seen(user):
+        status, answer, _ = registry.ask("GET", "/v1/usage?subject=a", user=user)
+        assert 200 == status
+        return [
+            (one["count"], [(c["client"], c["user"], c["by"]) for c in one["clients"]]) for one in answer["versions"]
+        ]
+
+    assert [(2, [("app", "root", ["version", "id"])])] == seen("root") == seen("v")
+    assert [(2, [("app", "root", ["version"])])] == seen("u")
+    assert [] == seen("w")

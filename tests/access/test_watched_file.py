@@ -104,7 +104,7 @@ async def test_a_file_that_has_a_fifo_s_place(path, watched):
     """What is not a regular file is not read: reading a pipe would wait for ever."""
     path.unlink()
     os.mkfifo(path)
-    await asyncio.wait_for(watched.refresh(), 10)
+    await asyncio.wait_for(watched.refresh(), 60)
 
     assert ["alice"] == list(watched.content.users)
     assert watched.failure

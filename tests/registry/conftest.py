@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
-from uuid import uuid4
 
 import pytest
 
@@ -30,7 +29,7 @@ class Api:
         """Send one request; pass a `str` or `bytes` body unchanged, and encode any other body as JSON."""
         data = body if body is None or isinstance(body, str | bytes) else json.dumps(body)
         sent = {"Content-Type": JSON, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, data, {name: value for name, value in sent.items() if value})
             response = connection.getresponse()
@@ -111,19 +110,3 @@ def shared_api() -> Iterator[Api]:
     """Yield one registry for a whole file of tests, which must not interfere with each other."""
     with running() as shared:
         yield shared
-
-
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param("postgres", marks=pytest.mark.postgres),
-        pytest.param("kafka", marks=pytest.mark.kafka),
-    ]
-)
-def log_url(request, tmp_path):
-    """Return a fresh log that several processes can share."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/strata.db"
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres_url")
-    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid4().hex}"

@@ -16,7 +16,7 @@ from strata.registry.decide.delete import delete_subject
 from strata.registry.decide.mode import set_mode
 from strata.registry.decide.register import Rules, register
 from strata.registry.errors import RegistryError
-from strata.registry.parsing import SchemaRequest
+from strata.registry.schema_request import SchemaRequest
 from strata.storage.record_json import encode
 from strata.storage.records import AssociationKey, AssociationValue, Reference
 from strata.storage.state import State

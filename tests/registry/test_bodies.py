@@ -9,11 +9,9 @@ import threading
 
 import pytest
 
-from strata.registry.transport.answer_cache import AnswerCache
+from harness.fronts import bare_front
+from strata.registry.logs.context import REQUEST
 from strata.registry.transport.compression import accepts_gzip, compressed, decompressed
-from strata.registry.transport.cross_site import BrowserGuard
-from strata.registry.transport.front import Front
-from strata.registry.transport.route_facts import RouteTable
 
 JSON = "application/json"
 SCHEMA = json.dumps({"schema": '"int"'}).encode()
@@ -30,7 +28,7 @@ def filled(shared_api):
 
 def exchange(api, method, path, body=None, **headers):
     """Send a raw body; return the status, headers (lower case) and raw body of the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)
     sent = {"Content-Type": JSON, **{name.replace("_", "-"): value for name, value in headers.items()}}
     connection.request(method, path, body, sent)
     response = connection.getresponse()
@@ -131,10 +129,13 @@ def test_answer_names_its_request(filled, path, told, echoed):
         assert found[0] != found[1]
 
 
-async def test_request_id_is_logged_and_passed_on(caplog):
+async def test_request_id_is_logged_and_passed_on(caplog, monkeypatch):
     """The app and the access log both see the id of the request."""
     caplog.set_level(logging.INFO, "strata.http")
-    seen = []
+    seen, logged = [], []
+    # Later tests share the handler, so its filter must end with this one.
+    note = lambda _record: logged.append(REQUEST.get().request_id) or True  # noqa: E731
+    monkeypatch.setattr(caplog.handler, "filters", [note])
 
     async def app(scope, _receive, send):
         seen.extend(value for name, value in scope["headers"] if name == b"x-request-id")
@@ -147,15 +148,35 @@ async def test_request_id_is_logged_and_passed_on(caplog):
     async def within(scope, receive, reply):
         await app(scope, receive, reply.send)
 
-    front = Front(
-        app, within, AnswerCache(lambda: 0, 1), RouteTable(()), BrowserGuard(None, ()), max_body=10, access_log=True
-    )
+    front = bare_front(within, app, access_log=True)
     for headers in ([(b"x-request-id", b"mine")], []):
         scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": headers}
         await front(scope, None, send)
 
     assert b"mine" == seen[0]
-    assert ["GET /x 200 mine", f"GET /x 200 {seen[1].decode()}"] == caplog.messages
+    assert [b"mine", seen[1]] == logged
+    assert 2 == sum(message.startswith("GET /x 200, 2 bytes in 0.") for message in caplog.messages)
+
+
+# body, status; the reference's parser stops after the first value
+AFTER_THE_BODY = [
+    pytest.param(SCHEMA + b"'", 200, id="a quote, as schema-registry-ui sends"),
+    pytest.param(SCHEMA + b" {", 200, id="the beginning of another object"),
+    pytest.param(SCHEMA.decode().encode("utf-16") + "'".encode("utf-16-le"), 200, id="a quote in UTF-16"),
+    pytest.param(SCHEMA[:-1], 400, id="no end"),
+    pytest.param(b"'" + SCHEMA, 400, id="a quote before it"),
+    pytest.param(b"[" * 100_000, 400, id="no end of beginnings"),
+    pytest.param(SCHEMA + b"\xff", 400, id="bytes that are no text"),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), AFTER_THE_BODY)
+def test_what_follows_the_first_value_is_dropped(filled, body, status):
+    """A body ends with its first JSON value; one that is not whole is 400."""
+    got, _, raw = exchange(filled, "POST", "/subjects/s/versions", body)
+
+    assert status == got
+    assert (1 if status == 200 else 400) == json.loads(raw)["id" if status == 200 else "error_code"]
 
 
 @pytest.mark.parametrize(

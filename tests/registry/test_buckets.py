@@ -53,12 +53,14 @@ def test_buckets_fill_and_drain(steps):
 
 def test_a_client_near_its_limit_is_not_forgotten():
     """Any number of new clients takes the places of those whose buckets are emptier."""
-    buckets = Buckets(Clock(), cells=64)
-    buckets.pour(hash("busy"), MOST, MOST)
+    buckets, busy = Buckets(Clock(), cells=64), hash("busy")
+    buckets.pour(busy, MOST, MOST)
     for number in range(5000):
-        assert 0 == buckets.pour(hash(("new", number)), 1, MOST)
+        client = hash(("new", number))
+        if (client ^ busy) & 0xFFFF:  # two clients of one tag may share a bucket
+            assert 0 == buckets.pour(client, 1, MOST)
 
-    assert 1 == buckets.pour(hash("busy"), 1, MOST)
+    assert 1 == buckets.pour(busy, 1, MOST)
 
 
 @pytest.mark.parametrize("client", [0, -1, 1 << 16, 2**63 - 1, -(2**63)])

@@ -15,7 +15,7 @@ from strata.registry.decide.associations import change_associations, change_batc
 from strata.registry.decide.register import Rules, register
 from strata.registry.decide.tag import TagRequest, change_tags
 from strata.registry.errors import RegistryError, TooExpensive
-from strata.registry.parsing import SchemaRequest
+from strata.registry.schema_request import SchemaRequest
 from strata.registry.settings import Settings
 from strata.storage.log import Entry
 from strata.storage.records import Subject

@@ -4,7 +4,7 @@ import pytest
 
 from strata.compat.levels import Level
 from strata.registry.decide.register import Rules, register
-from strata.registry.parsing import SchemaRequest
+from strata.registry.schema_request import SchemaRequest
 from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ConfigKey, ConfigValue, Subject

@@ -5,13 +5,15 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
 from harness.processes import start_tied
 from harness.registry import RegistryNode
 
+pytestmark = pytest.mark.usefixtures("forked_nodes")
 _LIMITS = ("--max-headers=20", "--max-header-bytes=10000", "--request-seconds=60")
 _HEAD = b"Host: localhost\r\n"
 
@@ -24,9 +26,18 @@ def node() -> Iterator[RegistryNode]:
 
 
 @pytest.fixture(scope="module")
-def hasty() -> Iterator[RegistryNode]:
-    """Yield a node that waits only a second for a client, also between two requests."""
-    with RegistryNode("memory:", "--request-seconds=1", "--idle-seconds=1") as started:
+def stalled() -> Iterator[dict[bytes, Future[list[tuple[int, object]]]]]:
+    """Yield what clients get that send some bytes and then nothing; the node waits longer for them than a pause."""
+    waits = "--request-seconds=10", "--idle-seconds=10"
+    sent = [row.values[0] for row in INCOMPLETE]
+    with RegistryNode("memory:", *waits) as started, ThreadPoolExecutor(len(sent)) as clients:
+        yield {part: clients.submit(talk, started.port, part) for part in sent}
+
+
+@pytest.fixture(scope="module")
+def holder() -> Iterator[RegistryNode]:
+    """Yield a node that may hold schemas."""
+    with RegistryNode("memory:") as started:
         yield started
 
 
@@ -35,15 +46,18 @@ def connect(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=60)
 
 
-def answers(wire: socket.socket) -> list[tuple[int, object]]:
-    """Read every answer until the connection ends; return statuses, and bodies as JSON."""
-    found = []
+def each_answer(wire: socket.socket) -> Iterator[tuple[int, object]]:
+    """Read every answer until the connection ends; yield statuses, and bodies as JSON."""
     with wire.makefile("rb") as stream:
         while line := stream.readline():
             headers = http.client.parse_headers(stream)
             body = stream.read(int(headers["content-length"]))
-            found.append((int(line.split()[1]), json.loads(body)))
-    return found
+            yield int(line.split()[1]), json.loads(body)
+
+
+def answers(wire: socket.socket) -> list[tuple[int, object]]:
+    """Return every answer until the connection ends."""
+    return list(each_answer(wire))
 
 
 def talk(port: int, *parts: bytes) -> list[tuple[int, object]]:
@@ -52,6 +66,17 @@ def talk(port: int, *parts: bytes) -> list[tuple[int, object]]:
         for part in parts:
             wire.sendall(part)
         return answers(wire)
+
+
+def refused(port: int, sent: bytes) -> list[tuple[int, object]]:
+    """Send bytes of which the node reads no more, for two seconds, once it has refused them; return the answers."""
+    found = []
+    with closing(connect(port)) as wire:
+        with suppress(ConnectionResetError, BrokenPipeError):
+            wire.sendall(sent)
+        with suppress(ConnectionResetError):
+            found.extend(each_answer(wire))
+    return found
 
 
 def request(line: str = "GET / HTTP/1.1", headers: bytes = b"") -> bytes:
@@ -100,7 +125,7 @@ REFUSED = [
 @pytest.mark.parametrize(("sent", "status"), REFUSED)
 def test_what_the_parser_refuses_is_answered_as_an_error_object(node, sent, status):
     """The node returns one error object whose code is the status, and closes the connection."""
-    ((got, answer),) = talk(node.port, sent)
+    ((got, answer),) = refused(node.port, sent)
 
     assert (status, status) == (got, answer["error_code"])
     assert answer["message"].startswith(f"HTTP {status} ")
@@ -129,6 +154,51 @@ def test_what_came_before_a_refused_request_is_answered_first(node):
     sent = request() + request("GET /subjects HTTP/1.1") + b"nonsense\r\n\r\n"
 
     assert [(200, {}), (200, [])] == talk(node.port, sent)[:2]
+
+
+def register(node: RegistryNode, subject: str, kind: str) -> int:
+    """Register a schema that is the name of a type, and return its id."""
+    body = json.dumps({"schema": json.dumps(kind)}).encode()
+    head = b"Content-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n" % len(body)
+    ((status, found),) = talk(node.port, request(f"POST /subjects/{subject}/versions HTTP/1.1", head) + body)
+
+    assert 200 == status
+    return found["id"]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_answers_from_memory_come_in_order(holder, at_once):
+    """Each answer from memory belongs to its request, also if the client sends the next ones before."""
+    kinds = {register(holder, f"memory-{kind}", kind): kind for kind in ("string", "long")}
+    ids = [*kinds, *kinds, *kinds, *reversed(kinds)]
+    sent = [request(f"GET /schemas/ids/{number} HTTP/1.1") for number in ids]
+    sent += [request("GET /subjects/memory-long/versions/latest HTTP/1.1")] * 3
+    with closing(connect(holder.port)) as wire:
+        for part in [b"".join(sent)] if at_once else sent:
+            wire.sendall(part)
+        wire.sendall(request(headers=b"Connection: close\r\n"))
+        found = [body.get("schema") for _, body in answers(wire)]
+
+    assert [json.dumps(kinds[number]) for number in ids] + ['"long"'] * 3 + [None] == found
+
+
+@pytest.mark.parametrize("more", [b"", b"Connection: close\r\n", b"Accept-Encoding: gzip\r\n"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_answer_from_memory_is_the_first_one_again(holder, method, more):
+    """The bytes of an answer from memory differ from those of the first answer in its id and date only."""
+    target = f"/schemas/ids/{register(holder, 'memory-int', 'int')}?subject={method}-{len(more)}"
+    found = []
+    for _ in range(3):
+        with closing(connect(holder.port)) as wire:
+            wire.sendall(request(f"{method} {target} HTTP/1.1", more))
+            wire.shutdown(socket.SHUT_WR)
+            head, _, body = wire.makefile("rb").read().partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.startswith((b"date:", b"x-request-id:"))]
+        found.append((lines, body))
+        assert len(lines) == len(head.split(b"\r\n")) - 2
+
+    assert found[0] == found[1] == found[2]
+    assert (b"" == found[0][1]) == (method == "HEAD")
 
 
 UPGRADES = [
@@ -182,14 +252,14 @@ INCOMPLETE = [
 
 
 @pytest.mark.parametrize(("sent", "statuses"), INCOMPLETE)
-def test_a_connection_without_a_complete_request_is_closed(hasty, sent, statuses):
+def test_a_connection_without_a_complete_request_is_closed(stalled, sent, statuses):
     """The node closes the connection of a client that stalls, with an error if a request had begun."""
-    assert statuses == [status for status, _ in talk(hasty.port, sent)]
+    assert statuses == [status for status, _ in stalled[sent].result()]
 
 
-def test_a_client_that_does_not_read_is_cut_off(hasty):
+def test_a_client_that_does_not_read_is_cut_off():
     """A client that does not read its answers does not hold a connection for ever."""
-    with closing(connect(hasty.port)) as wire:
+    with RegistryNode("memory:", "--request-seconds=1") as node, closing(connect(node.port)) as wire:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         try:
             while True:
@@ -198,12 +268,17 @@ def test_a_client_that_does_not_read_is_cut_off(hasty):
             pass
 
 
+def offer(port: int, sent: bytes) -> list[tuple[int, object]]:
+    """Send a request; return its answers, none if the node refuses or closes the connection."""
+    try:
+        return talk(port, sent)
+    except (ConnectionResetError, BrokenPipeError):
+        return []
+
+
 def is_served(port: int) -> bool:
     """Return whether a new client gets an answer; False if it is refused or its connection closed."""
-    try:
-        found = talk(port, request(headers=b"Connection: close\r\n"))
-    except (ConnectionResetError, BrokenPipeError):
-        return False
+    found = offer(port, request(headers=b"Connection: close\r\n"))
     assert all(status in (200, 503) for status, _ in found), found
     return bool(found) and found[0][0] == 200
 
@@ -214,14 +289,31 @@ def fill(stack: ExitStack, port: int, count: int) -> None:
         stack.enter_context(closing(connect(port)))
 
 
+def hold(stack: ExitStack, port: int) -> None:
+    """Hold a connection that the node serves; it may still count connections that were closed before, and refuse."""
+    while True:
+        with ExitStack() as attempt:
+            wire = attempt.enter_context(closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)))
+            try:
+                wire.request("GET", "/")
+                status = wire.getresponse().status
+            except (ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected):
+                continue
+            if status == 200:
+                stack.push(attempt.pop_all())
+                return
+            assert status == 503
+
+
 def test_open_connections_are_bounded():
     """Above the limit a client gets 503 or a closed connection at once; when others leave, it is served."""
-    with RegistryNode("memory:", "--max-connections=30") as node, ExitStack() as stack:
-        fill(stack, node.port, 29)
-        while not is_served(node.port):  # The node may still count connections that were closed before.
+    patient = ("--request-seconds=600", "--idle-seconds=600")
+    with RegistryNode("memory:", "--max-connections=30", *patient) as node, ExitStack() as stack:
+        for _ in range(30):
+            hold(stack, node.port)
+        while not (found := offer(node.port, request())):  # The node closes it if the request comes late.
             pass
-        fill(stack, node.port, 1)
-        ((status, answer),) = talk(node.port, request())
+        ((status, answer),) = found
         assert (503, 503) == (status, answer["error_code"])
         fill(stack, node.port, 100)
         assert not is_served(node.port)

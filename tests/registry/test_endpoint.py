@@ -74,6 +74,8 @@ def _served_here():
         ("/things/a/1", "tag=x&tag=&tag=y%20z"),
         ("/things/a/1", "maxSize=3&maxSize=4&flag=yes"),
         ("/things/a/1", "extra="),
+        ("/things/a/1", "&&extra&tag=a=b&tag=&tag&maxSize=3&"),
+        ("/things/a/1", "extra=a+b&tag=x%26y"),
         ("/things/a%2Fb/-12", "flag="),
     ],
 )

@@ -5,6 +5,7 @@ import http.client
 import json
 import signal
 import threading
+import time
 
 import pytest
 
@@ -68,6 +69,14 @@ async def test_an_idle_node_reads_on(log, health):
     await until(lambda: health.reason() is None)
 
 
+async def test_a_read_for_a_request_does_not_put_off_the_next_one(log, health):
+    """Answers from memory are never older than one interval, whenever the last request read the log."""
+    health._writer.read_at = time.monotonic() + 3600
+    log.append(-1, [encode(ModeKey("s"), "READONLY")])
+
+    await until(lambda: health.progress()["offset"] == 0)
+
+
 async def test_an_idle_node_notices_a_dead_log(log, health):
     """A failing log makes the node not ready, with a reason safe to publish, until the log answers again."""
     log.failure = LogError("no broker at kafka.internal:9092")
@@ -113,7 +122,7 @@ async def test_a_node_that_is_behind_says_how_far(log, health):
 
 def get(node, path):
     """GET a path from a node; return status and answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=60)
     connection.request("GET", path)
     response = connection.getresponse()
     answer = response.status, json.loads(response.read())

@@ -20,13 +20,14 @@ from strata.registry.settings import Reads, Settings
 from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.bodies import read_up_to
 from strata.registry.transport.context_prefix import within_context
-from strata.registry.transport.kept_answers import KeptAnswers
+from strata.registry.transport.kept_answers import KeptAnswers, Repeats
 from strata.registry.transport.route_facts import Kept
+from strata.registry.writer import Writer
 from strata.storage.log import LogError
 from strata.storage.memory_log import MemoryLog
 from strata.storage.open_log import open_log
 
-SETTINGS = Settings(log="memory:")
+SETTINGS = Settings(log="memory:", exporter_seconds=3600)  # exporters write when they run
 INT, LONG = {"schema": '"int"'}, {"schema": '"long"'}
 RECORD = '{"type":"record","name":"R","fields":[{"name":"s","type":"S"}]}'
 ENUM = {"schema": '{"type":"enum","name":"S","symbols":["A"]}'}
@@ -69,8 +70,11 @@ READS = [
     ("GET", "/dek-registry/v1/keks/k/deks", None), ("GET", "/dek-registry/v1/keks/k/deks/s", None),
     ("GET", "/dek-registry/v1/keks/k/deks/s/versions", None),
     ("GET", "/dek-registry/v1/keks/k/deks/s/versions/1", None), ("GET", "/security/acls", None),
+    ("GET", "/exporters", None), ("GET", "/exporters/e", None), ("GET", "/exporters/e/config", None),
+    ("GET", "/exporters/e/config/clusterlink", None), ("GET", "/exporters/e/status", None),
 ]  # fmt: skip
 
+DESTINATION = {"schema.registry.url": "http://127.0.0.1:1"}
 ACL = {"principal": "User:u", "resource": "s", "resource_type": "SUBJECT", "pattern_type": "LITERAL", "host": "*",
        "operation": "READ", "permission": "ALLOW"}  # fmt: skip
 WRITES = [
@@ -93,6 +97,9 @@ WRITES = [
     ("DELETE", "/subjects/s", None), ("DELETE", "/subjects/s?permanent=true", None),
     ("DELETE", "/contexts/.c/subjects/s", None), ("DELETE", "/contexts/.c/subjects/s?permanent=true", None),
     ("DELETE", "/contexts/.c", None), ("POST", "/security/acls", [ACL]), ("DELETE", "/security/acls", [{}]),
+    ("POST", "/exporters", {"name": "e", "config": DESTINATION}), ("PUT", "/exporters/e/pause", None),
+    ("PUT", "/exporters/e/config", {**DESTINATION, "a": "b"}), ("PUT", "/exporters/e", {"subjects": ["s"]}),
+    ("PUT", "/exporters/e/reset", None), ("DELETE", "/exporters/e", None),
 ]  # fmt: skip
 
 
@@ -109,7 +116,7 @@ class Node:
 
     def ask(self, method, path, body=None, **headers):
         """Send a request; return status, headers without the request id, and the body as it is."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         sent = {"Content-Type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
         try:
             connection.request(method, path, body if isinstance(body, bytes | None) else json.dumps(body), sent)
@@ -176,15 +183,35 @@ def test_table_of_reads_covers_every_route():
 
 
 @pytest.mark.parametrize("read", READS, ids=lambda read: f"{read[0]} {read[1]}")
-def test_second_answer_comes_from_memory(shared, read):
-    """The second of two equal requests runs no route, with HEAD instead of GET as well; errors but 404 do."""
-    first = shared.ask(*read)
+def test_third_answer_comes_from_memory(shared, read):
+    """The third of equal requests runs no route, with HEAD instead of GET as well; errors but 404 do."""
+    first, _ = shared.ask(*read), shared.ask(*read)
     is_kept = first[0] in (200, 207, 404) and read[1] not in NEVER_KEPT
 
     assert (0 if is_kept else 1) == count_runs(shared, read)
     assert first == shared.ask(*read)
     if read[0] == "GET":
         assert (*first[:2], b"") == shared.ask("HEAD", *read[1:])
+
+
+def test_the_writer_knows_how_many_reads_memory_has_answered(monkeypatch):
+    """Both caches count, those of schemas by id and of other answers: groups of writes wait for such reads."""
+    writers = []
+    monkeypatch.setattr("strata.registry.app.Writer", lambda *args, **options: noted(writers, *args, **options))
+    with node(MemoryLog()) as one:
+        one.done("POST", "/subjects/s/versions", INT)
+        before = writers[0].gathering.reads()
+        for path in ("/schemas/ids/1", "/subjects/s/versions/latest"):
+            for _ in range(5):
+                one.ask("GET", path)
+
+        assert 4 + 3 == writers[0].gathering.reads() - before
+
+
+def noted(writers, *args, **options):
+    """Return a new writer, which is noted."""
+    writers.append(Writer(*args, **options))
+    return writers[-1]
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +333,14 @@ def test_answer_made_from_another_state_is_not_kept():
     assert cache.get("a") is None
 
 
+def test_what_comes_again():
+    """A number is remembered until `most` others have come, and forgotten after twice as many."""
+    repeats = Repeats(3)
+
+    assert [False, True, False, False, False, True] == [repeats.repeat(number) for number in (1, 1, 2, 3, 4, 1)]
+    assert [False, False, False, True] == [repeats.repeat(number) for number in (5, 6, 2, 1)]
+
+
 def test_kept_answers_are_bounded():
     """The oldest answers give way to new ones, and an answer that would displace a great part is not kept."""
     cache = AnswerCache(lambda: None, 64_000)
@@ -395,28 +430,35 @@ class CountedLog(MemoryLog):
         return super().read(after)
 
 
-def test_kept_answer_costs_one_read_of_the_log():
+@pytest.fixture
+def unwatched(monkeypatch):
+    """Let nodes read the log for requests only, and not every few seconds."""
+    monkeypatch.setattr("strata.registry.health._EVERY_S", 3600.0)
+
+
+def test_kept_answer_costs_one_read_of_the_log(unwatched):
     """The log is read once for each request, whether the answer is kept, computed again, or made for the first time."""
     log, latest = CountedLog(), ("GET", "/subjects/s/versions/latest")
     with node(log) as one, node(log) as other:
         one.done("POST", "/subjects/s/versions", INT)
         counts = []
-        for step in range(4):
-            if step == 2:
+        for step in range(5):
+            if step == 3:
                 other.done("PUT", "/config", {"compatibility": "NONE"})
             before = log.reads
             runs = count_runs(one, latest)
             counts.append((log.reads - before, runs))
 
-    assert [(1, 1), (1, 0), (1, 1), (1, 0)] == counts
+    assert [(1, 1), (1, 1), (1, 0), (1, 1), (1, 0)] == counts
 
 
-def test_log_that_fails_makes_kept_answers_unusable():
+def test_log_that_fails_makes_kept_answers_unusable(unwatched):
     """While the log cannot be read, the node does not answer from memory what may have changed."""
     log, latest = CountedLog(), ("GET", "/subjects/s/versions/latest")
     with node(log) as one:
         one.done("POST", "/subjects/s/versions", INT)
         expected = one.ask(*latest)
+        assert expected == one.ask(*latest)  # which keeps it
         log.failure = LogError("gone")
         status, _, body = one.ask(*latest)
         log.failure = None
@@ -425,7 +467,7 @@ def test_log_that_fails_makes_kept_answers_unusable():
         assert expected == one.ask(*latest)
 
 
-def test_local_reads():
+def test_local_reads(unwatched):
     """With `--reads local` kept answers follow the State in memory, and an unknown id is still looked up in the log."""
     log = CountedLog()
     with node(log) as writer, node(log, SETTINGS.model_copy(update={"reads": Reads.LOCAL})) as local:

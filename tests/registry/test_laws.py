@@ -23,7 +23,7 @@ from strata.registry.decide.mode import delete_mode, set_mode
 from strata.registry.decide.register import Rules, register
 from strata.registry.errors import RegistryError
 from strata.registry.lookup import LATEST
-from strata.registry.parsing import SchemaRequest
+from strata.registry.schema_request import SchemaRequest
 from strata.storage.encryption_keys import Dek
 from strata.storage.log import Entry
 from strata.storage.records import DekKey, DekValue, KekValue

@@ -17,7 +17,8 @@ from strata.registry.decide.content_lookup import equal_version
 from strata.registry.decide.register import Rules, register
 from strata.registry.decide.tag import TagRequest, change_tags
 from strata.registry.errors import RegistryError, TooExpensive
-from strata.registry.parsing import SchemaRequest, inline_tags, parse_request, printed
+from strata.registry.parsing import inline_tags, parse_request, printed
+from strata.registry.schema_request import SchemaRequest
 from strata.registry.settings import Settings
 from strata.storage.log import Entry
 from strata.storage.records import Reference, Subject

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from strata.registry.errors import RegistryError
-from strata.registry.transport.link import AnsweringEnd, Link
+from strata.registry.transport.link import AnsweringEnd, Followers, Link
+from strata.storage.log import Entry
 
 pytestmark = pytest.mark.anyio
 
@@ -23,15 +24,19 @@ _SCOPE = {
     "client": ("127.0.0.1", 40000),
 }
 _HEADERS = [(b"accept", b"*/*")]
+READ_TO = 7
 
 
 @asynccontextmanager
 async def answering(path, answer):
     """Answer the requests that arrive at a socket, as the worker that writes does; yield the open connections."""
-    ends = []
+    ends, followers = [], Followers()
+
+    async def with_offset(scope, receive):
+        return await answer(scope, receive), READ_TO
 
     def begin():
-        ends.append(AnsweringEnd(answer))
+        ends.append(AnsweringEnd(with_offset, followers))
         return ends[-1]
 
     server = await asyncio.get_running_loop().create_unix_server(begin, path)
@@ -41,11 +46,12 @@ async def answering(path, answer):
         end._transport.abort()
 
 
-async def ask(link, body=b"", *, within_s=30.0):
-    """Ask over a link."""
-    deadline = time.monotonic() + within_s
-    end = await link.open(deadline)
-    return await end.ask(_SCOPE, _HEADERS, body, deadline)
+async def ask(link, body=b"", *, within_s=60.0):
+    """Ask over a link, and wait for the answer for a time that begins when the link is open."""
+    end = await link.open(time.monotonic() + 60)
+    answer, read_to = await end.ask(_SCOPE, _HEADERS, body, time.monotonic() + within_s)
+    assert READ_TO == read_to
+    return answer
 
 
 async def test_requests_share_a_connection_and_each_gets_its_answer(tmp_path):
@@ -70,7 +76,7 @@ async def test_request_waits_for_an_absent_worker_and_is_not_written(tmp_path):
     link = Link(tmp_path / "s")
 
     with pytest.raises(RegistryError) as refused:
-        await ask(link, within_s=0.2)
+        await link.open(time.monotonic() + 0.2)
 
     assert 50302 == refused.value.code
 
@@ -142,3 +148,25 @@ async def test_cancelled_request_is_withdrawn(tmp_path):
 
         assert (200, [], b"done") == await ask(link, b"stays")
         assert "http.disconnect" == await left.get()
+
+
+async def test_the_other_workers_are_told_what_was_appended(tmp_path):
+    """What is appended arrives before the answer to the write; a large append is left to a read of the log."""
+    told, followers = [], Followers()
+
+    async def write(_scope, _receive):
+        for entries in ([Entry(4, 1, b"k", None)], [Entry(5, 1, b"k", b"v")] * 1000, [Entry(9, 2, b"k", b"v")]):
+            followers.tell(3, entries)
+        return (200, [], b""), 9
+
+    server = await asyncio.get_running_loop().create_unix_server(lambda: AnsweringEnd(write, followers), tmp_path / "s")
+    link = Link(tmp_path / "s")
+    link.on_append = lambda after, entries: told.append((after, entries))
+    deadline = time.monotonic() + 60.0
+    end = await link.open(deadline)
+    assert ((200, [], b""), 9) == await end.ask(_SCOPE, _HEADERS, b"", deadline)
+
+    assert [(3, [Entry(4, 1, b"k", None)]), (3, [Entry(9, 2, b"k", b"v")])] == told
+    server.close()
+    for end in followers.ends:
+        end._transport.abort()

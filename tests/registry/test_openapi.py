@@ -5,13 +5,17 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
+from strata.registry.access.needs import OPEN
+from strata.registry.routes.all import ROUTERS
 from strata.registry.routes.listing import ListedSchema
 from strata.registry.wire.acls import AclAnswer, VerdictAnswer
 from strata.registry.wire.associations import AssociationAnswer, BatchAnswer, ResourceAnswer
+from strata.registry.wire.batches import BatchResultAnswer
 from strata.registry.wire.configuration import ConfigAnswer, ConfigChange, ModeAnswer
 from strata.registry.wire.encryption_keys import DekAnswer, KekAnswer
+from strata.registry.wire.exporters import ExporterAnswer, ExporterNameAnswer, ExporterStatusAnswer
 from strata.registry.wire.failures import ErrorAnswer
-from strata.registry.wire.operations import LiveAnswer, LogAnswer, ReadyAnswer
+from strata.registry.wire.operations import LiveAnswer, LogAnswer, ReadyAnswer, UsageAnswer
 from strata.registry.wire.schemas import (
     CompatibilityAnswer,
     ContextIdAnswer,
@@ -20,6 +24,7 @@ from strata.registry.wire.schemas import (
     SchemaStringAnswer,
     SubjectVersionAnswer,
 )
+from strata.registry.wire.search import SearchAnswer
 
 SCHEMA = {"schema": '"int"'}
 METADATA = {"tags": {"**.f": ["PII"]}, "properties": {"owner": "me"}, "sensitive": ["owner"]}
@@ -54,6 +59,7 @@ ACL = {"principal": "User:u", "resource": "s", "resource_type": "SUBJECT", "patt
        "operation": "READ", "permission": "ALLOW"}  # fmt: skip
 KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn", "kmsProps": {"p": "1"}, "doc": "d", "shared": False}
 DEK = {"encryptedKeyMaterial": "QUJD"}
+DESTINATION = {"schema.registry.url": "http://127.0.0.1:1"}
 KEKS, DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
 
 # method, path as documented, path, body, model of the answer
@@ -140,6 +146,18 @@ ANSWERS = [
     ("GET", "/mode/{subject}", "/mode/s?defaultToGlobal=true", None, ModeAnswer),
     ("PUT", "/mode/{subject}", "/mode/s", {"mode": "READONLY"}, ModeAnswer),
     ("DELETE", "/mode/{subject}", "/mode/m", None, ModeAnswer),
+    ("GET", "/exporters", "/exporters", None, list[str]),
+    ("POST", "/exporters", "/exporters", {"name": "f", "config": DESTINATION}, ExporterNameAnswer),
+    ("POST", "/exporters", "/exporters", {"name": "e", "config": DESTINATION}, ErrorAnswer),
+    ("GET", "/exporters/{exporter}", "/exporters/e", None, ExporterAnswer),
+    ("PUT", "/exporters/{exporter}", "/exporters/e", {"subjects": ["a"]}, ExporterNameAnswer),
+    ("DELETE", "/exporters/{exporter}", "/exporters/e", None, ExporterNameAnswer),
+    ("GET", "/exporters/{exporter}/config", "/exporters/e/config", None, dict[str, str]),
+    ("PUT", "/exporters/{exporter}/config", "/exporters/e/config", DESTINATION, ExporterNameAnswer),
+    ("GET", "/exporters/{exporter}/config/clusterlink", "/exporters/e/config/clusterlink", None, dict[str, str]),
+    ("GET", "/exporters/{exporter}/status", "/exporters/e/status", None, ExporterStatusAnswer),
+    *(("PUT", f"/exporters/{{exporter}}/{what}", f"/exporters/e/{what}", None, ExporterNameAnswer)
+      for what in ("pause", "resume", "reset")),
     ("GET", "/security/acls", "/security/acls?host=*", None, list[AclAnswer]),
     ("POST", "/security/acls", "/security/acls", [ACL], list[AclAnswer]),
     ("POST", "/security/acls", "/security/acls", [{}], ErrorAnswer),
@@ -149,6 +167,17 @@ ANSWERS = [
     ("GET", "/v1/metadata/id", "/v1/metadata/id", None, dict[str, dict[str, object]]),
     ("GET", "/v1/metadata/version", "/v1/metadata/version", None, dict[str, str]),
     ("GET", "/v1/log", "/v1/log", None, LogAnswer),
+    ("GET", "/v1/scopes", "/v1/scopes", None, list[str]),
+    ("GET", "/v1/search", "/v1/search?query=s", None, SearchAnswer),
+    ("GET", "/v1/glue/{guid}", "/v1/glue/ef524ea1-b91e-7317-3d93-8ade36c1db32", None, list[SchemaAnswer]),
+    ("GET", "/metrics", "/metrics", None, str),
+    ("GET", "/v1/usage", "/v1/usage?subject=s", None, UsageAnswer),
+    ("POST", "/v1/apply", "/v1/apply",
+     {"steps": [{"action": "register", "subject": "n", "schema": SCHEMA}, {"action": "settings", "config": CONFIG}]},
+     BatchResultAnswer),
+    ("POST", "/v1/apply", "/v1/apply",
+     {"dryRun": True, "steps": [{"action": "register", "subject": "s", "schema": {"schema": '"string"'}}]},
+     BatchResultAnswer),
     ("GET", "/health/live", "/health/live", None, LiveAnswer),
     ("GET", "/health/ready", "/health/ready", None, ReadyAnswer),
     ("GET", "/v1/metadata/deployment", "/v1/metadata/deployment", None, dict[str, list[str]]),
@@ -179,6 +208,8 @@ def test_answer_is_of_the_documented_shape(api, method, documented, path, body, 
         api.post(KEKS, {**KEK, "name": name})
     api.post(f"{KEKS}/k/deks/s", DEK)
     api.post("/security/acls", [ACL])
+    api.post("/exporters", {"name": "e", "config": DESTINATION})
+    api.put("/exporters/e/pause", {})
     api.delete(f"{KEKS}/gone")
     status, answer = api.call(method, path, body)
     operation = paths(api)[documented][method.lower()]
@@ -199,6 +230,18 @@ def test_pages_of_the_document(api):
     """The page of the document is HTML."""
     assert 200 == api.get("/docs", Accept="text/html")[0]
     assert api.headers["content-type"].startswith("text/html")
+
+
+def test_refusals_by_the_layers_before_the_routes_are_documented(api):
+    """Any route but a probe may answer 429, and each that needs a right also 401 and 403."""
+    needs = {(route.method, route.path): route.facts.need for router in ROUTERS for route in router.declared}
+    found = {(method.upper(), path): set(one["responses"]) & {"401", "403", "429"}
+             for path, methods in paths(api).items() for method, one in methods.items()}  # fmt: skip
+
+    assert found == {
+        place: set() if place[1].startswith("/health/") else {"429"} if needs[place] is OPEN else {"401", "403", "429"}
+        for place in found
+    }
 
 
 def test_numbers_that_are_refused_are_documented(api):

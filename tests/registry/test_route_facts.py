@@ -24,7 +24,7 @@ KEPT_FOR_GOOD = {
     "/schemas/ids/{schema_id}", "/schemas/ids/{schema_id}/schema",
     "/subjects/{subject}/versions/{version}", "/subjects/{subject}/versions/{version}/schema",
 }  # fmt: skip
-NEVER_KEPT = ("/schemas/types", "/security/acls/verdict", "/v1/", "/docs", "/openapi.json", "/health/")
+NEVER_KEPT = ("/metrics", "/schemas/types", "/security/acls/verdict", "/v1/", "/docs", "/openapi.json", "/health/")
 
 
 def test_every_route_declares_its_facts():

@@ -21,12 +21,12 @@ _ENVIRONMENT = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
 def strata(*arguments, **environment):
     """Run the command of this checkout to its end, with only these variables."""
     env = _ENVIRONMENT | environment
-    return subprocess.run([STRATA, *arguments], capture_output=True, text=True, timeout=60, env=env, check=False)
+    return subprocess.run([STRATA, *arguments], capture_output=True, text=True, timeout=180, env=env, check=False)
 
 
 def call(node, method, path, body=None):
     """Send one request to a node."""
-    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=60)
     connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
     response = connection.getresponse()
     answer = response.status, json.loads(response.read())
@@ -49,7 +49,7 @@ def test_sigterm_lets_a_request_in_flight_finish(tmp_path):
     """A request that a client is sending when the signal arrives still gets its answer."""
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
         body = json.dumps({"schema": '"int"'}).encode()
-        with socket.create_connection(("127.0.0.1", node.port), 10) as wire:
+        with socket.create_connection(("127.0.0.1", node.port), 60) as wire:
             head = f"POST /subjects/s/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
             wire.sendall(head.encode() + body[:5])
             call(node, "GET", "/")  # The server has read the first part by now.

@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import threading
-import time
 from collections import Counter
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -17,7 +16,9 @@ import pytest
 
 from harness.processes import is_running
 from harness.registry import RegistryNode
+from harness.waiting import until
 
+pytestmark = pytest.mark.usefixtures("forked_nodes")
 _WORKERS = 3
 _ANSWERS_S = 60.0
 
@@ -35,14 +36,6 @@ def node(tmp_path):
     """Run a node of three workers on SQLite."""
     with started(f"sqlite:///{tmp_path}/strata.db") as running:
         yield running
-
-
-def until(condition):
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + _ANSWERS_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class Connection:
@@ -79,12 +72,18 @@ def connected(node, number):
 
 @contextmanager
 def connected_to_all(node):
-    """Open connections until each worker has one, and close them."""
+    """Open connections until each worker has one of them, and close them; a worker that pauses accepts none."""
     with ExitStack() as stack:
-        connections = []
-        while not connections or 0 in connections_of(node).values():
-            assert len(connections) < 100
-            connections += stack.enter_context(connected(node, 1))
+        connections, missing = [], set(node.workers)
+        while missing:
+            with ExitStack() as attempt:
+                before = connections_of(node)
+                (connection,) = attempt.enter_context(connected(node, 1))
+                gained = {pid for pid, now in connections_of(node).items() if now > before[pid]}
+                if gained & missing:
+                    missing -= gained
+                    connections.append(connection)
+                    stack.push(attempt.pop_all())
         yield connections
 
 
@@ -114,15 +113,17 @@ def is_ready(node):
 
 
 def kill(node, pid):
-    """Kill a worker, and wait until another one has taken its place and the node is ready."""
+    """Kill a worker, wait until the node is ready with another one in its place, and return that one's process id."""
     others = set(node.workers)
     os.kill(pid, signal.SIGKILL)
     until(lambda: len(set(node.workers) - others) == 1 and is_ready(node))
+    (new,) = set(node.workers) - others
+    return new
 
 
 def first_worker(node):
-    """Return the process id of the worker that writes: it is started first."""
-    return min(node.workers)
+    """Return the process id of the worker that writes: it is started first, unless it was killed."""
+    return node.workers[0]
 
 
 def test_every_worker_sees_each_acknowledged_write_at_once(log_url):
@@ -148,11 +149,15 @@ def test_every_worker_sees_each_acknowledged_write_at_once(log_url):
 @pytest.mark.parametrize("number", [1, 16, 64])
 def test_connections_are_shared_evenly(node, number):
     """However many clients connect at once, every worker gets connections, and none gets most of them."""
-    with connected(node, number):
-        counts = connections_of(node).values()
+    most = []
+    for _ in range(5):
+        with connected(node, number):
+            counts = connections_of(node).values()
+        assert number == sum(counts)
+        most.append(max(counts))
 
-    assert number == sum(counts)
-    assert max(counts) <= 1 + 2 * number / _WORKERS
+    # A worker that pauses accepts nothing meanwhile: the machine may stop one at two of these moments.
+    assert sorted(most)[2] <= 1 + 2 * number / _WORKERS
 
 
 def test_workers_count_requests_together(tmp_path):
@@ -193,6 +198,10 @@ def test_killed_worker_is_replaced_and_the_node_stays_one(node):
     assert 1 == node.output.count("ready in")
 
 
+# What a write gets whose worker, pen or log does not respond in time: docs/operations.md, "When the log fails".
+_MAY_BE_SENT_AGAIN = {50002, 50003, 50004, 50302}
+
+
 def test_nothing_acknowledged_is_lost_while_workers_are_killed(log_url):
     """Clients write while the worker that writes, and others, die: each success is there, and no id is used twice."""
     acknowledged, stop, lock = {}, threading.Event(), threading.Lock()
@@ -209,18 +218,24 @@ def test_nothing_acknowledged_is_lost_while_workers_are_killed(log_url):
                     with lock:
                         acknowledged[subject] = answer["id"]
                 else:
-                    assert answer["error_code"] in {50003, 50302}, answer
+                    assert answer["error_code"] in _MAY_BE_SENT_AGAIN, answer
+
+    def until_more_are_acknowledged():
+        before = len(acknowledged)
+        until(lambda: len(acknowledged) > before + 5)
 
     with started(log_url) as node:
         clients = [threading.Thread(target=write, args=(number,)) for number in range(4)]
         for client in clients:
             client.start()
-        for choose in (first_worker, lambda node: max(node.workers), first_worker):
-            before = len(acknowledged)
-            until(lambda before=before: len(acknowledged) > before + 5)
-            kill(node, choose(node))
-        before = len(acknowledged)
-        until(lambda: len(acknowledged) > before + 5)
+        writer, other, _ = node.workers
+        for victim in ("the writer", "another", "the writer"):
+            until_more_are_acknowledged()
+            if victim == "the writer":
+                writer = kill(node, writer)
+            else:
+                kill(node, other)
+        until_more_are_acknowledged()
         stop.set()
         for client in clients:
             client.join()
@@ -235,7 +250,7 @@ def test_nothing_acknowledged_is_lost_while_workers_are_killed(log_url):
 
 def test_write_to_a_stopped_worker_has_an_unknown_outcome_and_the_next_one_succeeds(tmp_path):
     """While the worker that writes is stopped, the others read, and say truthfully what they know of a write."""
-    with started(f"sqlite:///{tmp_path}/strata.db", "--write-timeout=1") as node, ExitStack() as stack:
+    with started(f"sqlite:///{tmp_path}/strata.db", "--write-timeout=3") as node, ExitStack() as stack:
         stopped = first_worker(node)
         while True:
             connection = Connection(node)
@@ -243,14 +258,18 @@ def test_write_to_a_stopped_worker_has_an_unknown_outcome_and_the_next_one_succe
                 break
             connection.close()
         stack.enter_context(closing(connection))
-        assert 200 == connection.register("s")[0]
+        until(lambda: connection.register("s")[0] == 200)
+        refused = []
         os.kill(stopped, signal.SIGSTOP)
         try:
-            assert 50003 == connection.register("t")[1]["error_code"]
+            while (code := connection.register(f"t{len(refused)}")[1]["error_code"]) == 50302:
+                refused.append(f"t{len(refused)}")  # the other worker paused, and the time was over before it was sent
+            assert 50003 == code
             assert (200, ["s"]) == connection.call("GET", "/subjects")
         finally:
             os.kill(stopped, signal.SIGCONT)
         until(lambda: connection.register("u")[0] == 200)
+        assert not {*refused} & {*connection.call("GET", "/subjects")[1]}
 
 
 def test_sigterm_drains_every_worker_and_a_second_one_ends_the_node(tmp_path):
@@ -278,11 +297,12 @@ def test_sigterm_lets_writes_in_flight_finish(node):
     for number, wire in enumerate(wires):
         wire.sendall(head % (number, len(body)) + body[:5])
     until(lambda: sum(connections_of(node).values()) == len(wires))
-    with connected(node, 2 * _WORKERS):
+    with connected_to_all(node):
         pass  # the workers have read the first parts by now
     node.send(signal.SIGTERM)
     for wire in wires:
         wire.sendall(body[5:])
+    for wire in wires:
         assert wire.recv(100).startswith(b"HTTP/1.1 200")
         wire.close()
     assert 0 == node.wait()

@@ -9,6 +9,7 @@ import pytest
 from harness.logs import ServerLog
 from strata.registry.decide.decision import Decision
 from strata.registry.errors import RegistryError
+from strata.registry.write_group import Gathering
 from strata.registry.writer import DEADLINE, Writer
 from strata.storage.log import (
     START,
@@ -39,7 +40,7 @@ class ScriptedLog(MemoryLog):
     def append(self, after, records):
         """Append, or fail as scripted."""
         self.reached.set()
-        self.gate.wait(30)
+        self.gate.wait(60)
         self.appends.append(len(records))
         failure = self.failures.pop(0) if self.failures else None
         if callable(failure):
@@ -90,6 +91,99 @@ async def test_waiting_writes_are_one_append_each_decided_on_the_last():
     assert 0 == await first
     assert [1, 2, 3, 4, 5] == list(await asyncio.gather(*others))
     assert [1, 5] == log.appends
+
+
+@pytest.mark.parametrize(("moment_s", "appends"), [(30.0, [1, 2]), (0.001, [1, 1, 1])])
+async def test_a_group_waits_a_moment_for_the_clients_of_a_slow_one(monkeypatch, moment_s, appends):
+    """After a slow append, a group waits for the clients that were just answered, but not for long."""
+    monkeypatch.setattr("strata.registry.write_group._SLOW_S", 0.0)
+    monkeypatch.setattr("strata.registry.write_group._MOMENT_S", moment_s)
+    log = ScriptedLog()
+    writer = Writer(log)
+    log.gate.clear()
+    first = asyncio.create_task(writer.write(put("first")))
+    await asyncio.to_thread(log.reached.wait, 30)
+    second = asyncio.create_task(writer.write(put("second")))
+    await asyncio.sleep(0)  # It is waiting now.
+    log.gate.set()
+
+    assert 0 == await first
+    if moment_s < 1:
+        assert 1 == await second
+    assert 2 == await writer.write(put("third"))
+    assert 1 == await second
+    assert appends == log.appends
+
+
+@pytest.mark.parametrize(
+    ("before", "after_s", "waiting", "waits"),
+    [(4, 1.0, 3, True), (4, 1.0, 4, False), (4, 0.0, 3, False), (64, 1.0, 15, True), (64, 1.0, 16, False)],
+)
+async def test_how_many_clients_a_group_waits_for(before, after_s, waiting, waits):
+    """A group waits after a slow one, for as many clients as that one had, but not for more than sixteen."""
+    gathering = Gathering(load=lambda: 0.0)
+    gathering.expect(before, after_s=after_s)
+    moment = asyncio.create_task(gathering.wait(waiting))
+    await asyncio.sleep(0)  # it has begun, and is over if it does not wait
+
+    assert waits != moment.done()
+    await moment
+
+
+@pytest.mark.parametrize(
+    ("load", "reads", "writes", "waiting", "waits"),
+    [
+        (0.9, 400, 4, 4, True),
+        (0.9, 400, 4, 16, False),  # enough of them
+        (0.9, 400, 1, 1, False),  # a client that writes alone
+        (0.9, 7, 4, 4, False),  # few reads
+        (0.2, 400, 4, 4, False),  # time left
+    ],
+)
+async def test_beside_many_reads_on_a_busy_loop_a_group_pauses(monkeypatch, load, reads, writes, waiting, waits):
+    """Many reads on a busy event loop come first: even a group that has all its clients waits, unless it is large."""
+    monkeypatch.setattr("strata.registry.write_group._PAUSE_S", 3600.0)
+    gathering = Gathering(load=lambda: load)
+    gathering.reads = lambda: reads
+    gathering.expect(writes, after_s=0.0)
+    pause = asyncio.create_task(gathering.wait(waiting))
+    await asyncio.sleep(0)  # it has begun, and is over if it does not wait
+
+    assert waits != pause.done()
+    gathering.note(16)
+    await pause
+
+
+async def test_the_pause_beside_reads_ends_by_itself():
+    """A pause is over after some milliseconds; while no further reads come, there is no other one."""
+    gathering = Gathering(load=lambda: 1.0)
+    gathering.reads = lambda: 400
+    gathering.expect(4, after_s=0.0)
+    await gathering.wait(1)
+    gathering.expect(4, after_s=0.0)
+    rest = asyncio.create_task(gathering.wait(1))
+    await asyncio.sleep(0)
+
+    assert rest.done()
+
+
+async def test_a_follower_applies_what_the_writer_appends():
+    """A writer tells what it appends, and another one applies that only if it had read exactly as far before."""
+    log, told = MemoryLog(), []
+    writer, follower, late = Writer(log), Writer(log), Writer(log)
+    writer.on_append = lambda after, entries: told.append((after, entries))
+    for subject in "ab":
+        await writer.write(put(subject))
+    await writer.write(lambda _state: Decision("there"))
+    assert [-1, 0] == [after for after, _ in told]
+
+    for after, entries in (*told, *told):
+        follower.follow(after, entries)
+    assert writer.state == follower.state
+
+    late.follow(*told[1])
+    assert -1 == late.state.offset
+    assert writer.state == await late.catch_up()
 
 
 async def test_decision_without_records_appends_nothing():
@@ -189,13 +283,15 @@ async def test_failing_log_is_answered_truthfully(failure, code, words, caplog):
     assert 0 == await writer.write(put("b"))
 
 
-async def test_races_without_end_are_given_up():
-    """A writer that loses every race answers in the end that nothing was written."""
+async def test_races_without_end_are_given_up(caplog, monkeypatch):
+    """A writer that loses every race answers in the end that nothing was written, and logs it."""
+    monkeypatch.setattr("strata.registry.writer._MAX_PAUSE", 0.0)
     writer = Writer(ScriptedLog(*[Conflict()] * 1000))
 
     with pytest.raises(RegistryError, match="Nothing was written: other writers came first") as caught:
         await writer.write(put("a"))
     assert 50302 == caught.value.code
+    assert [{"event": "races_lost", "races": 200}] == [record.args for record in caplog.records]
 
 
 async def test_catch_up_that_begins_later_sees_more():
@@ -210,7 +306,7 @@ async def test_catch_up_that_begins_later_sees_more():
             self.reads += 1
             entries = list(super().read(after))
             begun.set()
-            gate.wait(30)
+            gate.wait(60)
             return iter(entries)
 
     begun, gate, log = threading.Event(), threading.Event(), SlowLog()
@@ -264,7 +360,7 @@ async def test_an_append_that_is_not_yet_applied_is_waited_for():
         def append(self, after, records):
             entries = MemoryLog.append(self, after, records)
             self.reached.set()
-            self.gate.wait(30)
+            self.gate.wait(60)
             return entries
 
     log = HeldBack()
@@ -330,7 +426,7 @@ class StuckLog(ScriptedLog, ServerLog):
 
     def read(self, after):
         """Read once reads are allowed."""
-        self.reads.wait(30)
+        self.reads.wait(60)
         return super().read(after)
 
 
@@ -442,7 +538,7 @@ async def test_one_that_goes_between_decision_and_append_does_not_harm_its_group
     def decide(state):
         if not goes:
             goes.append(loop.call_soon_threadsafe(going.cancel))
-            cancelled.wait(30)
+            cancelled.wait(60)
         return Decision("gone", [encode(ModeKey("gone"), "READONLY")])
 
     async def write_until_cancelled():
@@ -465,11 +561,11 @@ async def test_one_that_goes_between_decision_and_append_does_not_harm_its_group
 async def test_expensive_work_does_not_hold_up_reads_and_writes():
     """However many long computations run, the writer still reads and writes the log."""
     writer, gate = Writer(MemoryLog()), threading.Event()
-    long_work = [asyncio.create_task(writer.in_thread(gate.wait, 60)) for _ in range(50)]
+    long_work = [asyncio.create_task(writer.in_thread(gate.wait, 240)) for _ in range(50)]
     await asyncio.sleep(0)  # All of them are running, or waiting for a thread.
 
-    assert 0 == await asyncio.wait_for(writer.write(put("a")), 20)
-    assert {"a"} == set((await asyncio.wait_for(writer.catch_up(), 20)).modes)
+    assert 0 == await asyncio.wait_for(writer.write(put("a")), 60)
+    assert {"a"} == set((await asyncio.wait_for(writer.catch_up(), 60)).modes)
     gate.set()
     assert [True] * 50 == await asyncio.gather(*long_work)
 

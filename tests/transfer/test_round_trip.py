@@ -1,10 +1,7 @@
 """Export and import keep everything, over every kind of log."""
 
 import gzip
-import uuid
 from contextlib import closing
-
-import pytest
 
 from strata.storage.log import Record
 from strata.storage.open_log import open_log
@@ -12,32 +9,16 @@ from strata.storage.record_json import encode
 from strata.storage.records import SchemaKey, SchemaValue
 
 
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param("postgresql", marks=pytest.mark.postgres),
-        pytest.param("kafka", marks=pytest.mark.kafka),
-    ]
-)
-def empty_log(request, tmp_path):
-    """Return the URL of an empty log of each kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'empty.db'}"
-    if request.param == "postgresql":
-        return request.getfixturevalue("postgres_url")
-    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid.uuid4().hex[:8]}"
-
-
-def test_everything_comes_back(strata, raw_source, empty_log, tmp_path):
+def test_everything_comes_back(strata, raw_source, log_url, tmp_path):
     """A restored log holds everything that the exported one did, and exports to the same records."""
     first, second = tmp_path / "first.jsonl.gz", tmp_path / "second.jsonl"
 
     assert 0 == strata("export", raw_source, first)[0]
-    assert 0 == strata("import", first, empty_log)[0]
-    assert 0 == strata("export", empty_log, second)[0]
+    assert 0 == strata("import", first, log_url)[0]
+    assert 0 == strata("export", log_url, second)[0]
 
-    assert (0, "") == strata("verify", raw_source, empty_log)[:2]
-    assert (0, "") == strata("verify", first, empty_log)[:2]
+    assert (0, "") == strata("verify", raw_source, log_url)[:2]
+    assert (0, "") == strata("verify", first, log_url)[:2]
     assert gzip.decompress(first.read_bytes()).splitlines()[1:-1] == second.read_bytes().splitlines()[1:-1]
 
 

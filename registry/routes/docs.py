@@ -19,7 +19,7 @@ __all__ = ["router"]
 
 router = Router()
 
-_FOLDER = Path(__file__).parent.parent / "pages"
+_FOLDER = Path(__file__).parent.parent / "pages" / "docs"
 _FILES = {
     "start.js": "text/javascript; charset=utf-8",
     "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
@@ -29,7 +29,12 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 @router.reads("GET", "/docs", None, any_media_type=True, needs_log=False, need=OPEN)

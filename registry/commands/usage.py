@@ -1,0 +1,101 @@
+"""`strata usage`: which versions are still fetched, by whom and when last, over all nodes that are named."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from strata.registry.commands.exit_codes import reporting
+from strata.registry.commands.service_options import auth_option, tls_options
+
+if TYPE_CHECKING:
+    from strata.registry.transfer.tls_files import TlsFiles
+
+__all__ = ["merged", "usage"]
+
+_PAGE = 1000
+
+
+@click.command()
+@click.argument("url")
+@click.argument("subject", default="")
+@click.option("--node", "others", multiple=True, metavar="URL", help="a further node to ask; repeatable")
+@click.option("--deleted", is_flag=True, help="include soft-deleted versions")
+@click.option("--unused", is_flag=True, help="only versions that no client has fetched")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@auth_option("auth", "the service")
+@tls_options
+@reporting
+def usage(
+    url: str, subject: str, *, others: tuple[str, ...], deleted: bool, unused: bool, form: str, auth: str | None,
+    tls: "TlsFiles",
+) -> None:  # fmt: skip
+    """List versions with the clients that fetched them, from the memory of running nodes.
+
+    URL is a node; --node names the others. A load balancer would answer for one of them only. SUBJECT limits the list.
+    A node counts from its start: the time in the first line is the latest start.
+    """
+    found = merged([_asked(one, auth, tls, subject, deleted) for one in (url, *others)])
+    if unused:
+        found["versions"] = [one for one in found["versions"] if not one["count"]]
+    if form == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+    click.echo(f"since {found['since']}")
+    if found["forgotten"]:
+        click.echo(f"{found['forgotten']} versions and ids were fetched too, but are no longer known")
+    for version in found["versions"]:
+        last = f"{version['count']} times, last {version['last']}" if version["count"] else "not fetched"
+        deleted_mark = " (deleted)" if version.get("deleted") else ""
+        click.echo(f"{version['subject']}  version {version['version']}{deleted_mark}, id {version['id']}: {last}")
+        for client in version["clients"]:
+            user = f" as {client['user']}" if "user" in client else ""
+            by = " and ".join(client["by"])
+            name = client["client"] or "(no User-Agent)"
+            click.echo(f"    {name}{user}, by {by}: {client['count']} times, last {client['last']}")
+
+
+def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the answers of several nodes as one."""
+    versions: dict[tuple[str, int], dict[str, Any]] = {}
+    for answer in answers:
+        for version in answer["versions"]:
+            key = version["subject"], version["version"]
+            versions[key] = _both(versions[key], version) if key in versions else version
+    return {
+        "since": max(answer["since"] for answer in answers),
+        "forgotten": sum(answer["forgotten"] for answer in answers),
+        "versions": list(versions.values()),
+    }
+
+
+def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    clients: dict[tuple[str, str | None], dict[str, Any]] = {}
+    for client in (*one["clients"], *other["clients"]):
+        key = client["client"], client.get("user")
+        known = clients.get(key)
+        by = sorted({*known["by"], *client["by"]}) if known else client["by"]
+        clients[key] = (_sum(known, client) if known else client) | {"by": by}
+    newest = sorted(clients.values(), key=lambda client: str(client["last"]), reverse=True)
+    return _sum(one, other) | {"clients": newest}
+
+
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of both, with the sum of the counts and the later time; texts of times compare as times."""
+    found = {**other, **one, "count": one["count"] + other["count"]}
+    if found["count"]:
+        found["last"] = max(one.get("last", ""), other.get("last", ""))
+    return found
+
+
+def _asked(url: str, auth: str | None, tls: "TlsFiles", subject: str, deleted: bool) -> dict[str, Any]:
+    from strata.registry.transfer.rest import Connection
+
+    connection = Connection(url, auth, tls)
+    query: dict[str, str | int] = {"subject": subject, "deleted": str(deleted).lower(), "limit": _PAGE}
+    answer: dict[str, Any] = connection.get("/v1/usage", **query, offset=0)
+    page = answer
+    while len(page["versions"]) == _PAGE:
+        page = connection.get("/v1/usage", **query, offset=len(answer["versions"]))
+        answer["versions"] += page["versions"]
+    return answer

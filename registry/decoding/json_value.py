@@ -1,0 +1,95 @@
+"""Decodes a JSON value and says where its schema refuses it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urljoin
+
+import jsonschema_rs
+
+from strata.compat.schema import ResolvedReference
+from strata.registry.decoding.parts import Broken, Cursor, Json
+
+__all__ = ["decode_json", "refusal"]
+
+_BASE = "http://strata.invalid/"  # nothing is fetched
+_MOST_WAYS = 100_000
+_MOST_NESTED = 200
+
+
+def decode_json(cursor: Cursor) -> Json:
+    """Return the JSON value at the cursor.
+
+    Raises:
+        Broken: the bytes are not JSON; the offset is that of the byte.
+    """
+    data = cursor.data[cursor.offset : cursor.end]
+    try:
+        text = data.decode()
+        value: Json = json.loads(text, parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise Broken(cursor.offset + error.start, "", f"expected JSON in UTF-8: {error.reason}") from None
+    except json.JSONDecodeError as error:
+        raise Broken(cursor.offset + len(text[: error.pos].encode()), "", f"expected JSON: {error.msg}") from None
+    except RecursionError:
+        raise Broken(cursor.offset, "", "the value is nested too deeply; it is not read") from None
+    except ValueError as error:
+        raise Broken(cursor.offset, "", f"expected JSON: {error}") from None
+    if _depth(value) > _MOST_NESTED:
+        raise Broken(cursor.offset, "", f"the value is nested deeper than {_MOST_NESTED} levels; it is not shown")
+    cursor.offset = cursor.end
+    return value
+
+
+def refusal(value: Json, text: str, references: Sequence[ResolvedReference]) -> tuple[str, str] | None:
+    """Return the path of the value that a schema refuses, and why; None if it accepts the value.
+
+    Args:
+        value: the value.
+        text: the schema.
+        references: what the schema refers to.
+
+    Raises:
+        ValueError: the schema cannot be used, or trying its branches would take too long.
+    """
+    schema = json.loads(text)
+    resources = {urljoin(_BASE, one.name): json.loads(one.text) for one in references}
+    ways = max(map(_branches, (schema, *resources.values())))
+    if ways > 1 and ways ** _depth(value) > _MOST_WAYS:
+        raise ValueError("the schema has too many branches to be tried on so deep a value")
+    registry = jsonschema_rs.Registry(list(resources.items())) if resources else None
+    base = None if isinstance(schema, dict) and isinstance(schema.get("$id", schema.get("id")), str) else _BASE
+    validator = jsonschema_rs.validator_for(schema, registry=registry, base_uri=base, offline=True)
+    error = next(iter(validator.iter_errors(value)), None)
+    if error is None:
+        return None
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
+    return path.lstrip("."), str(error.message)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _inner(value: Any) -> Iterator[Any]:
+    return iter(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level := [one for outer in level for one in _inner(outer)]:
+        depth += 1
+    return depth
+
+
+def _branches(schema: Any) -> int:
+    """Return the most branches that a schema has in one place."""
+    most, stack = 1, [schema]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, dict):
+            most = max(
+                most, *(len(one[word]) for word in ("allOf", "anyOf", "oneOf") if isinstance(one.get(word), list)), 1
+            )
+        stack += _inner(one)
+    return most

@@ -1,0 +1,1 @@
+"""Where exporters copy to: the configuration that users give, and its credentials."""

@@ -1,0 +1,1 @@
+"""Exporters: they copy subjects of this registry to others, over REST."""

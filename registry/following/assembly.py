@@ -1,0 +1,70 @@
+"""Makes the follower of a node from its settings."""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+from strata.registry.following.follower import Follower
+from strata.registry.following.scope import Scope, context_name
+from strata.registry.following.sources import LogSource, ServiceSource, Source
+from strata.registry.metrics.tally import Tally
+from strata.registry.setting_types import listed
+from strata.registry.settings import Settings, properties_in
+from strata.registry.transfer.tls_files import TlsFiles
+from strata.registry.writer import Writer
+from strata.storage.records import DEFAULT_CONTEXT
+
+__all__ = ["follower_of", "scope_of", "source_of"]
+
+
+def follower_of(
+    settings: Settings, writer: Writer, tally: Tally, tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
+) -> Follower | None:
+    """Return the follower of a node, whose log is marked as a standby; None if it follows nothing.
+
+    Args:
+        settings: the settings of the node.
+        writer: its writer.
+        tally: the numbers of the process.
+        tls: returns the TLS context for calls to other nodes.
+
+    Raises:
+        FollowRefused: if the log holds something of its own.
+        LogError: if the log cannot be read or written.
+        SettingRefused: if the file with the settings of a Kafka client cannot be used.
+        TransferError: if the URL of a service or a file of certificates cannot be used.
+    """
+    if settings.follow is None:
+        return None
+    follower = Follower(
+        writer, source_of(settings), scope_of(settings), every_s=settings.follow_pause_s, tally=tally, tls=tls
+    )
+    follower.begin()
+    return follower
+
+
+def source_of(settings: Settings) -> Source:
+    """Return the source that the settings name; see `follower_of`."""
+    url = settings.follow or ""
+    if not settings.follows_service:
+        return LogSource(url, properties_in(settings.follow_kafka_config))
+    return ServiceSource(
+        url,
+        _text(settings.follow_auth_file),
+        TlsFiles(settings.follow_ca_file),
+        most_per_s=settings.follow_rate,
+        full_every_s=settings.follow_full_seconds,
+    )
+
+
+def scope_of(settings: Settings) -> Scope:
+    """Return the part of the source that the settings choose."""
+    return Scope(
+        listed(settings.follow_subjects),
+        tuple(map(context_name, listed(settings.follow_contexts))),
+        context_name(settings.follow_context) if settings.follow_context else DEFAULT_CONTEXT,
+    )
+
+
+def _text(file: Path | None) -> str | None:
+    return None if file is None else file.read_text().strip()

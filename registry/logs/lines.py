@@ -1,0 +1,149 @@
+"""Writes log lines to standard error, as text or as JSON.
+
+An event that operators must know is logged with a mapping as its only argument: `event` is its name, the other items
+are its fields, which the text may name. docs/logs.md lists all events.
+"""
+
+import logging
+import math
+import re
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from strata.registry.logs.changes import CHANGES
+from strata.registry.logs.context import REQUEST
+from strata.registry.logs.folding import Folding
+
+__all__ = ["set_up_logging", "write_folded"]
+
+# The events of which each line is written: a change, a request or the end of a worker is never one of many.
+_EACH = {"request", "worker_ended", *CHANGES}
+_OURS = "strata"
+_IDS = ("request_id", "trace_id")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def set_up_logging(level: str, *, as_json: bool, worker: int | None = None) -> None:
+    """Log to standard error, each line in one write, so that lines of several workers do not mix.
+
+    Args:
+        level: the lowest severity that is logged.
+        as_json: whether lines are JSON objects; otherwise they are text.
+        worker: the number of this worker; None for the process that started, or the only one.
+    """
+    handler = _Handler()
+    handler.setFormatter(_JsonLines(worker) if as_json else _TextLines(worker))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def write_folded(*, everything: bool = False) -> None:
+    """Write the lines that were counted long enough, or all."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _Handler):
+            handler.write_folded(everything=everything)
+
+
+class _Handler(logging.StreamHandler[Any]):
+    """Writes lines to standard error, and folds equal ones."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._folding = Folding(_EACH)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (origin := REQUEST.get()) is not None:  # now, because a folded line is written later
+            record.request_id, record.trace_id = origin.request_id.decode(), origin.trace_id
+        for line in self._folding.take(record, time.monotonic()):
+            super().emit(line)
+
+    def write_folded(self, *, everything: bool) -> None:
+        """Write the lines that were counted long enough, or all."""
+        self.acquire()
+        try:
+            for line in self._folding.due(math.inf if everything else time.monotonic()):
+                super().emit(line)
+        finally:
+            self.release()
+
+    def close(self) -> None:
+        self.write_folded(everything=True)
+        super().close()
+
+
+def _fields(record: logging.LogRecord, worker: int | None) -> dict[str, Any]:
+    """Return the fields that belong to a line besides time, level, logger and message."""
+    found: dict[str, Any] = {} if worker is None else {"worker": worker}
+    found |= {name: item for name in _IDS if (item := getattr(record, name, ""))}
+    if isinstance(record.args, Mapping):
+        found |= record.args
+    if repeated := getattr(record, "repeated", 0):
+        found["repeated"] = repeated
+    return found
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def _message(record: logging.LogRecord) -> str:
+    """Return the text; an exception in another library is named in it, without the traceback."""
+    text = record.getMessage()
+    if record.exc_info and record.exc_info[1] is not None and not _is_ours(record):
+        text += ": " + " ".join(traceback.format_exception_only(record.exc_info[1])[-1].split())
+    return text
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name.split(".", 1)[0] == _OURS
+
+
+class _JsonLines(logging.Formatter):
+    """A log formatter that writes one JSON object per line."""
+
+    def __init__(self, worker: int | None) -> None:
+        super().__init__()
+        self._worker = worker
+
+    def format(self, record: logging.LogRecord) -> str:
+        content: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _message(record),
+            **_fields(record, self._worker),
+        }
+        if record.exc_info and _is_ours(record):
+            content["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(content, default=str).decode()
+
+
+class _TextLines(logging.Formatter):
+    """A log formatter that writes one line of text, and a traceback after it if there is one."""
+
+    def __init__(self, worker: int | None) -> None:
+        super().__init__()
+        self._worker = worker
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = _fields(record, self._worker)
+        worker = "" if self._worker is None else f"worker {self._worker} "
+        message = _CONTROL.sub(_escaped, _message(record))  # what a client sent must not look like another line
+        ids = " ".join(f"{name}={fields[name]}" for name in _IDS if fields.get(name))
+        more = f" (and {fields['repeated'] - 1} more lines like this)" if "repeated" in fields else ""
+        line = (
+            f"{_time(record)} {record.levelname:7} {worker}{record.name}: {message}{more}{f' [{ids}]' if ids else ''}"
+        )
+        if record.exc_info and _is_ours(record):
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()

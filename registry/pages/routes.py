@@ -1,0 +1,145 @@
+"""The routes of the pages, made from the table of views.
+
+Pages are never kept: they hold what one person may see and do. All that a page shows comes from one State, and is
+computed and rendered in a thread, so that a page delays no other request.
+"""
+
+import json
+from dataclasses import replace
+from functools import cache, partial
+from http import HTTPStatus
+from pathlib import Path
+
+from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from strata.registry import errors
+from strata.registry.access.needs import OPEN
+from strata.registry.access.sessions import Session
+from strata.registry.page_paths import PAGES
+from strata.registry.pages.doing import action_routes
+from strata.registry.pages.headers import HTML, PAGE_HEADERS, STATIC_HEADERS
+from strata.registry.pages.rendering import render
+from strata.registry.pages.sign_in import SignIn
+from strata.registry.pages.table import VIEWS
+from strata.registry.pages.view import Page, View, names_of
+from strata.registry.routes.all import ROUTES
+from strata.registry.service import SERVICE, Service
+from strata.registry.settings import Ui
+from strata.registry.transport.asgi import Receive, Scope
+from strata.registry.transport.inner_requests import ASK
+from strata.registry.transport.media_types import media_type_for
+from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts, RouteTable
+from strata.registry.wire.json_bodies import answer
+
+__all__ = ["with_pages"]
+
+_STATIC = Path(__file__).parent / "static"
+_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_MOST_FIELDS, _MOST_BYTES = 20, 2 << 20
+_OPEN = RouteFacts(any_media_type=True, need=OPEN)
+
+
+def with_pages(ui: Ui, sign_in: SignIn) -> RouteTable:
+    """Return all routes of the service, with the pages that a setting switches on and the sign-in to them."""
+    if ui is Ui.OFF:
+        return ROUTES
+    own = [
+        DeclaredRoute("GET", "/", _OPEN, _root),
+        DeclaredRoute("GET", PAGES, _OPEN, _first_page),
+        DeclaredRoute("GET", f"{PAGES}/static/{{name}}", _OPEN, _static_file),
+        *sign_in.routes,
+        *(action_routes(sign_in, partial(_page, sign_in=sign_in)) if ui is Ui.FULL else ()),
+        *(_viewed(view, method, sign_in) for view in VIEWS for method in ("GET", "POST")[: 1 + view.takes_form]),
+    ]
+    return RouteTable([*own, *ROUTES.every])
+
+
+def _viewed(view: View, method: str, sign_in: SignIn) -> DeclaredRoute:
+    facts = RouteFacts(any_media_type=True, need=view.need, takes_forms=method == "POST")
+    route = DeclaredRoute(method, PAGES + view.path, facts)
+    segments = route.segments
+
+    async def respond(scope: Scope, receive: Receive) -> Response:
+        session, cookie = sign_in.session(scope)
+        page = await _page(scope, segments, session, sign_in)
+        if method == "POST":
+            page = await _with_form(page, scope, receive)
+        if view.asks is not None:
+            status, _, body = await scope[ASK]("GET", view.asks(page), b"")
+            page = replace(page, answered=json.loads(body) if status == HTTPStatus.OK else None)
+        response = await page.service.writer.in_thread(_rendered, view, page)
+        if page.is_guarded or page.may_act:
+            sign_in.keep(response, scope, cookie)
+        return response
+
+    return DeclaredRoute(route.method, route.path, route.facts, respond)
+
+
+async def _page(scope: Scope, segments: list[str], session: Session, sign_in: SignIn) -> Page:
+    service: Service = scope[SERVICE]
+    state = await service.fresh()
+    query = QueryParams(scope["query_string"])
+    token = sign_in.sessions.form_token(session)
+    names = names_of(scope, segments)
+    return Page(service, state, scope["path"], names, query, sign_in.origin(scope), token, session.principal.user)
+
+
+async def _with_form(page: Page, scope: Scope, receive: Receive) -> Page:
+    """Return a page whose parameters are the fields of a form; the size of the body is limited before."""
+    fields: list[tuple[str, str]] = []
+    upload = b""
+    try:
+        async with Request(scope, receive).form(
+            max_files=1, max_fields=_MOST_FIELDS, max_part_size=_MOST_BYTES
+        ) as form:
+            for name, value in form.multi_items():
+                if isinstance(value, str):
+                    fields.append((name, value))
+                else:
+                    upload = await value.read(_MOST_BYTES)
+    except HTTPException as error:
+        raise errors.unreadable_body(f"The form cannot be read: {error.detail}") from None
+    return replace(page, query=QueryParams(fields), upload=upload)
+
+
+def _rendered(view: View, page: Page) -> Response:
+    shown = view.show(page)
+    if isinstance(shown, Response):
+        shown.headers.update(PAGE_HEADERS)
+        return shown
+    content = render(view.template, {"page": page, "views": VIEWS, "view": view, **shown})
+    return Response(content, media_type=HTML, headers=PAGE_HEADERS)
+
+
+async def _root(scope: Scope, _receive: Receive) -> Response:
+    """Send a browser to the pages, and answer an API client as without pages."""
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    if b"text/html" in accept.lower():
+        return RedirectResponse(PAGES, 303, headers={**PAGE_HEADERS, "Vary": "Accept"})
+    if media_type_for(accept) is None:
+        raise errors.not_acceptable()
+    found = answer({})
+    found.headers["Vary"] = "Accept"
+    return found
+
+
+async def _first_page(_scope: Scope, _receive: Receive) -> Response:
+    return RedirectResponse(f"{PAGES}/subjects", 303, headers=PAGE_HEADERS)
+
+
+async def _static_file(scope: Scope, _receive: Receive) -> Response:
+    found = _files().get(scope["path"].rpartition("/")[2])
+    if found is None:
+        raise errors.not_found()
+    content, media_type = found
+    return Response(content, media_type=media_type, headers=STATIC_HEADERS)
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str]]:
+    """Return the files that pages load, with their media types, by name."""
+    files = (path for path in _STATIC.iterdir() if path.suffix in _MEDIA_TYPES)
+    return {path.name: (path.read_bytes(), _MEDIA_TYPES[path.suffix]) for path in files}

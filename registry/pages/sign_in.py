@@ -1,0 +1,192 @@
+"""Sign-in and sign-out: by a name and password of the auth file, or by the identity provider."""
+
+import base64
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.datastructures import QueryParams
+from starlette.responses import RedirectResponse, Response
+
+from strata.registry.access.authenticator import Authenticator
+from strata.registry.access.needs import OPEN
+from strata.registry.access.principal import Principal
+from strata.registry.access.sessions import COOKIE, Session, Sessions, SignInFailed, TooManyGroups, cookie_of
+from strata.registry.errors import Unauthorized
+from strata.registry.page_paths import PAGES
+from strata.registry.pages.addresses import local_path
+from strata.registry.pages.forms import read_form
+from strata.registry.pages.headers import HTML, PAGE_HEADERS
+from strata.registry.pages.rendering import render
+from strata.registry.transport.asgi import Receive, Scope
+from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts
+
+if TYPE_CHECKING:
+    from strata.registry.access.code_flow import CodeFlow
+
+__all__ = ["SignIn"]
+
+_HERE = f"{PAGES}/sign-in"
+_ATTEMPT, _ATTEMPT_S = "strata_sign_in", 600.0
+_WRONG = "The name or the password is wrong."
+_FAILED = "The sign-in did not succeed. Try again, or ask an administrator to look into the log of the registry."
+_TOO_MANY = "You are in too many groups for a session. Ask an administrator to let the provider send fewer."
+_LONGEST_REASON = 300
+_log = logging.getLogger("strata.access")
+_Respond = Callable[[Scope, Receive], Awaitable[Response]]
+
+
+class SignIn:
+    """How people sign in to the pages, and the cookies of their sessions.
+
+    Args:
+        sessions: the sessions.
+        authenticator: the authenticator of the API.
+        flow: the sign-in by the identity provider; None without one.
+        url: the address by which people reach this registry; None: the one of each request.
+    """
+
+    def __init__(
+        self, sessions: Sessions, authenticator: Authenticator, flow: "CodeFlow | None", url: str | None
+    ) -> None:
+        self.sessions = sessions
+        self._authenticator, self._flow, self._url = authenticator, flow, url
+
+    @property
+    def routes(self) -> list[DeclaredRoute]:
+        """The routes of the sign-in."""
+        rows: tuple[tuple[str, str, _Respond], ...] = (
+            ("GET", _HERE, self._show),
+            ("POST", _HERE, self._enter),
+            ("GET", f"{_HERE}/provider", self._to_provider),
+            ("GET", f"{_HERE}/callback", self._from_provider),
+            ("POST", f"{PAGES}/sign-out", self._leave),
+        )
+        return [
+            DeclaredRoute(
+                method, path, RouteFacts(any_media_type=True, need=OPEN, takes_forms=method == "POST"), respond
+            )
+            for method, path, respond in rows
+        ]
+
+    def origin(self, scope: Scope) -> str:
+        """Return scheme and host by which the person reaches this registry."""
+        if self._url:
+            return self._url
+        host = dict(scope["headers"]).get(b"host", b"localhost")
+        return f"{scope['scheme']}://{host.decode('latin-1')}"
+
+    def session(self, scope: Scope) -> tuple[Session, str | None]:
+        """Return the session of a request, and the cookie to set if it is a new one."""
+        found = self.sessions.read(dict(scope["headers"]))
+        return (found, None) if found else self.sessions.begin()
+
+    def keep(self, response: Response, scope: Scope, cookie: str | None) -> None:
+        """Let the browser keep the cookie of a session, if there is a new one."""
+        if cookie is not None:
+            self._set_cookie(response, scope, COOKIE, cookie, self.sessions.seconds)
+
+    # --- routes
+
+    async def _show(self, scope: Scope, _receive: Receive) -> Response:
+        to = local_path(QueryParams(scope["query_string"]).get("to", ""))
+        # A browser sends the session only to what was asked for from this site. A person who comes by a link of another
+        # site gets here without it, and asks again from here, once.
+        if dict(scope["headers"]).get(b"sec-fetch-site") == b"cross-site" and "to=" in scope["query_string"].decode():
+            return self._onward(to)
+        return self._form(scope, to)
+
+    async def _enter(self, scope: Scope, receive: Receive) -> Response:
+        form = await read_form(scope, receive, self.sessions, self.sessions.read(dict(scope["headers"])))
+        to = local_path(form.text("to"))
+        pair = base64.b64encode(f"{form.text('name')}:{form.text('password')}".encode())
+        kept = [header for header in scope["headers"] if header[0] not in (b"authorization", b"cookie")]
+        asked = {**scope, "headers": [*kept, (b"authorization", b"Basic " + pair)]}
+        try:
+            principal = await self._authenticator.authenticate(asked)
+        except Unauthorized:
+            return self._form(scope, to, _WRONG, 401)
+        return self._welcome(scope, principal, to, RedirectResponse(to, 303, headers=PAGE_HEADERS))
+
+    async def _to_provider(self, scope: Scope, _receive: Receive) -> Response:
+        to = local_path(QueryParams(scope["query_string"]).get("to", ""))
+        if self._flow is None:
+            return self._form(scope, to)
+        try:
+            address, attempt = await self._flow.begin(self._callback(scope))
+        except SignInFailed as error:
+            return self._failed(scope, to, error)
+        response = RedirectResponse(address, 303, headers=PAGE_HEADERS)
+        cookie = self.sessions.sign({**attempt, "to": to}, _ATTEMPT_S)
+        # Lax: the browser must bring it along when it comes back from the provider.
+        self._set_cookie(response, scope, _ATTEMPT, cookie, _ATTEMPT_S, same_site="lax")
+        return response
+
+    async def _from_provider(self, scope: Scope, _receive: Receive) -> Response:
+        attempt = self.sessions.verify(cookie_of(dict(scope["headers"]), _ATTEMPT))
+        to = local_path(str(attempt.get("to", "")))
+        if self._flow is None or "state" not in attempt:
+            return self._failed(scope, to, SignInFailed("the browser did not begin this sign-in, or too long ago"))
+        try:
+            given = dict(QueryParams(scope["query_string"]))
+            principal = await self._flow.finish(attempt, given, self._callback(scope))
+        except SignInFailed as error:
+            return self._failed(scope, to, error)
+        response = self._welcome(scope, principal, to, self._onward(to))
+        response.delete_cookie(_ATTEMPT, path=PAGES)
+        return response
+
+    async def _leave(self, scope: Scope, receive: Receive) -> Response:
+        await read_form(scope, receive, self.sessions, self.sessions.read(dict(scope["headers"])))
+        response = RedirectResponse(_HERE, 303, headers=PAGE_HEADERS)
+        response.delete_cookie(COOKIE, path=PAGES)
+        return response
+
+    # --- answers
+
+    def _welcome(self, scope: Scope, principal: Principal, to: str, response: Response) -> Response:
+        try:
+            _, cookie = self.sessions.begin(principal)
+        except TooManyGroups:
+            return self._form(scope, to, _TOO_MANY, 403)
+        self.keep(response, scope, cookie)
+        return response
+
+    def _failed(self, scope: Scope, to: str, error: SignInFailed) -> Response:
+        address = self._authenticator.address(scope) or "an unknown address"
+        _log.info(
+            "sign-in failed from %(address)s: %(reason)s",
+            {"event": "sign_in_failed", "address": address, "reason": str(error)[:_LONGEST_REASON]},
+        )
+        return self._form(scope, to, _FAILED, 401)
+
+    def _form(self, scope: Scope, to: str, fault: str = "", status: int = 200) -> Response:
+        session, cookie = self.session(scope)
+        values: dict[str, Any] = {
+            "page": None,
+            "views": (),
+            "to": to,
+            "fault": fault,
+            "form_token": self.sessions.form_token(session),
+            "by_password": self._authenticator.file is not None,
+            "by_provider": self._flow is not None,
+        }
+        response = Response(render("sign_in.html", values), status, media_type=HTML, headers=PAGE_HEADERS)
+        self.keep(response, scope, cookie)
+        return response
+
+    def _onward(self, to: str) -> Response:
+        """Return a page that goes on by itself, as a request from this site."""
+        return Response(render("onward.html", {"page": None, "to": to}), media_type=HTML, headers=PAGE_HEADERS)
+
+    def _callback(self, scope: Scope) -> str:
+        return f"{self.origin(scope)}{_HERE}/callback"
+
+    def _set_cookie(
+        self, response: Response, scope: Scope, name: str, value: str, seconds: float, same_site: Any = "strict"
+    ) -> None:
+        headers = dict(scope["headers"])
+        is_secure = self.origin(scope).startswith("https:") or headers.get(b"x-forwarded-proto") == b"https"
+        response.set_cookie(
+            name, value, max_age=int(seconds), path=PAGES, secure=is_secure, httponly=True, samesite=same_site
+        )

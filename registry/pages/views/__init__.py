@@ -1,0 +1,1 @@
+"""The views: functions that read a State and return what a template shows."""

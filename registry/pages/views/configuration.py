@@ -1,0 +1,36 @@
+"""Configuration and mode: of the registry, and of each context and subject that has its own."""
+
+from typing import Any
+
+from strata.registry.access.rules import Operation, ResourceType
+from strata.registry.pages.paging import paged
+from strata.registry.pages.view import Page
+from strata.registry.pages.views.settings_in_force import settings_in_force
+from strata.registry.subject_names import GLOBAL_SCOPE, is_scope_name, scope
+
+__all__ = ["show_configuration", "show_scope"]
+
+
+def show_configuration(page: Page) -> dict[str, Any]:
+    """Return the settings of the registry, and the scopes that have some of their own."""
+    state = page.state
+    set_by = {name for name in (*state.configs, *state.modes) if name is not None and name != GLOBAL_SCOPE}
+    seen = (name for name in sorted(set_by) if _sees(page, name))
+    found = paged(page, seen)
+    rows = [(name, is_scope_name(name), state.configs.get(name), state.modes.get(name)) for name in found.items]
+    sees_registry = page.access.may(Operation.DESCRIBE_CONFIGS, ResourceType.REGISTRY)
+    return {"settings": settings_in_force(page, None) if sees_registry else None, "rows": rows, "paged": found}
+
+
+def show_scope(page: Page) -> dict[str, Any]:
+    """Return the settings in force for a subject or a context."""
+    name = scope(page.names["subject"])
+    return {
+        "scope": name or "",
+        "is_context": not name or is_scope_name(name),
+        "settings": settings_in_force(page, name),
+    }
+
+
+def _sees(page: Page, name: str) -> bool:
+    return page.access.is_unlimited or page.access.may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, name)

@@ -1,0 +1,83 @@
+"""The difference of two versions of a subject: by meaning, with the verdict at every level, and line by line."""
+
+import json
+from typing import Any
+
+from strata.compat.difference.compare import Difference, difference
+from strata.compat.difference.text import title
+from strata.compat.levels import LEVELS, Level, Policy
+from strata.compat.limits import OutOfTime
+from strata.registry import errors
+from strata.registry.effective_settings import config_in_force
+from strata.registry.lookup import LATEST
+from strata.registry.pages.addresses import page_address
+from strata.registry.pages.text_difference import line_rows
+from strata.registry.pages.texts import indented
+from strata.registry.pages.view import Page
+from strata.registry.pages.views.asked import asked_version
+from strata.registry.parsing import parse_version
+from strata.storage.state import SchemaVersion
+
+__all__ = ["difference_address", "show_difference"]
+
+_MOST_CHANGES = 500
+_MOST_VERSIONS = 1000
+
+
+def difference_address(subject: str, old: int, new: int) -> str:
+    """Return the address of the page of a difference."""
+    return page_address("subjects", subject or ":.:", "diff", **{"from": old, "to": new})
+
+
+def show_difference(page: Page) -> dict[str, Any]:
+    """Return what changed from one version of a subject to another; by default from the one before the latest.
+
+    Raises:
+        RegistryError: 40301, 40401 or 40402 if there is nothing that the person may read; 42202 for what is no version.
+    """
+    new = asked_version(page, page.text("to") or str(LATEST))
+    every = page.state.versions(new.subject, include_deleted=True)
+    earlier = [one.version for one in every if one.version < new.version]
+    old = asked_version(page, page.text("from") or str(earlier[-1] if earlier else new.version))
+    found, fault = _compared(page, old, new)
+    return {
+        "old": old,
+        "new": new,
+        "versions": [str(one.version) for one in every[-_MOST_VERSIONS:]],
+        "found": found,
+        "fault": fault,
+        "changes": [(title(one), one) for one in found.changes[:_MOST_CHANGES]] if found else [],
+        "more": max(0, len(found.changes) - _MOST_CHANGES) + found.more if found else 0,
+        "levels": [level for level in Level if not LEVELS[level].transitive and level is not Level.NONE],
+        "level": config_in_force(page.state, new.subject).level or page.service.settings.compatibility_level,
+        "lines": line_rows(_text(old), _text(new)),
+        "contract_lines": line_rows(_contract(old), _contract(new)),
+        "swapped": difference_address(new.subject, new.version, old.version),
+    }
+
+
+def _compared(page: Page, old: SchemaVersion, new: SchemaVersion) -> tuple[Difference | None, str | None]:
+    """Return the difference, or why there is none."""
+    limits = page.service.limits.started()
+    policy = config_in_force(page.state, new.subject).policy or Policy.STRICT
+    try:
+        ours, theirs = (parse_version(page.state, one, limits) for one in (old, new))
+        return difference(ours, theirs, policy=policy, limits=limits, version=old.version), None
+    except OutOfTime as error:
+        return None, str(error)
+    except errors.RegistryError as error:
+        return None, error.message
+
+
+def _contract(entry: SchemaVersion) -> str:
+    """Return what a version holds besides its text, as JSON with a line for each part."""
+    value = entry.schema.value
+    references = {one.name: f"{one.subject} version {one.version}" for one in value.references}
+    held = {"metadata": value.metadata, "rules": value.rule_set, "references": references}
+    shown = {name: part for name, part in held.items() if part}
+    return json.dumps(shown, indent=2, ensure_ascii=False, sort_keys=True) if shown else ""
+
+
+def _text(entry: SchemaVersion) -> str:
+    text = entry.schema.text
+    return text if entry.schema.schema_type == "PROTOBUF" or "\n" in text.strip() else indented(text)

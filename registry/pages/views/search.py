@@ -1,0 +1,26 @@
+"""The search over names, fields, documentation, tags and metadata."""
+
+from typing import Any
+
+from strata.registry.pages.addresses import page_address
+from strata.registry.pages.view import Page
+
+__all__ = ["show_search"]
+
+_PER_PAGE = 20
+_KINDS = {"name": "name", "field": "field", "doc": "documentation", "tag": "tag", "meta": "metadata"}
+
+
+def show_search(page: Page) -> dict[str, Any]:
+    """Return a page of the versions that fit a query."""
+    query, number = page.text("query"), page.number("page", 1)
+    offset = (number - 1) * _PER_PAGE
+    found = page.service.search.find(page.state, query, page.service.readable, offset=offset, limit=_PER_PAGE)
+    return {
+        "query": query,
+        "found": found,
+        "kinds": _KINDS,
+        "number": number,
+        "before": page_address("search", query=query, page=number - 1) if number > 1 else None,
+        "after": page_address("search", query=query, page=number + 1) if found.more else None,
+    }

@@ -1,0 +1,159 @@
+"""`/exporters`: exporters, which copy subjects to other registries, as Confluent's registry serves them."""
+
+from collections.abc import Callable
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from strata.registry.access.needs import on_cluster
+from strata.registry.access.rules import Operation
+from strata.registry.decide.decision import Decision
+from strata.registry.decide.exporters import (
+    auto_context,
+    change_exporter,
+    create_exporter,
+    delete_exporter,
+    exporter_of,
+    progress_of,
+    reset_exporter,
+    set_paused,
+)
+from strata.registry.destinations.credentials import Credentials, shown
+from strata.registry.routes.parameters import ExporterPath
+from strata.registry.routes.router import Router
+from strata.registry.service import Service, ServiceDep
+from strata.registry.wire.exporters import (
+    ExporterAnswer,
+    ExporterBody,
+    ExporterChange,
+    ExporterConfig,
+    ExporterNameAnswer,
+    ExporterStatusAnswer,
+    exporter_answer,
+    parse_config,
+    parse_name,
+    status_answer,
+)
+from strata.registry.wire.json_bodies import answer, read_body
+from strata.storage.state import State
+
+__all__ = ["router"]
+
+router = Router("/exporters", "exporters")
+_SEES, _CHANGES = on_cluster(Operation.DESCRIBE), on_cluster(Operation.ALTER)
+_MISSING = (40450,)
+
+
+@router.reads("GET", "", list[str], need=_SEES)
+async def names(service: ServiceDep) -> Response:
+    """List the names of the exporters."""
+    return answer(sorted((await service.fresh()).exporters))
+
+
+@router.writes(
+    "POST",
+    "",
+    ExporterNameAnswer,
+    (400, 40950, 40951, 40952, 40960, 40964, 422, 42205),
+    body=ExporterBody,
+    need=_CHANGES,
+)
+async def create(request: Request, service: ServiceDep) -> Response:
+    """Create an exporter, which starts to copy at once."""
+    body = await read_body(request, ExporterBody)
+    name = parse_name(body.name)
+    exporter = body.exporter(parse_config(name, body.config, _credentials(service)))
+    return await _changed(service, name, lambda state: create_exporter(state, name, exporter))
+
+
+@router.reads("GET", "/{exporter}", ExporterAnswer, _MISSING, need=_SEES)
+async def one(service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Return an exporter; credentials in its configuration are hidden."""
+    found = exporter_of(await service.fresh(), exporter)
+    return answer(exporter_answer(exporter, found, auto_context(service.cluster_id)))
+
+
+@router.writes(
+    "PUT",
+    "/{exporter}",
+    ExporterNameAnswer,
+    (400, *_MISSING, 40951, 40952, 40963, 422, 42205),
+    body=ExporterChange,
+    need=_CHANGES,
+)
+async def update(request: Request, service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Change an exporter that is paused; what is absent or empty stays."""
+    body = await read_body(request, ExporterChange)
+    config = parse_config(exporter, body.config, _credentials(service)) if body.config else None
+    return await _changed(
+        service, exporter, lambda state: change_exporter(state, exporter, lambda held: body.changed(held, config))
+    )
+
+
+@router.writes("DELETE", "/{exporter}", ExporterNameAnswer, (*_MISSING, 42205), need=_CHANGES)
+async def delete(service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Delete an exporter; what it has copied stays, and so does the mode of the destination."""
+    return await _changed(service, exporter, lambda state: delete_exporter(state, exporter))
+
+
+@router.reads("GET", "/{exporter}/config", dict[str, str], _MISSING, need=_SEES)
+async def config(service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Return the configuration of an exporter, with credentials hidden."""
+    return answer(shown(exporter_of(await service.fresh(), exporter).config))
+
+
+@router.writes(
+    "PUT",
+    "/{exporter}/config",
+    ExporterNameAnswer,
+    (400, *_MISSING, 40951, 40963, 422, 42205),
+    body=ExporterConfig,
+    need=_CHANGES,
+)
+async def set_config(request: Request, service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Replace the configuration of an exporter that is paused; a credential sent as it was shown stays."""
+    given = (await read_body(request, ExporterConfig)).values()
+    found, change = parse_config(exporter, given, _credentials(service)), ExporterChange()
+    return await _changed(
+        service, exporter, lambda state: change_exporter(state, exporter, lambda held: change.changed(held, found))
+    )
+
+
+@router.reads("GET", "/{exporter}/config/clusterlink", dict[str, str], _MISSING, need=_SEES)
+async def cluster_link_config(service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Return the configuration with which a cluster link reaches the same destination, credentials hidden."""
+    return answer(shown(exporter_of(await service.fresh(), exporter).config))
+
+
+@router.reads("GET", "/{exporter}/status", ExporterStatusAnswer, _MISSING, need=_SEES)
+async def status(service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Return how far an exporter has come, and why it failed if it did."""
+    state = await service.fresh()
+    return answer(status_answer(exporter, exporter_of(state, exporter), progress_of(state, exporter)))
+
+
+@router.writes("PUT", "/{exporter}/pause", ExporterNameAnswer, (*_MISSING, 42205), need=_CHANGES)
+async def pause(service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Pause an exporter; it may be paused already."""
+    return await _changed(service, exporter, lambda state: set_paused(state, exporter, paused=True))
+
+
+@router.writes("PUT", "/{exporter}/resume", ExporterNameAnswer, (*_MISSING, 42205), need=_CHANGES)
+async def resume(service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Let an exporter continue where it left off; it may run already."""
+    return await _changed(service, exporter, lambda state: set_paused(state, exporter, paused=False))
+
+
+@router.writes("PUT", "/{exporter}/reset", ExporterNameAnswer, (*_MISSING, 42205), need=_CHANGES)
+async def reset(service: ServiceDep, exporter: ExporterPath) -> Response:
+    """Let an exporter start over: it compares everything with the destination, and copies what is missing there."""
+    return await _changed(service, exporter, lambda state: reset_exporter(state, exporter))
+
+
+def _credentials(service: Service) -> Credentials:
+    return Credentials(service.settings.read_exporter_secret())
+
+
+async def _changed(service: Service, name: str, decide: Callable[[State], Decision[None]]) -> Response:
+    await service.change(decide)
+    return answer({"name": name})

@@ -1,0 +1,28 @@
+"""`/v1/glue`: versions that came from AWS Glue, by the UUID in the frames of its records (transfer/glue_source.py)."""
+
+from fastapi.responses import Response
+
+from strata.registry.access.needs import listed
+from strata.registry.access.rules import Operation
+from strata.registry.access.visibility import is_readable
+from strata.registry.lookup import versions_with_property
+from strata.registry.routes.parameters import GuidPath
+from strata.registry.routes.router import Router
+from strata.registry.service import ServiceDep
+from strata.registry.transport.route_facts import Kept
+from strata.registry.wire.json_bodies import answer
+from strata.registry.wire.schemas import SchemaAnswer, schema_version
+
+__all__ = ["router"]
+
+router = Router("/v1/glue", "schemas")
+_PROPERTY = "glue.schema.version.id"
+
+
+@router.reads("GET", "/{guid}", list[SchemaAnswer], kept=Kept.NO, need=listed(Operation.READ))
+async def versions(service: ServiceDep, guid: GuidPath) -> Response:
+    """List the versions, soft-deleted ones included, that had this UUID in AWS Glue; usually one."""
+    state = await service.fresh()
+    found = await service.writer.in_thread(versions_with_property, state, _PROPERTY, guid.lower())
+    readable = (one for one in found if is_readable(service.access, state, one.subject, one.version))
+    return answer([schema_version(one) for one in readable])

@@ -1,0 +1,1 @@
+"""Search over the names, fields, documentation, tags and metadata of the latest versions."""

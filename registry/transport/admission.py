@@ -1,0 +1,61 @@
+"""Who asks, and whether that client has asked too often: before anything else is done for a request."""
+
+from collections.abc import Callable
+
+from strata.registry.access.control import BODY_DIGEST, AccessControl
+from strata.registry.access.rate_limit import RateLimit
+from strata.registry.access.request_access import UNLIMITED, Access
+from strata.registry.errors import TooManyRequests
+from strata.registry.transport.access_layer import ACCESS
+from strata.registry.transport.asgi import Scope
+from strata.registry.transport.route_facts import PROBES
+from strata.storage.state import State
+
+__all__ = ["Admission"]
+
+_PROBES = PROBES.encode()
+
+
+class Admission:
+    """What finds out who asks, and limits how often.
+
+    Args:
+        control: access control; None if it is off.
+        rate: the limits on the requests of each client; None if there are none.
+        state: returns the State in memory, which holds rules of access.
+        address: returns the address of a client.
+    """
+
+    def __init__(
+        self,
+        control: AccessControl | None,
+        rate: RateLimit | None,
+        state: Callable[[], State],
+        address: Callable[[Scope], str],
+    ) -> None:
+        self._control, self._rate, self._state, self._address = control, rate, state, address
+
+    async def admit(self, scope: Scope) -> Access:
+        """Return what the client of a request may do, and note it in the scope.
+
+        Raises:
+            TooManyRequests: if the client has asked too often.
+        """
+        access = UNLIMITED if self._control is None else await self._control.admit(scope, self._state())
+        if access is not UNLIMITED:
+            scope[ACCESS] = access
+        if self._rate is not None and (wait_s := self._wait_s(scope, access, self._rate)):
+            raise TooManyRequests("Too many requests; try again later", wait_s, "request_rate")
+        return access
+
+    def _wait_s(self, scope: Scope, access: Access, rate: RateLimit) -> float:
+        """Count a request, and return how long its client must wait, in seconds.
+
+        Not counted are probes, the requests of superusers, so that they can always act, and what another node has
+        forwarded, because it has counted that.
+        """
+        user = access.principal.user
+        is_free = (user is not None and access.is_unlimited) or BODY_DIGEST in scope
+        if is_free or scope["raw_path"].startswith(_PROBES):
+            return 0.0
+        return rate.wait_s(user, access.address or self._address(scope))

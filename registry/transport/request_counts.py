@@ -1,0 +1,71 @@
+"""Counts each request when it ends: by route, by error code, by the limit that it has hit, by who asked."""
+
+from time import perf_counter
+
+from strata.registry.access.request_access import Access
+from strata.registry.metrics.requests import Requests
+from strata.registry.metrics.table import METRICS, other
+from strata.registry.metrics.tally import Tally
+from strata.registry.transport.access_layer import ACCESS
+from strata.registry.transport.asgi import Scope
+from strata.registry.transport.reply import Reply
+from strata.registry.transport.route_facts import RouteTable
+
+__all__ = ["RequestCounts"]
+
+_LABELS = {metric.name: metric.labels for metric in METRICS}
+_CODES = _LABELS["strata_errors_total"]["code"]
+_MECHANISMS = _LABELS["strata_access_requests_total"]["mechanism"]
+_OUTCOMES = {401: "unauthorized", 403: "forbidden", 429: "throttled"}
+_LIMITS = {408: "request_time", 413: "body_size", 414: "target_size", 431: "header_size"}
+
+
+class RequestCounts:
+    """Counts the requests of one process.
+
+    Args:
+        tally: the numbers of the process.
+        routes: the routes.
+        has_access_control: whether access control is on.
+    """
+
+    def __init__(self, tally: Tally, routes: RouteTable, *, has_access_control: bool) -> None:
+        self._tally, self.requests, self._has_access_control = tally, Requests(tally), has_access_control
+        self.begin = self.requests.begin
+        self._elsewhere = routes.number(None)
+
+    def end(self, scope: Scope, reply: Reply) -> None:
+        """Count a request that has its answer, or whose client has left.
+
+        Args:
+            scope: the request.
+            reply: its answer.
+        """
+        route = self._elsewhere if reply.route < 0 else reply.route
+        status = reply.status
+        sent = 0 if reply.is_head else reply.size
+        self.requests.end(route, status, perf_counter() - reply.began, reply.received, sent)
+        if status >= 400:
+            self._note_error(reply, status)
+        access: Access | None = scope.get(ACCESS) if self._has_access_control else None
+        if access is not None:
+            outcome = _OUTCOMES.get(status) or ("failed" if access.error is not None else "allowed")
+            mechanism = other(access.principal.mechanism, _MECHANISMS)
+            self._tally.add("strata_access_requests_total", mechanism, outcome)
+
+    def open_connection(self) -> None:
+        """Count a connection that a client has opened."""
+        self._tally.add("strata_connections_opened_total")
+
+    def refuse(self, status: int) -> None:
+        """Count a connection or request that the server refuses before the app sees it."""
+        limit = "connections" if status == 503 else _LIMITS.get(status)
+        self._tally.add("strata_errors_total", other(str(status), _CODES))
+        if limit is not None:
+            self._tally.add("strata_limits_hit_total", limit)
+
+    def _note_error(self, reply: Reply, status: int) -> None:
+        self._tally.add("strata_errors_total", other(str(reply.error_code or status), _CODES))
+        limit = reply.limit or _LIMITS.get(status)
+        if limit:
+            self._tally.add("strata_limits_hit_total", limit)

@@ -1,0 +1,52 @@
+"""The JSON of a search."""
+
+from typing import Any
+
+from strata.registry.search.index import Found
+from strata.registry.wire.contracts import Answer
+
+__all__ = ["SearchAnswer", "search_answer"]
+
+
+class MatchAnswer(Answer):
+    """A place of a schema that fits: its kind (`name`, `field`, `doc`, `tag` or `meta`), its path, its text."""
+
+    kind: str
+    path: str
+    text: str
+
+
+class HitAnswer(Answer):
+    """A version that fits, and the first places that do."""
+
+    subject: str
+    version: int
+    id: int
+    schema_type: str
+    matches: list[MatchAnswer]
+
+
+class SearchAnswer(Answer):
+    """A page of hits; `complete` is false while the index is being built, or if the registry is beyond its bounds."""
+
+    hits: list[HitAnswer]
+    more: bool
+    complete: bool
+
+
+def search_answer(found: Found) -> dict[str, Any]:
+    """Return the JSON of a page of hits."""
+    return {
+        "hits": [
+            {
+                "subject": hit.entry.subject,
+                "version": hit.entry.version,
+                "id": hit.entry.schema.schema_id,
+                "schemaType": hit.entry.schema.schema_type,
+                "matches": [{"kind": one.kind.value, "path": one.path, "text": one.text} for one in hit.matches],
+            }
+            for hit in found.hits
+        ],
+        "more": found.more,
+        "complete": found.complete,
+    }

@@ -1,0 +1,144 @@
+"""Each view in a real browser: accessible in light and dark, as wide as its window, and readable without JavaScript.
+
+With `SCREENSHOTS=FOLDER` the last test writes pictures of the main views there (`make screenshots`).
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.waiting import until
+
+ORDERS = "/ui/subjects/orders-value"
+RECORD = "00 00 00 00 02 0e 14 61 62 63"
+VIEWS = {  # address, and what a person reads there
+    "subjects": ("/ui/subjects", "orders-value"),
+    "subject": (ORDERS, "Settings in force"),
+    "version": (f"{ORDERS}/versions/latest", "Where the parcel goes."),
+    "protobuf": ("/ui/subjects/payments-value/versions/1", "iban"),
+    "json": ("/ui/subjects/shipments-value/versions/1", "On the label."),
+    "referred": ("/ui/subjects/addresses/versions/1", "Referred to by"),
+    "diff": (f"{ORDERS}/diff?from=2&to=3", "What changed"),
+    "search": ("/ui/search?query=email", "orders-value"),
+    "decode": ("/ui/decode", "Decode a record"),
+    "contexts": ("/ui/contexts", ".eu"),
+    "settings": ("/ui/settings", "clicks-00-value"),
+    "scope": ("/ui/settings/clicks-00-value", "FULL"),
+    "keys": ("/ui/keys", "key"),
+    "log": ("/ui/log", "orders-value"),
+    "health": ("/ui/health", "This node is ready."),
+    "register": ("/ui/do/register?subject=orders-value", "Registers a schema"),
+    "delete-for-good": ("/ui/do/delete-for-good?subject=clicks-11-value", "Records that were written with it"),
+    "edit": ("/ui/do/edit?subject=orders-value&version=3", "one in a line"),
+    "failure": ("/ui/subjects/no-such", "no-such"),
+}
+PICTURES = ("subjects", "version", "diff", "search", "health")
+views = pytest.mark.parametrize("name", VIEWS)
+
+
+def show(page, name):
+    """Show a view in a window, and wait for its text."""
+    address, text = VIEWS[name]
+    page.goto(address)
+    page.get_by_text(text).first.wait_for(state="attached")
+    return page
+
+
+@pytest.fixture
+def open_view(open_page):
+    """Open a window for a view; the console reports the status of the page of an error."""
+
+    def start(name, **options):
+        return show(open_page(expects=("404 (Not Found)",) if name == "failure" else (), **options), name)
+
+    return start
+
+
+@views
+def test_accessible_and_as_wide_as_its_window(open_view, findings, name):
+    """A view has no serious findings in light or dark, and fits a telephone and a wide screen."""
+    page = open_view(name)
+    assert [] == findings(page)
+    for width in (375, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert width >= page.evaluate("document.documentElement.scrollWidth"), width
+
+
+def test_answers_to_forms_are_accessible(open_page, findings):
+    """The review of an action with its verdict, and a record that breaks or is decoded, have no serious findings."""
+    page = show(open_page(), "register")
+    page.get_by_role("textbox", name="Schema", exact=True).fill('{"type": "record", "name": "Order", "fields": [')
+    page.get_by_text("Not compatible").wait_for()
+    assert [] == findings(page)
+    page.get_by_role("button", name="Review").click()
+    page.get_by_text("The same on the command line").wait_for()
+    assert [] == findings(page)
+    for record, heading in ((RECORD, "Where it breaks"), ("00 00 00 00 02 0e 02 61", "Value")):
+        show(page, "decode")
+        page.get_by_role("textbox", name="Record", exact=True).fill(record)
+        page.get_by_role("button", name="Decode").click()
+        page.get_by_role("heading", name=heading).wait_for()
+        assert [] == findings(page)
+
+
+def test_the_documentation_of_the_api_loads_nothing_of_other_hosts(open_page):
+    """The page of the API shows its routes from files of the registry."""
+    page = open_page()
+    page.goto("/docs")
+    page.get_by_text("/subjects/{subject}/versions").first.wait_for()
+
+
+def test_the_checks_find_something(open_page, findings):
+    """The checks above see a page that is not accessible, too wide, or breaks the policy."""
+    page = show(open_page(expects=("Content Security Policy",)), "keys")
+    page.evaluate("""() => {
+      document.body.append(document.createElement("img"));
+      const wide = document.createElement("p");
+      wide.textContent = "wide";
+      wide.style.width = "3000px";
+      document.body.append(wide);
+      wide.setAttribute("onclick", "alert(1)");
+      wide.click();
+    }""")
+    assert any("image-alt" in one for one in findings(page))
+    assert page.evaluate("document.documentElement.scrollWidth") >= 3000
+    until(lambda: page.wait_for_timeout(20) or any("Content Security Policy" in one for one in page.complaints))
+
+
+@views
+def test_without_javascript(open_view, name):
+    """A view can be read without JavaScript."""
+    page = open_view(name, java_script_enabled=False)
+    assert page.locator("h1").inner_text()
+
+
+def test_filters_without_javascript(open_page):
+    """Filters, the comparison and the decoder are forms, which need no JavaScript."""
+    page = show(open_page(java_script_enabled=False), "subjects")
+    page.get_by_role("searchbox", name="Name").fill("payments")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Apply").click()
+    assert ["payments-value"] == page.locator("tbody th a").all_inner_texts()
+    show(page, "diff")
+    page.get_by_label("From version").select_option("1")
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("heading", name="version 1 to 3").wait_for()
+    show(page, "decode")
+    page.get_by_label("Record", exact=True).fill(RECORD)
+    page.get_by_role("button", name="Decode").click()
+    page.get_by_role("heading", name="Where it breaks").wait_for()
+
+
+@pytest.mark.skipif("SCREENSHOTS" not in os.environ, reason="writes pictures only for SCREENSHOTS=FOLDER")
+@pytest.mark.parametrize("name", [*PICTURES, "decode"])
+def test_screenshots(open_page, name):
+    """Write the picture of a view."""
+    page = show(open_page(viewport={"width": 1200, "height": 800}), name)
+    if name == "decode":
+        page.get_by_label("Record", exact=True).fill(RECORD)
+        page.get_by_role("button", name="Decode").click()
+        page.get_by_role("heading", name="Where it breaks").wait_for()
+    path = Path(os.environ["SCREENSHOTS"]) / f"{name}.png"
+    page.screenshot(path=path)
+    assert path.stat().st_size < 200_000

@@ -1,0 +1,59 @@
+"""Decisions leave nothing to the garbage collector, which stops the whole process while it looks for cycles."""
+
+import gc
+import json
+from itertools import count
+
+import pytest
+
+from strata.compat.levels import Level
+from strata.registry.decide.content_lookup import version_with
+from strata.registry.decide.register import Rules, register
+from strata.registry.schema_request import SchemaRequest
+from strata.storage.records import Reference, Subject
+from strata.storage.state import State
+
+RULES = Rules(Level.BACKWARD)
+TIMESTAMP = 1
+INNER, OUTER = Subject("inner"), Subject("outer")
+_numbers = count()
+
+
+def inner():
+    """Return a new schema."""
+    fields = [{"name": f"f{next(_numbers)}", "type": ["null", "string"], "default": None}]
+    return SchemaRequest(json.dumps({"type": "record", "name": "n.Inner", "fields": fields}))
+
+
+def outer():
+    """Return a new schema with a reference."""
+    fields = [{"name": f"f{next(_numbers)}", "type": "n.Inner"}]
+    text = json.dumps({"type": "record", "name": "Outer", "fields": fields})
+    return SchemaRequest(text, references=(Reference("n.Inner", INNER, 1),))
+
+
+def after(state, subject, request):
+    """Return the State after a registration."""
+    return state.drafted(register(state, subject, request, RULES).records, TIMESTAMP)
+
+
+@pytest.mark.parametrize("schema", [inner, outer])
+def test_decisions_leave_no_cycles(schema):
+    """Reference counts alone free a State, once a registration and a look-up on it have ended."""
+    state = after(after(State(), INNER, inner()), OUTER, outer())
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(10):
+            request = schema()
+            version_with(
+                after(state, Subject("other"), request),
+                Subject("other"),
+                request,
+                normalize=False,
+                include_deleted=False,
+            )
+
+        assert 0 == gc.collect()
+    finally:
+        gc.enable()
