@@ -1,0 +1,1 @@
+"""The subcommands of `strata` for schemas in Git, and what they share."""

@@ -1,0 +1,77 @@
+"""`strata check`: are the schemas of a tree valid, and may they follow the ones that exist?"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from strata.gitops.commands.running import connected, environment_option, manifest_option, reporting, service_at
+
+__all__ = ["check"]
+
+_LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+_OUTPUTS = ("text", "json", "github", "sarif", "junit")
+
+
+@click.command(short_help="Check schema files, offline, against earlier ones.")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option(
+    "--against",
+    metavar="PATH|REVISION|URL",
+    help="what the schemas follow: a folder, an export file, a Git revision or a registry  [only parse]",
+)
+@click.option("--level", type=click.Choice(_LEVELS, case_sensitive=False), help="compatibility level of all subjects")
+@click.option("--policy", type=click.Choice(("STRICT", "LENIENT"), case_sensitive=False), default="STRICT",
+              help="how strictly differences of JSON Schemas count  [STRICT]")  # fmt: skip
+@click.option("--output", type=click.Choice(_OUTPUTS), default="text", help="format of the report  [text]")
+@click.option("--output-file", metavar="FILE", help="write the report to a file")
+@manifest_option
+@environment_option
+@connected
+@reporting()
+def check(
+    *, paths: tuple[str, ...], against: str | None, level: str | None, policy: str, output: str,
+    output_file: str | None, manifests: tuple[str, ...], environment: str | None, connection: dict[str, Any],
+) -> int:  # fmt: skip
+    """Check that schemas can be parsed, and are compatible with those that they follow.
+
+    PATH is a folder, a strata.yaml or a schema file; without one it is the working folder. Subjects and levels come
+    from strata.yaml. Without it each .avsc, .proto and .schema.json file is the subject of its name without the ending.
+
+    Exit codes: 0 all is well; 1 a schema is invalid or incompatible; 2 something could not be judged.
+
+    \b
+    strata check --against origin/main
+    strata check schemas/ --against https://registry.example.com --level FULL
+    strata check --against backup.jsonl.gz --output sarif --output-file strata.sarif
+    """  # noqa: D301 - click wants the character itself
+    from strata.compat.levels import Level, Policy
+    from strata.gitops.checks import Options, Severity, check_tree
+    from strata.gitops.errors import GitopsError
+    from strata.gitops.reports import REPORTS
+    from strata.gitops.sources import is_url, select, versions_at
+    from strata.gitops.trees import Folder
+    from strata.gitops.versions import Versions
+
+    selection = select(paths, manifests, environment)
+    desired = selection.desired(Folder(selection.root))
+    earlier: Versions | None = None
+    if against is not None:
+        earlier = service_at(connection, against) if is_url(against) else versions_at(against, selection)
+    options = Options(Level(level.upper()) if level else None, Policy(policy.upper()))
+    problems = check_tree(desired, earlier, options, str(selection.root))
+    checked = selection.part(desired)
+    if selection.files:
+        problems = [one for one in problems if one.subject in checked.subjects]
+    report = REPORTS[output](problems, checked)
+    if output_file is None:
+        click.echo(report, nl=False)
+    else:
+        try:
+            Path(output_file).write_text(report)
+        except OSError as error:
+            raise GitopsError(f"cannot write {output_file}: {error.strerror}") from None
+    found = {one.severity for one in problems}
+    if not any(one.text is not None for one in checked.subjects.values()):
+        raise GitopsError("no schema files found")
+    return 1 if Severity.ERROR in found else 2 if Severity.UNJUDGED in found else 0

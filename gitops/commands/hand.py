@@ -1,0 +1,262 @@
+"""The commands for work by hand: register, get, list, compat, config, mode, delete; and shell completion."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from strata.gitops.commands.running import connected, reporting, service_at
+from strata.gitops.errors import GitopsError
+
+__all__ = ["compat", "completion", "config", "delete", "get", "list_", "mode", "register"]
+
+_FORMATS = ("AVRO", "JSON", "PROTOBUF")
+_Command = Callable[..., Any]
+_Rows = Iterable[Sequence[object]]
+
+
+def _output(default: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        "--output", type=click.Choice(("json", "table", "raw")), default=default, help=f"format  [{default}]"
+    )
+
+
+def _schema_options(command: _Command) -> _Command:
+    """Add the options that describe the schema in a file."""
+    options = (
+        click.option("--type", "kind", type=click.Choice(_FORMATS, case_sensitive=False), help="[the file's ending]"),
+        click.option(
+            "--reference", "references", multiple=True, metavar="NAME=SUBJECT:VERSION", help="a reference; repeatable"
+        ),
+        click.option("--normalize", is_flag=True, help="normalize the schema first"),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Register a schema file under a subject.")
+@click.argument("subject")
+@click.argument("file")
+@_schema_options
+@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="metadata property; repeatable")
+@_output("table")
+@connected
+@reporting()
+def register(
+    *, subject: str, file: str, kind: str | None, references: tuple[str, ...], normalize: bool,
+    properties: tuple[str, ...], output: str, connection: dict[str, Any],
+) -> None:  # fmt: skip
+    """Register the schema in FILE (`-` is standard input) under SUBJECT; one that is registered stays as it is."""
+    body = _body(file, kind, references)
+    if properties:
+        body["metadata"] = {"properties": dict(_pair(one) for one in properties)}
+    query = {"normalize": "true"} if normalize else {}
+    answer = service_at(connection).send("POST", f"/subjects/{_segment(subject)}/versions", body, **query)
+    _show(
+        output, answer, [("subject", "version", "id"), (subject, answer.get("version", ""), answer["id"])], answer["id"]
+    )
+
+
+@click.command(short_help="Print a schema.")
+@click.argument("subject", required=False)
+@click.argument("version", default="latest")
+@click.option("--id", "schema_id", type=int, help="the schema with this id instead")
+@_output("raw")
+@connected
+@reporting()
+def get(*, subject: str | None, version: str, schema_id: int | None, output: str, connection: dict[str, Any]) -> None:
+    """Print the schema of a version of SUBJECT, by default the latest, or the schema with an id."""
+    if (subject is None) == (schema_id is None):
+        raise click.UsageError("expected a subject or --id")
+    tail = f"/subjects/{_segment(subject)}/versions/{_segment(version)}" if subject else f"/schemas/ids/{schema_id}"
+    answer = service_at(connection).get(tail)
+    names = ("subject", "version", "id", "schemaType")
+    shown = {"id": schema_id, "schemaType": "AVRO", **answer}
+    _show(output, answer, [names, [shown.get(name, "") for name in names]], answer["schema"])
+
+
+@click.command("list", short_help="List subjects or versions.")
+@click.argument("prefix", default="")
+@click.option("--versions", is_flag=True, help="list the versions of the subjects too")
+@click.option("--deleted", is_flag=True, help="list soft-deleted ones too")
+@_output("raw")
+@connected
+@reporting()
+def list_(*, prefix: str, versions: bool, deleted: bool, output: str, connection: dict[str, Any]) -> None:
+    """List the subjects of all contexts that begin with PREFIX."""
+    service = service_at(connection)
+    query = {"deleted": "true"} if deleted else {}
+    names = sorted(name for name in service.get("/subjects", subjectPrefix=":*:", **query) if name.startswith(prefix))
+    if not versions:
+        _show(output, names, [("subject",), *((name,) for name in names)], "\n".join(names))
+        return
+    found = {name: service.numbers(name, deleted=deleted) for name in names}
+    rows = [(name, ", ".join(map(str, numbers))) for name, numbers in found.items()]
+    _show(output, found, [("subject", "versions"), *rows], "\n".join(f"{name} {shown}" for name, shown in rows))
+
+
+@click.command(short_help="Ask whether a schema may follow a subject's versions.")
+@click.argument("subject")
+@click.argument("file")
+@click.option("--version", help="the version to compare with  [those of the subject's level]")
+@_schema_options
+@_output("raw")
+@connected
+@reporting()
+def compat(
+    *, subject: str, file: str, version: str | None, kind: str | None, references: tuple[str, ...], normalize: bool,
+    output: str, connection: dict[str, Any],
+) -> int:  # fmt: skip
+    """Ask the registry whether the schema in FILE is compatible with SUBJECT; the exit code is 1 if not."""
+    query = {"verbose": "true", **({"normalize": "true"} if normalize else {})}
+    path = f"/compatibility/subjects/{_segment(subject)}/versions" + (f"/{_segment(version)}" if version else "")
+    answer = service_at(connection).send("POST", path, _body(file, kind, references), **query)
+    fits = bool(answer["is_compatible"])
+    messages = [finding["advice"] for finding in answer.get("findings") or ()] or answer.get("messages") or []
+    verdict = "compatible" if fits else "incompatible"
+    rows = [("verdict", "reason"), *((verdict, message) for message in messages or [""])]
+    _show(output, answer, rows, "\n".join([verdict, *messages]))
+    return 0 if fits else 1
+
+
+@click.command(short_help="Show or change a configuration.")
+@click.argument("subject", default="")
+@click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="such as compatibility=FULL; repeatable")
+@click.option("--delete", "deletes", is_flag=True, help="delete the configuration of the subject")
+@click.option("--effective", is_flag=True, help="show what is in force, inherited values included")
+@_output("table")
+@connected
+@reporting()
+def config(
+    *, subject: str, changes: tuple[str, ...], deletes: bool, effective: bool, output: str, connection: dict[str, Any]
+) -> None:
+    """Show the configuration of SUBJECT (or of a context, such as `:.staging:`; of the registry without one)."""
+    service, path = service_at(connection), _scope("/config", subject)
+    if deletes:
+        answer = service.send("DELETE", path)
+    elif changes:
+        given = dict(_pair(one) for one in changes)
+        answer = service.send("PUT", path, {name: _value(value) for name, value in given.items()})
+    else:
+        answer = service.get(path, **({"defaultToGlobal": "true"} if effective else {}))
+    raw = answer.get("compatibilityLevel") or answer.get("compatibility") or ""
+    rows = [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in answer.items()]
+    _show(output, answer, [("name", "value"), *rows], raw)
+
+
+@click.command(short_help="Show or set a mode.")
+@click.argument("subject", default="")
+@click.option("--set", "wanted", metavar="MODE", help="READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD")
+@click.option("--delete", "deletes", is_flag=True, help="delete the mode of the subject")
+@click.option("--force", is_flag=True, help="enter IMPORT although there are schemas")
+@_output("raw")
+@connected
+@reporting()
+def mode(
+    *, subject: str, wanted: str | None, deletes: bool, force: bool, output: str, connection: dict[str, Any]
+) -> None:
+    """Show the mode in force for SUBJECT (or a context; the registry without one), or set its own."""
+    service, path = service_at(connection), _scope("/mode", subject)
+    flags: dict[str, str] = {"force": "true"} if force else {}
+    if deletes:
+        answer = service.send("DELETE", path)
+    elif wanted is not None:
+        answer = service.send("PUT", path, {"mode": wanted.upper()}, **flags)
+    else:
+        answer = service.get(path, **({"defaultToGlobal": "true"} if subject else {}))
+    _show(output, answer, [("mode",), (answer.get("mode", ""),)], answer.get("mode", ""))
+
+
+@click.command(short_help="Delete a subject or a version.")
+@click.argument("subject")
+@click.argument("version", required=False)
+@click.option("--permanent", is_flag=True, help="hard-delete what is soft-deleted already")
+@_output("raw")
+@connected
+@reporting()
+def delete(*, subject: str, version: str | None, permanent: bool, output: str, connection: dict[str, Any]) -> None:
+    """Soft-delete SUBJECT, or one of its versions."""
+    tail = f"/versions/{_segment(version)}" if version else ""
+    query: dict[str, str] = {"permanent": "true"} if permanent else {}
+    answer = service_at(connection).send("DELETE", f"/subjects/{_segment(subject)}{tail}", None, **query)
+    gone = answer if isinstance(answer, list) else [answer]
+    _show(output, answer, [("subject", "version"), *((subject, number) for number in gone)], " ".join(map(str, gone)))
+
+
+@click.command(short_help="Print a completion script for a shell.")
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+def completion(*, shell: str) -> None:
+    """Print the script that completes commands and options: eval "$(strata completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    found: Any = get_completion_class(shell)
+    click.echo(found(click.Group(), {}, "strata", "_STRATA_COMPLETE").source())
+
+
+def _body(file: str, kind: str | None, references: Sequence[str]) -> dict[str, Any]:
+    """Return the body that describes the schema in a file."""
+    from strata.gitops.names import file_format
+
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GitopsError(f"cannot read {file}: {error}") from None
+    body: dict[str, Any] = {"schema": text, "schemaType": kind.upper() if kind else file_format(file) or "AVRO"}
+    if references:
+        body["references"] = [_reference(one) for one in references]
+    return body
+
+
+def _reference(text: str) -> dict[str, Any]:
+    name, target = _pair(text)
+    subject, _, version = target.rpartition(":")
+    if not subject or not (version.isascii() and version.isdigit()):
+        raise click.UsageError(f"expected NAME=SUBJECT:VERSION, got {text!r}")
+    return {"name": name, "subject": subject, "version": int(version)}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"expected NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def _value(text: str) -> Any:
+    """Return a value as JSON, if it is an object, a list, a boolean or null; else as text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _segment(text: str) -> str:
+    from strata.serdes.requests import segment
+
+    return segment(text)
+
+
+def _scope(route: str, subject: str) -> str:
+    return f"{route}/{_segment(subject)}" if subject else route
+
+
+def _show(output: str, answer: Any, rows: _Rows, raw: object) -> None:
+    """Print an answer as JSON, as a table whose first row is its head, or as the bare value for a script."""
+    if output == "json":
+        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+    elif output == "raw":
+        if raw != "":
+            click.echo(str(raw))
+    else:
+        _table([[str(cell) for cell in row] for row in rows])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

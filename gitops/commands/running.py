@@ -1,0 +1,117 @@
+"""How commands end, and the options that they share."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from strata.gitops.errors import GitopsError
+
+if TYPE_CHECKING:
+    from strata.gitops.service import Service
+
+__all__ = ["connected", "environment_option", "manifest_option", "reporting", "service_at"]
+
+_INTERRUPTED = 130
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+manifest_option = click.option(
+    "-f", "--file", "manifests", multiple=True, metavar="FILE", help="manifest; repeatable  [strata.yaml]"
+)
+environment_option = click.option("--env", "environment", metavar="NAME", help="section of `environments` to add")
+
+
+def reporting(failed: int = 2) -> Callable[[Callable[..., int | None]], Callable[..., None]]:
+    """Return a decorator that ends the process with a command's exit code.
+
+    Args:
+        failed: the code after an error, which is one line on standard error.
+    """
+
+    def decorate(command: Callable[..., int | None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**options: Any) -> None:
+            try:
+                code = command(**options) or 0
+                sys.stdout.flush()
+            except GitopsError as error:
+                click.echo(f"strata: {error}", err=True)
+                code = failed
+            except KeyboardInterrupt:
+                click.echo("strata: interrupted", err=True)
+                code = _INTERRUPTED
+            except BrokenPipeError:  # `| head` closes the pipe
+                with suppress(OSError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                code = failed
+            except click.ClickException:
+                raise
+            except Exception as error:  # noqa: BLE001 - Python's own exit code 1 has a meaning here
+                if _is_of_client(error):
+                    click.echo(f"strata: {error}", err=True)
+                else:
+                    traceback.print_exc()
+                code = failed
+            sys.exit(code)
+
+        return run
+
+    return decorate
+
+
+def connected(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for a registry to a command, which gets them as `connection`."""
+
+    @wraps(command)
+    def run(
+        *, url: str | None, profile: str | None, auth: str | None, ca_file: Path | None, cert_file: Path | None,
+        key_file: Path | None, **options: Any,
+    ) -> Any:  # fmt: skip
+        tls = {"ca_file": ca_file, "cert_file": cert_file, "key_file": key_file}
+        given = {"url": url, "profile": profile, "auth": auth, **tls}
+        return command(connection=given, **options)
+
+    for option in reversed(_CONNECTION):
+        run = option(run)
+    return run
+
+
+_CONNECTION = (
+    click.option("--url", envvar="STRATA_URL", help="the registry  (STRATA_URL)"),
+    click.option("--profile", envvar="STRATA_PROFILE", help="profile with URL and credentials  (STRATA_PROFILE)"),
+    click.option(
+        "--auth",
+        envvar="STRATA_AUTH",
+        metavar="AUTH",
+        help="USER:PASSWORD or a bearer token; @FILE reads it from a file  (STRATA_AUTH)",
+    ),
+    click.option("--ca-file", envvar="STRATA_CA_FILE", type=_FILE, help="CA certificates  (STRATA_CA_FILE)"),
+    click.option("--cert-file", envvar="STRATA_CERT_FILE", type=_FILE, help="client certificate  (STRATA_CERT_FILE)"),
+    click.option("--key-file", envvar="STRATA_KEY_FILE", type=_FILE, help="its private key  (STRATA_KEY_FILE)"),
+)
+
+
+def service_at(connection: dict[str, Any], url: str | None = None) -> "Service":
+    """Return the registry of the options of `connected`.
+
+    Args:
+        connection: the options.
+        url: a URL that takes precedence.
+
+    Raises:
+        GitopsError: If there is no URL, or a setting is wrong.
+    """
+    from strata.gitops.profiles import connect
+
+    return connect({**connection, "url": url or connection["url"]})
+
+
+def _is_of_client(error: Exception) -> bool:
+    from strata.serdes.errors import SerdeError
+
+    return isinstance(error, SerdeError)

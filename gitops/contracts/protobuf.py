@@ -1,0 +1,312 @@
+"""Protobuf messages as objects of a contract, and back: the first message of a file, with those that it uses.
+
+Numbers and names of types travel as custom properties. A field without presence always has a value, so it is required.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from strata.compat.limits import DEFAULT_LIMITS
+from strata.compat.protobuf.model import (
+    SCALARS,
+    Constant,
+    Enum,
+    Field,
+    File,
+    Kind,
+    ListValue,
+    MapValue,
+    Message,
+    OneOf,
+    Option,
+    Scalar,
+)
+from strata.compat.protobuf.printer import print_file
+from strata.compat.protobuf.syntax import read_file
+from strata.compat.schema import SchemaParseError
+from strata.gitops.contracts.shapes import (
+    NAME,
+    Format,
+    Made,
+    Shape,
+    custom_of,
+    customs,
+    described,
+    enum_check,
+    enum_values,
+    is_required,
+    labels,
+    tagged,
+    too_deep,
+)
+from strata.gitops.errors import GitopsError
+
+__all__ = ["PROTOBUF"]
+
+PACKAGE, NUMBER, ONEOF, NUMBERS = "protoPackageName", "strata.number", "strata.oneof", "enumValues"
+_META_FILE, _FIELD_META, _MESSAGE_META = "confluent/meta.proto", "confluent.field_meta", "confluent.message_meta"
+_REPEATED, _OPTIONAL, _REQUIRED = "repeated", "optional", "required"
+_MAP = re.compile(r"map<\s*(\w+)\s*,\s*([\w.]+)\s*>")
+_INTEGERS = ("int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64")
+_TO_LOGICAL = {
+    **dict.fromkeys(_INTEGERS, "integer"), "double": "number", "float": "number", "bool": "boolean",
+    "string": "string", "bytes": "string", "google.protobuf.Timestamp": "timestamp", "google.type.Date": "date",
+    "google.type.TimeOfDay": "time",
+}  # fmt: skip
+_FROM_LOGICAL = {"string": "string", "integer": "int64", "number": "double", "boolean": "bool",
+                 "timestamp": "google.protobuf.Timestamp", "date": "google.type.Date",
+                 "time": "google.type.TimeOfDay"}  # fmt: skip
+_STRUCT = "google.protobuf.Struct"
+_FILES = {
+    **dict.fromkeys((_STRUCT, "google.protobuf.Value", "google.protobuf.ListValue"), "google/protobuf/struct.proto"),
+    **{f"google.protobuf.{kind}Value": "google/protobuf/wrappers.proto"
+       for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")},
+    "google.protobuf.Any": "google/protobuf/any.proto", "google.protobuf.Duration": "google/protobuf/duration.proto",
+    "google.protobuf.Timestamp": "google/protobuf/timestamp.proto", "google.type.Date": "google/type/date.proto",
+    "google.type.TimeOfDay": "google/type/timeofday.proto",
+}  # fmt: skip
+
+
+def _shape(text: str) -> Shape:
+    try:
+        file = read_file(text, DEFAULT_LIMITS)
+    except SchemaParseError as error:
+        raise GitopsError(f"it is no Protobuf schema: {error}") from None
+    first = next((one for one in file.types if isinstance(one, Message)), None)
+    if first is None:
+        raise GitopsError("it has no message")
+    reader = _Reader(file, first.name)
+    doc, _ = _meta(first.options, _MESSAGE_META)
+    shape = reader.shape
+    shape.name, shape.doc, shape.custom = first.name, doc, {PACKAGE: file.package, "syntax": file.syntax}
+    shape.properties = list(reader.properties(first, first.name, ()))
+    unused = (one.name for one in file.types if one.name not in reader.used and one is not first)
+    shape.left_out += (f"{name}: a type that {first.name} does not use" for name in unused)
+    shape.left_out += (f"{one.name}: service" for one in file.services)
+    return shape
+
+
+class _Reader:
+    """Reads the fields of messages, and the types of the same file that they name."""
+
+    def __init__(self, file: File, root: str) -> None:
+        self._package = file.package or ""
+        self._types = dict(_all_types(file.types, ""))
+        self.shape = Shape("", "message")
+        self.used: set[str] = set()
+        self._open: dict[tuple[str, ...], str] = {(): root}
+
+    def properties(self, message: Message, name: str, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        """Yield the fields of a message in the order of the text, as far as the model keeps it."""
+        too_deep(len(path))
+        where = ".".join(path) or name
+        self.shape.left_out += (f"{where}: reserved" for _ in message.reserved)
+        self.shape.left_out += (f"{where}.{group.name}: group" for group in message.groups)
+        for inner in message.fields:
+            yield self._property(inner, name, path, None)
+        for oneof in message.oneofs:
+            for inner in oneof.fields:
+                yield self._property(inner, name, path, oneof.name)
+
+    def _property(self, inner: Field, around: str, path: tuple[str, ...], oneof: str | None) -> dict[str, Any]:
+        here = (*path, inner.name)
+        typed, is_message = self._typed(inner.type, around, here)
+        if inner.label == _REPEATED:
+            typed = {"logicalType": "array", "physicalType": "repeated", "items": typed}
+        has_presence = inner.label == _OPTIONAL or oneof is not None or (is_message and inner.label != _REPEATED)
+        doc, tags = _meta(inner.options, _FIELD_META)
+        self.shape.left_out += (
+            f"{'.'.join(here)}: the option {one.name}" for one in inner.options if one.name.strip(".") != _FIELD_META
+        )
+        more = custom_of(typed) | {NUMBER: inner.tag, ONEOF: oneof}
+        found = {"name": inner.name, **typed, "required": not has_presence or inner.label == _REQUIRED}
+        return found | customs(more) | described(doc) | tagged(tags)
+
+    def _typed(self, kind: str, around: str, path: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
+        """Return a type, and whether it is that of messages."""
+        if kind in SCALARS:
+            return {"logicalType": _TO_LOGICAL[kind], "physicalType": kind}, False
+        if found := _MAP.fullmatch(kind):
+            return self._map(found, around, path), False
+        name, definition = self._found(kind, around)
+        if isinstance(definition, Enum):
+            self.used.add(name)
+            numbers = {one.name: one.tag for one in definition.constants}
+            named = {"logicalType": "string", "physicalType": "enum", "physicalName": name}
+            return {**named, **enum_check(numbers), **customs({NUMBERS: numbers})}, False
+        if definition is None or name in self._inside(path):
+            if definition is not None:
+                self.shape.left_out.append(f"{'.'.join(path)}: the fields of {name}, which contains itself")
+            plain = kind.lstrip(".")
+            return {"logicalType": _TO_LOGICAL.get(plain, "object"), "physicalType": plain}, True
+        self.used.add(name)
+        self._open[path] = name
+        named = {"logicalType": "object", "physicalType": "message", "physicalName": name}
+        doc, _ = _meta(definition.options, _MESSAGE_META)
+        inner = list(self.properties(definition, name, path))
+        return {**named, "properties": inner, **described(doc)}, True
+
+    def _map(self, found: re.Match[str], around: str, path: tuple[str, ...]) -> dict[str, Any]:
+        value, _ = self._typed(found[2], around, (*path, "value"))
+        return {"logicalType": "object", "physicalType": f"map<{found[1]}>",
+                "properties": [{"name": "value", **value, "required": True}]}  # fmt: skip
+
+    def _inside(self, path: tuple[str, ...]) -> Iterable[str]:
+        """Return the messages that a path leads through."""
+        return {name for place, name in self._open.items() if path[: len(place)] == place and place != path}
+
+    def _found(self, kind: str, around: str) -> tuple[str, "Message | Enum | None"]:
+        """Return the type that a name means inside a message, with its name in the package."""
+        plain = kind.lstrip(".").removeprefix(f"{self._package}." if self._package else "")
+        scopes = around.split(".")
+        for depth in range(len(scopes), -1, -1):
+            name = ".".join([*scopes[:depth], plain])
+            if name in self._types:
+                return name, self._types[name]
+        return plain, None
+
+
+def _all_types(types: Iterable[Message | Enum], around: str) -> Iterator[tuple[str, Message | Enum]]:
+    for one in types:
+        name = f"{around}{one.name}"
+        yield name, one
+        if isinstance(one, Message):
+            yield from _all_types(one.types, f"{name}.")
+
+
+def _meta(options: Iterable[Option], name: str) -> tuple[str | None, list[str]]:
+    """Return the description and the tags in Confluent's option of a field or message."""
+    doc, tags = None, list[str]()
+    for option in options:
+        if option.name.strip(".") != name:
+            continue
+        entries = (
+            option.value.entries if isinstance(option.value, MapValue) else ((".".join(option.path), option.value),)
+        )
+        for key, value in entries:
+            texts = [one.text for one in (value.items if isinstance(value, ListValue) else (value,))
+                     if isinstance(one, Scalar)]  # fmt: skip
+            doc = texts[0] if key == "doc" and texts else doc
+            tags += texts if key == "tags" else []
+    return doc, tags
+
+
+def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
+    builder = _Builder()
+    name = NAME.sub("_", str(schema["name"]))
+    builder.add(name, schema, doc)
+    imports = sorted(builder.imports)
+    syntax = str(custom.get("syntax") or "proto3")
+    package = custom.get(PACKAGE) or custom.get("namespace")
+    file = File(package=package, syntax=syntax, imports=tuple(imports), types=tuple(_nested(builder.types, "")))
+    return Made(print_file(file), tuple(builder.left_out))
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Builds messages; a type that occurs twice under one name is built once."""
+
+    types: dict[str, Message | Enum] = field(default_factory=dict)
+    imports: set[str] = field(default_factory=set)
+    left_out: list[str] = field(default_factory=list)
+
+    def add(self, name: str, one: Mapping[str, Any], doc: str | None) -> None:
+        """Add a message with the fields of a property."""
+        if name in self.types:
+            return
+        too_deep(name.count("."))
+        self.types[name] = Message(name)  # keeps its place before the types inside it
+        fields: list[Field] = []
+        oneofs: dict[str, list[Field]] = {}
+        inner = list(one.get("properties") or ())
+        numbers = _numbers(inner)
+        for each, number in zip(inner, numbers, strict=True):
+            made = self._field(each, name, number)
+            group = custom_of(each).get(ONEOF)
+            (oneofs.setdefault(str(group), []) if group else fields).append(made)
+        self.types[name] = Message(
+            name.rpartition(".")[2],
+            tuple(fields),
+            tuple(OneOf(group, tuple(members)) for group, members in oneofs.items()),
+            options=self._options(_MESSAGE_META, doc, []),
+        )
+
+    def _field(self, one: Mapping[str, Any], around: str, number: int) -> Field:
+        name = NAME.sub("_", str(one["name"]))
+        label: str | None = None
+        typed = one
+        if one.get("logicalType") == "array":
+            label, typed = _REPEATED, one.get("items") or {}
+        kind = self._kind(typed, f"{around}.{_camel(name)}")
+        is_plain = kind in SCALARS or isinstance(self.types.get(kind), Enum)
+        if label is None and is_plain and not is_required(one) and not custom_of(one).get(ONEOF):
+            label = _OPTIONAL
+        doc = one.get("description")
+        return Field(label, kind, name, number, self._options(_FIELD_META, doc, labels(one)))
+
+    def _kind(self, one: Mapping[str, Any], own: str) -> str:
+        """Return the type of a property, which is `own` if it needs one of its own and has no name."""
+        physical, logical = str(one.get("physicalType") or ""), str(one.get("logicalType") or "string")
+        name = str(one.get("physicalName") or own)
+        numbers = custom_of(one).get(NUMBERS) or {}
+        if physical.startswith("map<"):
+            value = (one.get("properties") or [{}])[0]
+            return f"map<{physical[4:-1].partition(',')[0]}, {self._kind(value, own)}>"
+        if physical == "enum" and (numbers or enum_values(one)):
+            self._add_enum(name, numbers, enum_values(one))
+            return name
+        if (physical in SCALARS and _TO_LOGICAL[physical] == logical) or physical in self.types:
+            return physical
+        if one.get("properties"):
+            self.add(name, one, None)
+            return name
+        if logical == "array":
+            self.left_out.append(f"{own}: an array in an array")
+            return self._kind(one.get("items") or {}, own)
+        kind = physical if physical in _FILES else _FROM_LOGICAL.get(logical, _STRUCT)
+        if kind == _STRUCT != physical:
+            self.left_out.append(f"{own}: that its object has no properties (it is a {_STRUCT})")
+        self.imports |= {_FILES[kind]} if kind in _FILES else set()
+        return kind
+
+    def _add_enum(self, name: str, numbers: Mapping[str, Any], values: list[str]) -> None:
+        known = {str(value): int(number) for value, number in numbers.items()}
+        if not known:
+            prefix = NAME.sub("_", name.rpartition(".")[2]).upper()
+            known = {f"{prefix}_UNSPECIFIED": 0, **{NAME.sub("_", one): at for at, one in enumerate(values, 1)}}
+        constants = tuple(Constant(value, number) for value, number in known.items())
+        self.types.setdefault(name, Enum(name.rpartition(".")[2], constants))
+
+    def _options(self, name: str, doc: Any, tags: list[str]) -> tuple[Option, ...]:
+        entries = (("doc", Scalar(Kind.STRING, str(doc))),) if doc else ()
+        many = ListValue(tuple(Scalar(Kind.STRING, tag) for tag in tags))
+        meta = MapValue((*entries, *((("tags", many),) if tags else ())))
+        if not meta.entries:
+            return ()
+        self.imports.add(_META_FILE)
+        return (Option(name, meta, custom=True),)
+
+
+def _numbers(inner: list[Mapping[str, Any]]) -> list[int]:
+    """Return the numbers of fields: those that the contract gives, and for others the lowest that are free."""
+    given = [custom_of(one).get(NUMBER) for one in inner]
+    taken = {int(number) for number in given if number}
+    free = (number for number in range(1, 1 << 29) if number not in taken and not 19_000 <= number < 20_000)
+    return [int(number) if number else next(free) for number in given]
+
+
+def _nested(types: Mapping[str, Message | Enum], around: str) -> Iterator[Message | Enum]:
+    """Yield the types directly inside a message, or of the file, with the types inside them."""
+    for name, one in types.items():
+        if name.startswith(around) and "." not in name[len(around) :]:
+            inner = tuple(_nested(types, f"{name}."))
+            yield replace(one, types=inner) if isinstance(one, Message) else one
+
+
+def _camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+PROTOBUF = Format("proto", _shape, _make, has_options=False, absent="!has({})")

@@ -1,0 +1,142 @@
+"""What the schema formats share with a contract: an object with properties, tags, and what the contract cannot say.
+
+A type that ODCS has no words for travels as text in the custom property `strata.type`, and comes back from there.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from strata.gitops.errors import GitopsError
+
+__all__ = [
+    "DEPTH",
+    "EXACT",
+    "NAME",
+    "TAGS",
+    "TYPE_NAME",
+    "Format",
+    "Made",
+    "Shape",
+    "custom_of",
+    "customs",
+    "described",
+    "enum_check",
+    "enum_values",
+    "is_required",
+    "labels",
+    "tagged",
+    "too_deep",
+]
+
+DEPTH = 50
+TAGS, EXACT = "confluent:tags", "strata.type"
+NAME = re.compile(r"[^A-Za-z0-9_]")
+TYPE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+@dataclass(slots=True)
+class Shape:
+    """A schema as the object of a contract.
+
+    Attributes:
+        name: its name.
+        kind: what its format calls such a type.
+        doc: its description.
+        properties: its properties, as a contract has them.
+        custom: its custom properties.
+        left_out: what the contract does not say, each with its path.
+    """
+
+    name: str
+    kind: str
+    doc: str | None = None
+    properties: list[dict[str, Any]] = field(default_factory=list)
+    custom: dict[str, Any] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The text of a schema that a contract describes, and what the schema does not say."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
+
+
+class Format(NamedTuple):
+    """How a schema format goes into contracts and out of them.
+
+    Attributes:
+        ending: the ending of its files.
+        shape: returns the shape of a text; raises GitopsError.
+        make: returns the schema of an object of a contract, with its custom properties and its description.
+        has_options: whether the schema itself has bounds, lengths and patterns, so that rules need not.
+        absent: an expression in CEL for an absent value.
+    """
+
+    ending: str
+    shape: Callable[[str], Shape]
+    make: Callable[[Mapping[str, Any], Mapping[str, Any], str | None], Made]
+    has_options: bool
+    absent: str
+
+
+def described(text: Any) -> dict[str, Any]:
+    """Return the description of a property, if there is one."""
+    return {"description": text} if text else {}
+
+
+def tagged(tags: Any) -> dict[str, Any]:
+    """Return tags of a schema as those of a property, the first of which is the classification."""
+    return {"classification": tags[0], "tags": list(tags)} if isinstance(tags, list | tuple) and tags else {}
+
+
+def labels(one: Mapping[str, Any]) -> list[str]:
+    """Return the tags of a property, the classification first."""
+    return list(dict.fromkeys(str(tag) for tag in (one.get("classification"), *(one.get("tags") or ())) if tag))
+
+
+def customs(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return custom properties, without those that have no value."""
+    found = [{"property": name, "value": value} for name, value in values.items() if value not in (None, "", {}, [])]
+    return {"customProperties": found} if found else {}
+
+
+def custom_of(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the custom properties of a section of a contract."""
+    return {one["property"]: one.get("value") for one in section.get("customProperties") or ()}
+
+
+def is_required(one: Mapping[str, Any]) -> bool:
+    """Return whether a property must have a value."""
+    return one.get("required") in (True, "true") or one.get("primaryKey") in (True, "true")
+
+
+def enum_check(values: Iterable[Any]) -> dict[str, Any]:
+    """Return the check that a property has one of some values."""
+    arguments = {"validValues": list(values)}
+    return {"quality": [{"type": "library", "metric": "invalidValues", "mustBe": 0, "arguments": arguments}]}
+
+
+def enum_values(one: Mapping[str, Any]) -> list[str]:
+    """Return the values that a property may have; empty if no check says so."""
+    checks = (check for check in one.get("quality") or () if check.get("arguments"))
+    return next((list(check["arguments"].get("validValues") or ()) for check in checks), [])
+
+
+def exact(kind: Any) -> dict[str, Any]:
+    """Return the custom property that holds a type as it is."""
+    return customs({EXACT: json.dumps(kind, ensure_ascii=False)})
+
+
+def too_deep(depth: int) -> None:
+    """Raise if a nesting is deeper than any contract needs.
+
+    Raises:
+        GitopsError: If it is.
+    """
+    if depth > DEPTH:
+        raise GitopsError(f"the schema is nested more than {DEPTH} levels deep")

@@ -1,0 +1,104 @@
+"""The difference of two sets of subjects by meaning: what only one has, and how their latest versions differ."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from strata.compat.difference.compare import Difference, difference
+from strata.compat.difference.text import as_json, as_lines
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
+from strata.gitops.errors import GitopsError
+from strata.gitops.steps import CONFLUENT_VERSION, OWNER
+from strata.gitops.versions import Held, Parser, Versions
+
+__all__ = ["SubjectDifference", "as_text", "differences"]
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectDifference:
+    """How a subject differs between two sources.
+
+    Attributes:
+        subject: the subject.
+        only_in: the label of the source that alone has it; empty if both do.
+        schema: the difference of the schemas; None if they do not differ, or one cannot be parsed.
+        contract: the names of what else differs: metadata, rules.
+        unknown: why the schemas cannot be compared.
+    """
+
+    subject: str
+    only_in: str = ""
+    schema: Difference | None = None
+    contract: tuple[str, ...] = ()
+    unknown: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the difference as JSON values."""
+        found: dict[str, Any] = {"subject": self.subject}
+        found |= {"onlyIn": self.only_in} if self.only_in else {}
+        found |= {"schema": as_json(self.schema)} if self.schema else {}
+        found |= {"contract": list(self.contract)} if self.contract else {}
+        return found | ({"unknown": self.unknown} if self.unknown else {})
+
+
+def differences(a: Versions, b: Versions) -> Iterator[SubjectDifference]:
+    """Yield the subjects that differ, in the order of their names."""
+    mine, theirs = set(a.subjects()), set(b.subjects())
+    parsers = Parser([a]), Parser([b])
+    for subject in sorted(mine | theirs):
+        if subject not in mine or subject not in theirs:
+            yield SubjectDifference(subject, only_in=a.label if subject in mine else b.label)
+            continue
+        before, after = a.version(subject, None), b.version(subject, None)
+        if before is not None and after is not None and (found := _difference(before, after, *parsers)):
+            yield found
+
+
+def _difference(before: Held, after: Held, old: Parser, new: Parser) -> SubjectDifference | None:
+    contract = tuple(
+        name
+        for name, one, other in (
+            ("metadata", before.metadata, after.metadata), ("rules", before.rule_set, after.rule_set),
+        )
+        if _shown(one) != _shown(other) and not _is_open(one, before) and not _is_open(other, after)
+    )  # fmt: skip
+    try:
+        if before.normalize or after.normalize:
+            schemas = old.normalized(before), new.normalized(after)
+        else:
+            schemas = old.parse(before, strict=False), new.parse(after, strict=False)
+        found = difference(*schemas, limits=Limits().started())
+    except (SchemaParseError, GitopsError) as error:
+        same = (before.text, before.references) == (after.text, after.references)
+        return (
+            None if same and not contract else SubjectDifference(after.subject, contract=contract, unknown=str(error))
+        )
+    schema = found if found.changes else None
+    return SubjectDifference(after.subject, schema=schema, contract=contract) if schema or contract else None
+
+
+def _is_open(part: Any, version: Held) -> bool:
+    """Return whether a manifest leaves metadata or rules as they are."""
+    return part is None and bool(version.file)
+
+
+def _shown(part: Any) -> Any:
+    """Return metadata or rules without what plans and registries write into them."""
+    properties = (part or {}).get("properties")
+    if properties:
+        kept = {name: value for name, value in properties.items() if name not in (OWNER, CONFLUENT_VERSION)}
+        part = {**part, "properties": kept}
+    return {name: value for name, value in (part or {}).items() if value} or None
+
+
+def as_text(found: SubjectDifference) -> Iterator[str]:
+    """Yield lines for people."""
+    if found.only_in:
+        yield f"{found.subject}: only in {found.only_in}"
+        return
+    yield f"{found.subject}: {', '.join([*(['schema'] if found.schema else []), *found.contract]) or 'unknown'}"
+    if found.schema:
+        yield from (f"    {line}" for line in as_lines(found.schema))
+    if found.unknown:
+        yield f"    the difference cannot be shown: {found.unknown}"

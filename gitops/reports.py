@@ -1,0 +1,139 @@
+"""The result of a check as text for people, JSON, GitHub annotations, SARIF 2.1.0 or JUnit XML."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from strata import __version__
+from strata.gitops.checks import Problem, Severity
+from strata.gitops.desired import Desired
+
+__all__ = ["REPORTS"]
+
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_SARIF_LEVELS = {Severity.ERROR: "error", Severity.UNJUDGED: "warning", Severity.NOTE: "note"}
+_GITHUB_LEVELS = {Severity.ERROR: "error", Severity.UNJUDGED: "warning", Severity.NOTE: "notice"}
+
+
+def _people(problems: Sequence[Problem], checked: Desired) -> str:
+    lines = [f"{_place(one)}: {one.severity}: {one.message} [{one.subject}, {one.rule}]" for one in problems]
+    counts = {severity: sum(one.severity is severity for one in problems) for severity in Severity}
+    total = sum(one.text is not None for one in checked.subjects.values())
+    summary = f"{_count(total, 'schema')} checked, {_count(counts[Severity.ERROR], 'error')}"
+    if counts[Severity.UNJUDGED]:
+        summary += f", {counts[Severity.UNJUDGED]} not judged"
+    return "\n".join([*lines, summary]) + "\n"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _place(problem: Problem) -> str:
+    at = f":{problem.position.line}:{problem.position.column}"
+    return f"{problem.file}{at}" if problem.file else problem.subject
+
+
+def _json(problems: Sequence[Problem], checked: Desired) -> str:
+    subjects = [{"subject": one.name, "file": one.file} for one in checked.subjects.values() if one.text is not None]
+    return (
+        json.dumps({"checked": subjects, "problems": [_as_json(one) for one in problems]}, indent=2, default=str) + "\n"
+    )
+
+
+def _as_json(problem: Problem) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "severity": problem.severity, "rule": problem.rule, "subject": problem.subject, "file": problem.file,
+        "line": problem.position.line, "column": problem.position.column, "message": problem.message,
+    }  # fmt: skip
+    finding = problem.finding
+    if finding is not None:
+        found |= {"path": finding.path, "field": finding.field, "direction": finding.direction,
+                  "version": finding.version, "previous": finding.previous, "new": finding.new}  # fmt: skip
+    return found
+
+
+def _github(problems: Sequence[Problem], _: Desired) -> str:
+    """Return workflow commands, which GitHub shows as annotations of the pull request."""
+    lines = []
+    for one in problems:
+        where = f"file={_property(one.file)},line={one.position.line},col={one.position.column}," if one.file else ""
+        title = _property(f"{one.subject}: {one.rule}")
+        lines.append(f"::{_GITHUB_LEVELS[one.severity]} {where}title={title}::{_data(one.message)}\n")
+    return "".join(lines)
+
+
+def _xml(text: str) -> str:
+    """Return a text without the characters that XML cannot hold."""
+    return "".join(one if one in "\t\n" or one >= " " else "?" for one in text)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _sarif(problems: Sequence[Problem], _: Desired) -> str:
+    rules = sorted({one.rule for one in problems})
+    results = [
+        {
+            "ruleId": one.rule,
+            "ruleIndex": rules.index(one.rule),
+            "level": _SARIF_LEVELS[one.severity],
+            "message": {"text": one.message},
+            "locations": [_location(one)],
+        }
+        for one in problems
+    ]
+    driver = {"name": "strata", "version": __version__, "rules": [{"id": rule} for rule in rules]}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _location(problem: Problem) -> dict[str, Any]:
+    logical = {"logicalLocations": [{"name": problem.subject, "kind": "resource"}]}
+    if not problem.file:
+        return logical
+    region = {"startLine": problem.position.line, "startColumn": problem.position.column}
+    return {"physicalLocation": {"artifactLocation": {"uri": problem.file}, "region": region}, **logical}
+
+
+def _junit(problems: Sequence[Problem], checked: Desired) -> str:
+    """Return one test case for each schema, as Jenkins and GitLab read it."""
+    by_subject: dict[str, list[Problem]] = {}
+    for one in problems:
+        by_subject.setdefault(one.subject, []).append(one)
+    cases: list[str] = []
+    failures = errors = 0
+    for subject in (one for one in checked.subjects.values() if one.text is not None):
+        inner = []
+        for one in by_subject.get(subject.name, ()):
+            if one.severity is Severity.NOTE:
+                continue
+            tag = "failure" if one.severity is Severity.ERROR else "error"
+            shown = escape(_xml(f"{_place(one)}: {one.message}"))
+            inner.append(f'<{tag} type="{escape(one.rule)}" message="{escape(_xml(one.message))}">{shown}</{tag}>')
+        failures += any(one.startswith("<failure") for one in inner)
+        errors += any(one.startswith("<error") for one in inner)
+        attributes = f'classname="{escape(subject.file)}" name="{escape(_xml(subject.name))}"'
+        cases.append(f"  <testcase {attributes}>{''.join(inner)}</testcase>\n")
+    counts = f'tests="{len(cases)}" failures="{failures}" errors="{errors}"'
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuite name="strata check" {counts}>\n'
+        + "".join(cases)
+        + "</testsuite>\n"
+    )
+
+
+REPORTS: Mapping[str, Callable[[Sequence[Problem], Desired], str]] = {
+    "text": _people,
+    "json": _json,
+    "github": _github,
+    "sarif": _sarif,
+    "junit": _junit,
+}
+"""Format of a report -> the function that writes it."""

@@ -1,0 +1,167 @@
+"""Trees of files: a folder, or a revision of a Git repository. Names are relative, with `/` between folders."""
+
+import os
+import re
+import subprocess
+import weakref
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from strata.gitops.errors import GitopsError
+
+__all__ = ["Folder", "Revision", "Tree", "is_revision", "matching"]
+
+MAX_BYTES = 8 << 20
+_SKIPPED = frozenset({".git", ".hg", ".venv", "node_modules", "target", "build", "__pycache__"})
+_GIT_S = 60
+
+
+class Tree(Protocol):
+    """Files by their names."""
+
+    @property
+    def label(self) -> str:
+        """What the tree is called in messages."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all files, sorted."""
+
+    def read(self, name: str) -> str:
+        """Return the text of a file.
+
+        Raises:
+            GitopsError: If there is no such file, or it is no text of bounded size.
+        """
+
+
+class Folder:
+    """The files below a folder; hidden folders and those of build tools are left out."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.label = str(root)
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The names of all files, sorted."""
+        found: list[str] = []
+        for folder, below, files in os.walk(self.root):
+            below[:] = [name for name in below if name not in _SKIPPED and not name.startswith(".")]
+            found += (os.path.relpath(os.path.join(folder, name), self.root) for name in files)  # noqa: PTH118 - pathlib takes ten times as long
+        return sorted(name.replace(os.sep, "/") for name in found)
+
+    def read(self, name: str) -> str:
+        """Return the text of a file.
+
+        Raises:
+            GitopsError: If there is no such file, or it is no text of bounded size.
+        """
+        path = self.root / name
+        try:
+            with path.open("rb") as file:
+                return _text(str(path), file.read(MAX_BYTES + 1))
+        except OSError as error:
+            raise GitopsError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+class Revision:
+    """The files of a folder in a revision of the Git repository around it.
+
+    Args:
+        root: the folder.
+        revision: a commit, branch or tag.
+
+    Raises:
+        GitopsError: If there is no such revision, or no repository.
+    """
+
+    def __init__(self, root: Path, revision: str) -> None:
+        self.root, self.label = root, revision
+        verified = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if verified is None:
+            raise GitopsError(f"{revision} is no revision of a Git repository at {root}")
+        self._commit = verified.decode().strip()
+        self._reader: subprocess.Popen[bytes] | None = None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all files, sorted."""
+        return sorted(self._blobs)
+
+    @cached_property
+    def _blobs(self) -> dict[str, str]:
+        """The object of each file, by its name."""
+        listed = _git(self.root, "ls-tree", "-r", "-z", self._commit) or b""
+        rows = (row.partition("\t") for row in listed.decode("utf-8", "replace").split("\0") if row)
+        return {name: facts.split()[2] for facts, _, name in rows}
+
+    def read(self, name: str) -> str:
+        """Return the text of a file.
+
+        Raises:
+            GitopsError: If there is no such file, or it is no text of bounded size.
+        """
+        if name not in self._blobs:
+            raise GitopsError(f"cannot read {name} in {self.label}: no such file")
+        return _text(f"{name} in {self.label}", self._content(self._blobs[name]))
+
+    def _content(self, blob: str) -> bytes:
+        """Return a blob from one process for all of them: a process for each would take most of a check's time."""
+        if self._reader is None:
+            command = ["git", "-C", str(self.root), "cat-file", "--batch"]
+            self._reader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+            weakref.finalize(self, _stop, self._reader)
+        pipes = self._reader
+        assert pipes.stdin is not None  # noqa: S101 - both are pipes
+        assert pipes.stdout is not None  # noqa: S101
+        pipes.stdin.write(f"{blob}\n".encode())
+        pipes.stdin.flush()
+        header = pipes.stdout.readline().split()
+        size = int(header[2]) if len(header) == 3 else 0
+        return pipes.stdout.read(size + 1)[:size]
+
+
+def is_revision(root: Path, text: str) -> bool:
+    """Return whether a text names a commit of the Git repository around a folder."""
+    return _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}") is not None
+
+
+def matching(names: Iterable[str], pattern: str) -> list[str]:
+    """Return the names that match a glob: `*` and `?` stay within a folder, `**` goes through any number of them."""
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    meaning = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    regex = re.compile("".join(meaning.get(part) or re.escape(part) for part in parts))
+    return [name for name in names if regex.fullmatch(name)]
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    process.wait()
+
+
+def _git(root: Path, *arguments: str) -> bytes | None:
+    """Return the output of a Git command; None if it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command; revisions come after --end-of-options
+            ["git", "-C", str(root), *arguments],  # noqa: S607 - the user's own git
+            capture_output=True,
+            timeout=_GIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GitopsError(f"git does not run: {error}") from None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _text(name: str, data: bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise GitopsError(f"{name} is longer than {MAX_BYTES} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise GitopsError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from None

@@ -1,0 +1,111 @@
+"""The GitHub action and the hook of pre-commit do what the guide says: they run here as they run there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+EXPRESSION = re.compile(r"\$\{\{\s*([\w.]+)\s*\}\}")
+# An action installs the package, which tests/packaging does; here it is installed already.
+INSTALLER = '#!/bin/sh\necho "$@" >> "$INSTALLED"\n'
+
+
+@pytest.fixture
+def workflow(files, tmp_path_factory):
+    """Return a function that runs the steps of the action in the folder, and returns exit code and output."""
+    tools = tmp_path_factory.mktemp("tools")
+    (tools / "python").write_text(INSTALLER)
+    (tools / "python").chmod(0o755)
+    (tools / "strata").symlink_to(Path(sys.executable).with_name("strata"))
+
+    def run(base_ref="", **inputs):
+        given = {name: str(one["default"]) for name, one in ACTION["inputs"].items()} | inputs
+        known = {f"inputs.{name}": value for name, value in given.items()}
+        known |= {"github.action_path": str(ROOT), "github.base_ref": base_ref}
+        environ = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(tools), "INSTALLED": str(tools / "installed")}
+        if "PYTHONPATH" in os.environ:
+            environ["PYTHONPATH"] = os.environ["PYTHONPATH"]
+        output = ""
+        for step in ACTION["runs"]["steps"]:
+            variables = {name: EXPRESSION.sub(lambda m: known[m[1]], text) for name, text in step["env"].items()}
+            # The shell that GitHub starts for `shell: bash`.
+            command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]]
+            done = subprocess.run(
+                command, cwd=files.root, env={**environ, **variables}, capture_output=True, text=True, timeout=120,
+                check=False,
+            )  # fmt: skip
+            output += done.stdout
+            if done.returncode:
+                return done.returncode, output
+        assert f"-m pip install --quiet {ROOT}[gitops]\n" == (tools / "installed").read_text()
+        (tools / "installed").unlink()
+        return 0, output
+
+    return run
+
+
+@pytest.fixture
+def pull_request(files, record, tmp_path_factory):
+    """Make a clone of a repository with a branch `main`, as a runner checks it out for a pull request."""
+    files.write(schemas___order__avsc=record("a", "b"))
+    files.commit()
+    files.git("checkout", "--quiet", "-B", "main")
+    origin = tmp_path_factory.mktemp("origin") / "repository.git"
+    files.git("clone", "--quiet", "--bare", ".", str(origin))
+    files.git("remote", "add", "origin", origin.as_uri())
+    files.git("checkout", "--quiet", "-B", "change")
+
+
+def test_the_action_annotates_the_lines_of_a_pull_request(files, record, workflow, pull_request):
+    """A pull request is compared with its base: a schema that breaks is annotated and fails the job."""
+    files.write(schemas___order__avsc=record("a", "c"))
+    files.commit()
+
+    code, output = workflow(base_ref="main")
+
+    assert 1 == code
+    assert output.startswith("::error file=schemas/order.avsc,line=6,col=6,title=")
+    assert "Field 'c' is in the new schema but not in the previous version" in output
+
+
+def test_the_action_passes(files, record, workflow, pull_request):
+    """A schema that may follow the base passes, also if it breaks the level that an input would set."""
+    files.write(schemas___order__avsc=record("a"))
+    files.commit()
+
+    assert (0, "") == workflow(base_ref="main")
+    assert 1 == workflow(base_ref="main", level="FORWARD")[0]
+
+
+def test_the_action_takes_paths_and_a_source(files, record, workflow, pull_request, service):
+    """Inputs name the files to check, and a folder or registry instead of the base; a push uses the commit before."""
+    files.write(schemas___order__avsc=record("c"), other___other__avsc=record("x", name="Other"))
+    files.commit()
+    service.register("order", record("a", "b"))
+
+    assert (0, "") == workflow(paths="other", against=service.url)
+    assert 1 == workflow(paths="schemas other", against=service.url)[0]
+    assert 1 == workflow()[0]
+
+
+@pytest.mark.slow
+def test_pre_commit_runs_the_hook(files, record, tmp_path):
+    """pre-commit installs the hook from the repository, and a commit that breaks a schema fails."""
+    files.put("order.avsc", record("a"))
+    files.commit()
+    files.put("order.avsc", record("b"))
+    files.git("add", "--all")
+    command = [Path(sys.executable).with_name("pre-commit"), "try-repo", ROOT, "strata-check", "--all-files"]
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        command, cwd=files.root, env={**environ, "PRE_COMMIT_HOME": str(tmp_path / "home")}, text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+    )  # fmt: skip
+    assert 1 == done.returncode, done.stdout
+    assert "order.avsc:5:6: error: Field 'b' is in the new schema" in done.stdout

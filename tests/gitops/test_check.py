@@ -1,0 +1,242 @@
+"""`strata check` finds what is invalid or incompatible, and says where and why."""
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+PROTO = 'syntax = "proto3";\npackage shop;\n\nmessage Order {\n  // the id\n  int32 id = 1;\n  string name = 2;\n}\n'
+SCHEMA = '{\n  "type": "object",\n  "properties": {\n    "id": {"type": "integer"}\n  }\n}\n'
+
+INVALID = [
+    ("JSON that breaks off", "o.avsc", '{\n  "type": "record"\n', 3, 1),
+    (
+        "a type that does not exist",
+        "o.avsc",
+        '{"type": "record", "name": "O", "fields": [\n  {"name": "a", "type": "x.Y"}]}',
+        2,
+        4,
+    ),
+    ("a field without a number", "o.proto", 'syntax = "proto3";\nmessage O {\n  int32 x = ;\n}\n', 3, 13),
+    ("an unknown message", "o.proto", 'syntax = "proto3";\nmessage O {\n  Foo x = 1;\n}\n', 3, 7),
+    ("an unknown type of JSON", "o.schema.json", '{\n  "properties": {\n    "a": {"type": "text"}\n  }\n}', 3, 10),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "line", "column"), [row[1:] for row in INVALID], ids=[row[0] for row in INVALID]
+)
+def test_an_invalid_schema_is_found_at_its_place(files, file, text, line, column):
+    """A schema that does not parse is an error at the line and column of the mistake."""
+    files.put(file, text)
+
+    found = json.loads(files.run("check", "--output=json", code=1))["problems"]
+
+    assert [("INVALID_SCHEMA", file, line, column)] == [
+        tuple(one[k] for k in ("rule", "file", "line", "column")) for one in found
+    ]
+
+
+ID = '{"name": "id", "type": "long"}'
+INCOMPATIBLE = [
+    ("a field without a default", "o.avsc", (ID, f'{ID},\n {{"name": "n", "type": "int"}}'),
+     "READER_FIELD_MISSING_DEFAULT_VALUE", 6, "Add a default to field 'n'"),
+    ("a type that does not fit", "o.avsc", ('"long"', '"boolean"'), "TYPE_MISMATCH", 5, "Use a type that can"),
+    ("a scalar of another kind", "o.proto", ("int32 id", "string id"), "FIELD_SCALAR_KIND_CHANGED", 6, "a new tag"),
+    ("another type of JSON", "o.schema.json", ('"integer"', '"boolean"'), "TYPE_CHANGED", 4, "Keep the previous type"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "rule", "line", "advice"),
+    [row[1:] for row in INCOMPATIBLE],
+    ids=[row[0] for row in INCOMPATIBLE],
+)
+def test_an_incompatible_change_is_found_at_its_place(files, record, file, change, rule, line, advice):
+    """A change that earlier data cannot be read with is an error at its line, which says what would be accepted."""
+    text = {"o.avsc": record("id"), "o.proto": PROTO, "o.schema.json": SCHEMA}[file]
+    files.put(file, text)
+    files.commit()
+    files.run("check", "--against=HEAD", code=0)
+    files.put(file, text.replace(*change))
+
+    (found,) = json.loads(files.run("check", "--against=HEAD", "--output=json", code=1))["problems"]
+
+    assert (rule, file, line) == (found["rule"], found["file"], found["line"])
+    assert advice in found["message"]
+
+
+def test_a_compatible_change_is_fine(files, record):
+    """White space, an added field with a default, and a level that allows the change are no findings."""
+    files.put("o.avsc", record("id"))
+    files.commit()
+    files.put("o.avsc", record("id", "n"))
+
+    assert "Add a default" in files.run("check", "--against=HEAD", code=1)
+    files.run("check", "--against=HEAD", "--level=FORWARD", code=0)
+    files.put("strata.yaml", "subjects: [{name: o, file: o.avsc, compatibility: FORWARD}]")
+    files.run("check", "--against=HEAD", code=0)
+    files.put("o.avsc", record("id").replace("\n", "\n\n"))
+    files.run("check", "--against=HEAD", "--level=FULL", code=0)
+
+
+def test_references_are_worked_out(files, record):
+    """A schema is checked with the files that it refers to, also as they were in the revision."""
+    files.put("money.avsc", record("cents", name="Money", namespace="shop"))
+    files.put("order.avsc", '{"type": "record", "name": "Order", "fields": [{"name": "m", "type": "shop.Money"}]}')
+    files.put("p/money.proto", 'syntax = "proto3";\npackage p;\nmessage Money { int64 cents = 1; }\n')
+    files.put(
+        "p/bill.proto", 'syntax = "proto3";\npackage p;\nimport "p/money.proto";\nmessage Bill { Money m = 1; }\n'
+    )
+    files.put("j/money.schema.json", '{"type": "integer"}')
+    files.put("j/bill.schema.json", '{"properties": {"m": {"$ref": "money.schema.json"}}}')
+    files.put("strata.yaml", "subjects: [{name: '{path}', files: '**/*'}]")
+    files.commit()
+    assert "6 schemas checked, no errors" in files.run("check", "--against=HEAD", code=0)
+    files.put("money.avsc", record("cents", "more", name="Money", namespace="shop"))
+    files.put("j/money.schema.json", '{"type": "boolean"}')
+
+    found = json.loads(files.run("check", "--against=HEAD", "--output=json", code=1))["problems"]
+
+    assert {"money", "order", "j.money.schema", "j.bill.schema"} == {one["subject"] for one in found}
+
+
+def test_what_cannot_be_judged_is_neither_fine_nor_wrong(files, record):
+    """A reference that leads nowhere, a source that does not exist and a broken manifest end with exit code 2."""
+    files.put("o.avsc", '{"type": "record", "name": "O", "fields": [{"name": "m", "type": "M"}]}')
+    files.put("strata.yaml", "subjects: [{name: o, file: o.avsc, references: [{name: M, subject: m, version: 3}]}]")
+    assert "it refers to m version 3, which is not in" in files.run("check", code=2)
+    assert "no URL, folder, export file or Git revision" in files.run("check", "--against=nothing", code=2)
+    files.put("strata.yaml", "subjects: [{name: o, fiel: o.avsc}]")
+    assert "strata.yaml.subjects[0]: unknown key 'fiel'" in files.run("check", code=2)
+    files.put("strata.yaml", "subjects: [{name: o, file: other.avsc}]")
+    assert "other.avsc: No such file" in files.run("check", code=2)
+
+
+def test_a_removed_subject_is_a_note(files, record):
+    """A subject that is gone is shown, and no error: its data may be read as before."""
+    files.write(a__avsc=record("x"), b__avsc=record("x"))
+    files.commit()
+    (files.root / "b.avsc").unlink()
+
+    assert "Subject b is in HEAD and no longer here" in files.run("check", "--against=HEAD", code=0)
+
+
+def export(*rows):
+    """Return the bytes of an export file."""
+    lines = [json.dumps({"format": "strata-export", "version": 1}, separators=(",", ":"))]
+    lines += [json.dumps({"key": json.dumps(key), "value": json.dumps(value)}) for key, value in rows]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    return data + json.dumps({"sha256": hashlib.sha256(data).hexdigest()}).encode() + b"\n"
+
+
+def version(number, text, **more):
+    """Return the record of a version of subject `o`."""
+    key = {"keytype": "SCHEMA", "subject": "o", "version": number, "magic": 1}
+    return key, {"subject": "o", "version": number, "id": number, "schema": text, "deleted": False, **more}
+
+
+def test_an_export_file_has_all_versions_and_levels(files, record):
+    """A transitive level of the export counts, over all live versions; a damaged file is not judged."""
+    level = {"keytype": "CONFIG", "subject": "o", "magic": 0}, {"compatibilityLevel": "FORWARD_TRANSITIVE"}
+    data = export(level, version(1, record("a", "b")), version(2, record("a")), version(3, '"int"', deleted=True))
+    files.put("o.avsc", record("a"))
+    (files.root / "e.jsonl.gz").write_bytes(gzip.compress(data))
+    (files.root / "bad.jsonl").write_bytes(data[:-30] + b"\n")
+
+    (found,) = json.loads(files.run("check", "--against=e.jsonl.gz", "--output=json", code=1))["problems"]
+
+    assert (1, "FORWARD", "b") == (found["version"], found["direction"], found["field"])
+    files.run("check", "--against=e.jsonl.gz", "--level=FORWARD", code=0)
+    assert "damaged" in files.run("check", "--against=bad.jsonl", code=2)
+
+
+def test_reports(files, record):
+    """The same finding is an annotation, a SARIF result, a failed test case and an entry of the JSON report."""
+    files.put("o.avsc", record("id"))
+    files.commit()
+    files.put("o.avsc", record("id", "n"))
+    run = ("check", "--against=HEAD")
+
+    github = files.run(*run, "--output=github", code=1)
+    files.run(*run, "--output=sarif", "--output-file=out.sarif", code=1)
+    sarif = json.loads((files.root / "out.sarif").read_text())
+    junit = ET.fromstring(files.run(*run, "--output=junit", code=1))
+
+    assert github.startswith(
+        "::error file=o.avsc,line=6,col=6,title=o%3A READER_FIELD_MISSING_DEFAULT_VALUE::Field 'n'"
+    )
+    (result,) = sarif["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert ("2.1.0", "error", "o.avsc") == (sarif["version"], result["level"], place["artifactLocation"]["uri"])
+    assert {"startLine": 6, "startColumn": 6} == place["region"]
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" == sarif["runs"][0]["tool"]["driver"]["rules"][0]["id"]
+    assert ("1", "1") == (junit.get("tests"), junit.get("failures"))
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" == junit.find("testcase/failure").get("type")
+
+
+def test_only_the_named_files_are_reported(files, record):
+    """With a file as argument, other files are read for its references and not reported."""
+    files.write(a__avsc="{", b__avsc=record("x"))
+    files.run("check", "b.avsc", code=0)
+    files.run("check", "a.avsc", code=1)
+    assert "2 schemas checked, 1 error" in files.run("check", code=1)
+
+
+def test_no_server_code_is_imported(files, record):
+    """A check imports nothing of the service, nor what only the service needs."""
+    files.put("o.avsc", record("id"))
+    program = (
+        "import sys; sys.argv = ['strata', 'check']\n"
+        "from strata.command import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "roots = {'fastapi', 'pydantic', 'sqlalchemy', 'uvicorn', 'urllib3'}\n"
+        "parts = ('strata.registry', 'strata.storage', 'strata.compat.protobuf', 'strata.compat.json_schema')\n"
+        "print([name for name in sys.modules if name.split('.')[0] in roots or name.startswith(parts)])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert "[]" == done.stdout.splitlines()[-1]
+
+
+def test_the_json_schema_of_the_manifest(files):
+    """The published JSON Schema accepts what the reader accepts, and has the same keys."""
+    from strata.gitops import manifest
+
+    document = json.loads((Path(manifest.__file__).parent / "strata.schema.json").read_text())
+    jsonschema_rs.meta.validate(document)
+    assert set(manifest._TOP) == set(document["properties"])
+    assert set(manifest._SUBJECT) == set(document["$defs"]["subject"]["properties"])
+    assert set(manifest._CONFIG) == set(document["$defs"]["config"]["properties"])
+    assert list(manifest.LEVELS) == document["$defs"]["level"]["enum"]
+    assert list(manifest.MODES) == document["$defs"]["mode"]["enum"]
+
+
+GROUPED = """
+config: {{compatibilityGroup: major}}
+subjects:
+  - {{name: order, file: order.avsc, compatibility: BACKWARD_TRANSITIVE, metadata: {{properties: {{major: "{0}"}}}}}}
+"""
+
+
+@pytest.mark.parametrize("source", ["revision", "service", "export"])
+def test_only_versions_of_the_same_group_count(files, record, service, exported, source):
+    """A schema is compared with the versions of its compatibility group, offline as by the service."""
+    files.write(order__avsc=record("a"), strata__yaml=GROUPED.format(1))
+    files.commit()
+    files.run("apply", "--url", service.url, code=0)
+    files.put("log.jsonl", exported(service))
+    against = {"revision": "HEAD", "service": service.url, "export": "log.jsonl"}[source]
+    files.write(order__avsc=record("b"))
+
+    files.run("check", "--against", against, code=1)
+    files.write(strata__yaml=GROUPED.format(2))
+    files.run("check", "--against", against, code=0)
+    files.write(strata__yaml=GROUPED.format(2).partition("metadata")[0].rstrip(", ") + "}")
+    files.run("check", "--against", against, code=1)

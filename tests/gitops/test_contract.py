@@ -1,0 +1,324 @@
+"""`strata contract` converts subjects to contracts of ODCS 3.1, and contracts to files that can be applied."""
+
+import json
+
+import pytest
+import yaml
+from google.protobuf.message_factory import GetMessageClass
+
+from strata.gitops.contracts.quality import conditions_of
+from strata.serdes.avro import AvroSerializer
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import RuleError, SerdeError
+from strata.serdes.json_schema import JsonSerializer
+from strata.serdes.protobuf import ProtobufSerializer
+from strata.serdes.protobuf.files import find_message, link
+
+ORDER = {
+    "type": "record", "name": "Order", "namespace": "shop", "doc": "An order",
+    "fields": [
+        {"name": "id", "type": "long", "doc": "the id", "confluent:tags": ["PII", "KEY"]},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "PAID"]}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "lines", "type": {"type": "array", "items": {
+            "type": "record", "name": "Line", "fields": [{"name": "sku", "type": "string"}]}}},
+    ],
+}  # fmt: skip
+RULES = {"domainRules": [
+    {"name": "positive", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "message.id > 0", "doc": "why"},
+    {"name": "secret", "kind": "TRANSFORM", "type": "ENCRYPT", "mode": "WRITEREAD", "tags": ["PII"],
+     "params": {"encrypt.kek.name": "k"}},
+]}  # fmt: skip
+METADATA = {"properties": {"owner": "shop-team", "status": "draft", "tier": "gold"}}
+
+CONTRACT = """
+apiVersion: v3.1.0
+kind: DataContract
+id: orders
+version: 1.0.0
+status: active
+team: {name: shop-team}
+description: {purpose: Orders of the shop}
+schema:
+  - name: orders
+    logicalType: object
+    properties:
+      - name: id
+        logicalType: integer
+        required: true
+        classification: restricted
+        logicalTypeOptions: {minimum: 1}
+      - name: state
+        logicalType: string
+        required: true
+        quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: [NEW, PAID]}}]
+      - name: email
+        logicalType: string
+        logicalTypeOptions: {pattern: "^.+@.+$", maxLength: 20}
+      - name: day
+        logicalType: date
+    quality:
+      - {name: fresh, type: sql, query: select 1, mustBe: 1}
+      - {name: paid, type: custom, engine: cel, implementation: message.state != 'X'}
+"""
+
+
+def test_a_subject_as_a_contract_and_back(files, service):
+    """Owner, status, descriptions, classifications, types and rules come out of a registry and back into files."""
+    text = json.dumps(ORDER)
+    service.register("orders-value", text, metadata=METADATA, ruleSet=RULES)
+
+    files.run("contract", "export", "orders-value", "--url", service.url, "--out=odcs.yaml", code=0)
+    contract = yaml.safe_load((files.root / "odcs.yaml").read_text())
+    files.run("contract", "import", "odcs.yaml", code=0)
+
+    assert ("v3.1.0", "draft", {"name": "shop-team"}) == tuple(contract[k] for k in ("apiVersion", "status", "team"))
+    fields = {one["name"]: one for one in contract["schema"][0]["properties"]}
+    assert ("PII", ["PII", "KEY"], "the id") == tuple(
+        fields["id"][k] for k in ("classification", "tags", "description")
+    )
+    assert ("timestamp", True, False) == (
+        fields["at"]["logicalType"],
+        fields["at"]["required"],
+        fields["note"]["required"],
+    )
+    schema = json.loads((files.root / "orders-value.avsc").read_text())
+    assert ORDER == schema
+    entry = yaml.safe_load((files.root / "strata.yaml").read_text())["subjects"][0]
+    assert METADATA["properties"].items() <= entry["metadata"]["properties"].items()
+    assert sorted(one["name"] for one in RULES["domainRules"]) == sorted(
+        one["name"] for one in entry["rules"]["domainRules"]
+    )
+
+
+NONE = [
+    ("AVRO", '"string"', "text cannot be a contract: it is no Avro record"),
+    ("JSON", '{"type": "string"}', "text cannot be a contract: it is no JSON Schema of an object with properties"),
+    ("PROTOBUF", 'syntax = "proto3";\nenum E { A = 0; }\n', "text cannot be a contract: it has no message"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "message"), NONE, ids=[row[0] for row in NONE])
+def test_a_schema_without_fields(files, service, kind, text, message):
+    """A schema that has no named fields cannot be a contract, and the export says so."""
+    service.register("text", text, schemaType=kind)
+    assert message in files.run("contract", "export", "text", "--url", service.url, code=2)
+
+
+JSON_ORDER = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://example.com/order", "title": "Order",
+    "description": "An order", "type": "object",
+    "properties": {
+        "id": {"type": "integer", "minimum": 1, "description": "the id", "confluent:tags": ["PII", "KEY"]},
+        "price": {"type": "number", "exclusiveMinimum": 0.5, "multipleOf": 0.25},
+        "state": {"type": "string", "enum": ["NEW", "PAID"]},
+        "note": {"type": ["string", "null"], "maxLength": 20, "pattern": "^a"},
+        "email": {"type": "string", "format": "email", "title": "Mail"},
+        "at": {"type": "string", "format": "date-time"},
+        "day": {"type": "string", "format": "date"},
+        "lines": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"sku": {"type": "string"}, "n": {"type": ["integer", "null"]}},
+                      "required": ["sku", "n"], "additionalProperties": True, "title": "Line"},
+            "minItems": 1, "uniqueItems": True,
+        },
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "who": {"oneOf": [{"type": "string"}, {"$ref": "#/$defs/person"}]},
+        "free": {"type": "object", "maxProperties": 3},
+    },
+    "required": ["id", "state", "note"], "additionalProperties": False,
+    "$defs": {"person": {"type": "object", "properties": {"name": {"type": "string"}}}},
+}  # fmt: skip
+PROTOBUF_ORDER = """\
+syntax = "proto3";
+package shop;
+
+import "confluent/meta.proto";
+import "google/protobuf/timestamp.proto";
+
+message Order {
+  option (confluent.message_meta) = {
+    doc: "An order"
+  };
+
+  int64 id = 1 [(confluent.field_meta) = {
+    doc: "the id",
+    tags: [
+      "PII",
+      "KEY"
+    ]
+  }];
+  optional string note = 2;
+  State state = 5;
+  repeated Line lines = 7;
+  map<string, int64> counts = 8;
+  map<string, Line> by_sku = 9;
+  google.protobuf.Timestamp at = 10;
+  repeated string names = 13;
+  Order parent = 15;
+
+  oneof pay {
+    string card = 11;
+    Order.Inner inner = 12;
+  }
+
+  message Inner {
+    bytes b = 1;
+    Order.Inner.Kind kind = 2;
+
+    enum Kind {
+      A = 0;
+      B = 1;
+    }
+  }
+}
+message Line {
+  string sku = 1;
+  uint32 n = 2;
+}
+enum State {
+  UNKNOWN = 0;
+  NEW = 3;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "ending", "text"),
+    [("JSON", "json", json.dumps(JSON_ORDER)), ("PROTOBUF", "proto", PROTOBUF_ORDER),
+     ("AVRO", "avsc", json.dumps({"type": "record", "name": "R", "fields": [
+         {"name": "u", "type": ["string", "long"]}, {"name": "m", "type": {"type": "map", "values": "long"}},
+         {"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+         {"name": "f", "type": {"type": "fixed", "name": "F", "size": 4}}]}))],
+)  # fmt: skip
+def test_each_format_comes_back(files, service, kind, ending, text):
+    """Types, nesting, descriptions, tags and options of each format go into a contract and come back the same."""
+    service.register("orders", text, schemaType=kind, metadata=METADATA)
+    output = files.run("contract", "export", "orders", "--url", service.url, "--out=odcs.yaml", code=0)
+    files.run("contract", "import", "odcs.yaml", code=0)
+
+    made = (files.root / f"orders.{ending}").read_text()
+    if kind == "PROTOBUF":
+        assert text.replace("\n\n", "\n") == made.replace("\n  \n", "\n").replace("\n\n", "\n")
+        assert "left out parent: the fields of Order, which contains itself" in output
+    else:
+        assert json.loads(text) == json.loads(made)
+        assert "left out" not in output
+    files.run("plan", "--url", service.url)
+    files.run("check", "--against", service.url, "--level=FULL", code=0)
+
+
+UNSAID = [
+    ("JSON", json.dumps({"type": "object", "properties": {"x": {"type": "string", "default": "a"}}, "if": {}}),
+     ["x: default", "the schema: if"]),
+    ("AVRO", json.dumps({"type": "record", "name": "R", "fields": [{"name": "x", "type": "int", "default": 1}]}),
+     ["x: default"]),
+    ("PROTOBUF", 'syntax = "proto3";\nmessage A { reserved 2; int32 x = 1 [deprecated = true]; }\nmessage B {}\n',
+     ["A: reserved", "x: the option deprecated", "B: a type that A does not use"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "text", "unsaid"), UNSAID, ids=[row[0] for row in UNSAID])
+def test_what_a_contract_cannot_say_is_named(files, service, kind, text, unsaid):
+    """An export names each part of the schema that is not in the contract."""
+    service.register("s", text, schemaType=kind)
+    output = files.run("contract", "export", "s", "--url", service.url, "--out=odcs.yaml", code=0)
+    assert [f"s: left out {one}, which a contract cannot say" for one in unsaid] == output.splitlines()
+
+
+def test_a_contract_of_others_is_enforced(files, service):
+    """A contract's quality becomes rules that a serializer runs; what is about all rows is named and left out."""
+    files.put("odcs.yaml", CONTRACT)
+
+    output = files.run("contract", "import", "odcs.yaml", code=0)
+    files.run("apply", "--url", service.url, code=0)
+
+    assert "orders-value: left out the check fresh, which one record does not decide" in output
+    value = {"id": 1, "state": "NEW", "email": None, "day": None}
+    with RegistryClient(service.url) as client:
+        serializer = AvroSerializer(client, conf={"auto.register.schemas": False, "use.latest.version": True})
+        serializer(value, topic="orders")
+        for wrong in (
+            {"id": 0},
+            {"state": "OLD"},
+            {"email": "nobody"},
+            {"email": "someone@example.example"},
+            {"state": "X"},
+        ):
+            with pytest.raises(RuleError):
+                serializer({**value, **wrong}, topic="orders")
+        serializer({**value, "email": "a@b"}, topic="orders")
+    latest = service.get("/subjects/orders-value/versions/latest")
+    assert "Orders of the shop" == json.loads(latest["schema"])["doc"]
+    assert ["restricted"] == json.loads(latest["schema"])["fields"][0]["confluent:tags"]
+
+
+def test_a_contract_of_others_as_json_schema(files, service):
+    """With --type=JSON the bounds, patterns and values of a contract are in the schema, and other checks are rules."""
+    files.put("odcs.yaml", CONTRACT)
+    files.run("contract", "import", "odcs.yaml", "--type=json", code=0)
+    files.run("apply", "--url", service.url, code=0)
+
+    tree = json.loads((files.root / "orders-value.json").read_text())
+    assert {"type": "integer", "minimum": 1, "confluent:tags": ["restricted"]} == tree["properties"]["id"]
+    assert (["NEW", "PAID"], ["id", "state"]) == (tree["properties"]["state"]["enum"], tree["required"])
+    assert {"type": "string", "format": "date"} == tree["properties"]["day"]
+    rules = service.get("/subjects/orders-value/versions/latest")["ruleSet"]["domainRules"]
+    assert ["paid"] == [one["name"] for one in rules]
+    with RegistryClient(service.url) as client:
+        conf = {"auto.register.schemas": False, "use.latest.version": True}
+        serializer = JsonSerializer(client, json.dumps(tree), conf=conf)
+        serializer({"id": 1, "state": "NEW"}, topic="orders")
+        for wrong in ({"id": 0}, {"state": "OLD"}, {"email": "nobody"}):
+            with pytest.raises(SerdeError):
+                serializer({"id": 1, "state": "NEW", **wrong}, topic="orders")
+
+
+def test_a_contract_of_others_as_protobuf(files, service):
+    """With --type=PROTOBUF the checks are rules, which hold for a field that is not set."""
+    files.put("odcs.yaml", CONTRACT)
+    files.run("contract", "import", "odcs.yaml", "--type=PROTOBUF", code=0)
+    files.run("apply", "--url", service.url, code=0)
+
+    text = (files.root / "orders-value.proto").read_text()
+    assert "  string state = 2;\n  optional string email = 3;\n  google.type.Date day = 4;\n" in text
+    order = message_of(text)
+    with RegistryClient(service.url) as client:
+        conf = {"auto.register.schemas": False, "use.latest.version": True}
+        serializer = ProtobufSerializer(client, order, conf=conf)
+        serializer(order(id=1, state="NEW"), topic="orders")
+        serializer(order(id=1, state="NEW", email="a@b"), topic="orders")
+        for wrong in ({"id": 0}, {"state": "OLD"}, {"email": "nobody"}, {"email": "someone@example.example"}):
+            with pytest.raises(RuleError):
+                serializer(order(**{"id": 1, "state": "NEW", **wrong}), topic="orders")
+
+
+def message_of(text):
+    """Return the class of the first message of a schema."""
+    return GetMessageClass(find_message(link(Schema(text, "PROTOBUF"), {}), (0,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a: b", "apiVersion of v3"), ("- a", "apiVersion of v3"), ("{", "odcs.yaml: "),
+     ("apiVersion: v3.1.0\nschema: [x]", "cannot be read")],
+)  # fmt: skip
+def test_no_contract(files, text, message):
+    """A file that is no contract ends with exit code 2 and the reason."""
+    files.put("odcs.yaml", text)
+    assert message in files.run("contract", "import", "odcs.yaml", code=2)
+
+
+def test_checks_that_one_record_decides():
+    """Checks of missing and null values have conditions; those with another bound than zero are about all rows."""
+    field = {"logicalType": "string", "quality": [
+        {"metric": "nullValues", "mustBe": "0"},
+        {"metric": "missingValues", "mustBe": 0, "arguments": {"missingValues": ["", "n/a"]}},
+        {"metric": "nullValues", "mustBeLessThan": 5, "unit": "percent"},
+        {"metric": "rowCount", "mustBeGreaterThan": 1},
+        {"type": "text", "description": "nice"},
+    ]}  # fmt: skip
+    rules, left_out = conditions_of(("a", "b"), field, nullable=True)
+    assert ["message.a.b != null", 'message.a.b == null || !(message.a.b in ["", "n/a"])'] == [r["expr"] for r in rules]
+    assert ["a.b.nullValues", "a.b.rowCount", "a.b.quality5"] == left_out

@@ -1,0 +1,94 @@
+"""The commands for work by hand send what their options say, and print it as a table, as JSON or bare."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+INT = '"int"'
+
+
+@pytest.fixture
+def run(files, service, monkeypatch):
+    """Return the function that runs a command against a service."""
+    monkeypatch.setenv("STRATA_URL", service.url)
+    files.put("int.avsc", INT)
+    return files.run
+
+
+def test_a_schema_by_hand(run, files, service):
+    """A schema is registered, found, printed, compared and deleted."""
+    assert "subject  version  id\ns        1        1\n" == run("register", "s", "int.avsc", code=0)
+    assert "1\n" == run("register", "s", "int.avsc", "--output=raw", "--property", "a=b=c", code=0).replace("2", "1")
+    assert f"{INT}\n" == run("get", "s", code=0)
+    assert f"{INT}\n" == run("get", "--id=1", code=0)
+    assert {"a": "b=c"} == json.loads(run("get", "s", "2", "--output=json", code=0))["metadata"]["properties"]
+    assert "s 1, 2\n" == run("list", "--versions", code=0)
+    files.put("text.avsc", '"string"')
+    found = run("compat", "s", "text.avsc", code=1)
+    assert found.startswith("incompatible\n")
+    assert "compatible\n" == run("compat", "s", "int.avsc", "--version=1", code=0)
+    assert "1\n" == run("delete", "s", "1", code=0)
+    assert "2\n" == run("delete", "s", code=0)
+    assert "1 2\n" == run("delete", "s", "--permanent", code=0)
+    assert "" == run("list", code=0)
+
+
+def test_references_and_formats(run, files, service):
+    """A reference has a name, a subject and a version; the ending of a file says its format."""
+    files.put("e.avsc", '{"type": "enum", "name": "E", "symbols": ["A"]}')
+    files.put("u.avsc", '{"type": "record", "name": "U", "fields": [{"name": "e", "type": "E"}]}')
+    files.put("p.proto", 'syntax = "proto3"; message P {}')
+    run("register", ":.c:e", "e.avsc", code=0)
+    run("register", ":.c:u", "u.avsc", "--reference=E=:.c:e:1", code=0)
+    run("register", "p", "p.proto", code=0)
+    assert [{"name": "E", "subject": ":.c:e", "version": 1}] == service.get("/subjects/:.c:u/versions/1")["references"]
+    assert ":.c:e\n:.c:u\n" == run("list", ":.c:", code=0)
+    assert "PROTOBUF" in run("get", "p", "--output=table", code=0)
+    assert "expected NAME=SUBJECT:VERSION" in run("register", "u", "u.avsc", "--reference=E=e", code=2)
+
+
+def test_settings_by_hand(run):
+    """Configurations and modes are shown, set and deleted, for the registry, a context and a subject."""
+    assert "name                value\ncompatibilityLevel  BACKWARD\n" == run("config", code=0)
+    run("config", "s", "--set=compatibility=FULL", "--set=normalize=true", '--set=defaultMetadata={"sensitive": ["x"]}')
+    assert {"compatibilityLevel": "FULL", "normalize": True, "defaultMetadata": {"sensitive": ["x"]}} == json.loads(
+        run("config", "s", "--output=json", code=0)
+    )
+    assert "BACKWARD\n" == run("config", "t", "--effective", "--output=raw", code=0)
+    run("config", "s", "--delete", code=0)
+    assert "does not have subject-level" in run("config", "s", code=2)
+    assert "READWRITE\n" == run("mode", "s", code=0)
+    assert "READONLY\n" == run("mode", ":.c:", "--set=readonly", code=0)
+    assert "READONLY\n" == run("mode", ":.c:s", code=0)
+    run("mode", ":.c:", "--delete", code=0)
+
+
+def test_profiles(files, service, monkeypatch):
+    """A profile names the URL and credentials, which may come from the environment; a mistake in it is explained."""
+    files.put("profiles.yaml", f"local: {{url: '{service.url}', auth: 'me:${{SECRET}}'}}\nring: {{keyring: a/b}}\n")
+    monkeypatch.setenv("STRATA_PROFILES", str(files.root / "profiles.yaml"))
+    assert "the environment variable SECRET is not set" in files.run("list", "--profile=local", code=2)
+    assert "" == files.run("list", "--profile=local", code=0, SECRET="x")
+    assert "no profile 'other'; expected one of local, ring" in files.run("list", "--profile=other", code=2)
+
+
+def test_completion_and_help():
+    """The completion script and the help know the commands of both command lines; a failure has exit code 2."""
+    strata = Path(sys.executable).with_name("strata")
+
+    def output(*arguments, **environ):
+        done = subprocess.run(
+            [strata, *arguments], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environ}
+        )
+        return done.stdout
+
+    shown = output("--help")
+    assert all(f"  {name} " in shown for name in ("serve", "check", "plan", "apply", "export", "get"))
+    assert "_STRATA_COMPLETE" in output("completion", "bash")
+    assert {"plain,check"} <= set(
+        output(COMP_WORDS="strata che", COMP_CWORD="1", _STRATA_COMPLETE="bash_complete").split()
+    )

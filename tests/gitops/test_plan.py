@@ -1,0 +1,256 @@
+"""`strata plan` names what `strata apply` then does, and after it nothing is left to do."""
+
+import json
+
+import pytest
+
+ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "shop.Money"}]}'
+MANIFEST = """
+compatibility: FULL
+contexts:
+  staging: {compatibility: NONE}
+subjects:
+  - name: orders-value
+    file: order.avsc
+    compatibility: BACKWARD_TRANSITIVE
+    metadata: {properties: {team: shop}}
+    tags: {"**.total": [PRICE]}
+    rules:
+      domainRules: [{name: paid, kind: CONDITION, type: CEL, mode: WRITE, expr: message.total > 0, disabled: true}]
+  - name: money
+    file: money.avsc
+  - name: bill
+    file: bill.proto
+    normalize: true
+    mode: READONLY
+  - name: old-orders
+    alias: orders-value
+  - name: money
+    context: staging
+    file: money.avsc
+""".replace("  - name: money\n    context: staging", "  - name: ':.staging:money'")
+
+
+def write_shop(files, record):
+    """Write a manifest with every construct, and its files."""
+    files.put("strata.yaml", MANIFEST)
+    files.put("money.avsc", record("cents", name="Money", namespace="shop"))
+    files.put("order.avsc", ORDER)
+    files.put("bill.proto", 'syntax = "proto3";\nmessage Bill { int64 cents = 1; }\n')
+
+
+def lines(text):
+    """Return the titles in the output of a plan."""
+    return [line.rpartition(": ")[0] or line for line in text.splitlines() if not line.startswith(" ")]
+
+
+def test_an_apply_does_what_the_plan_names(files, record, registry):
+    """The plan lists settings, then schemas with references first; the apply does that, and then nothing is left."""
+    write_shop(files, record)
+    run = ("--url", registry.url)
+
+    planned = files.run("plan", *run, code=2)
+
+    assert [
+        "~ change the settings of the registry", "~ change the settings of :.staging:",
+        "~ change the settings of old-orders", "~ change the settings of orders-value", "+ register money version 1",
+        "+ register bill version 1", "+ register :.staging:money version 1", "+ register orders-value version 1",
+        "~ change the settings of bill", "9 to change, 0 unchanged",
+    ] == lines(planned)  # fmt: skip
+    assert [] == registry.get("/subjects?subjectPrefix=:*:")
+    applied = files.run("apply", *run, code=0)
+    assert "registered orders-value version 1\n" in applied
+    assert "9 changed, 0 unchanged" in applied
+    assert "0 to change, 9 unchanged" in files.run("plan", *run, code=0)
+    assert "0 changed, 9 unchanged" in files.run("apply", *run, code=0)
+    order = registry.get("/subjects/orders-value/versions/latest")
+    assert [{"name": "shop.Money", "subject": "money", "version": 1}] == order["references"]
+    assert {"tags": {"**.total": ["PRICE"]}, "properties": {"team": "shop"}} == order["metadata"]
+    assert order["ruleSet"]["domainRules"][0]["disabled"] is True
+    assert "orders-value" == registry.get("/config/old-orders")["alias"]
+    assert "READONLY" == registry.get("/mode/bill")["mode"]
+
+
+def test_white_space_is_no_change(files, record, registry):
+    """Other white space and another order of keys are no change; a field is, and the plan says what it means."""
+    write_shop(files, record)
+    files.run("apply", "--url", registry.url, code=0)
+    files.put("money.avsc", record("cents", name="Money", namespace="shop").replace("\n", "\n\t"))
+    files.run("plan", "--url", registry.url, code=0)
+    files.put("strata.yaml", "subjects: [{name: money, file: money.avsc}]")
+    files.put(
+        "money.avsc", record("cents", name="Money", namespace="shop").replace(' "long"}', ' "long", "default": 0}')
+    )
+
+    planned = files.run("plan", "--url", registry.url, code=2)
+
+    assert "+ register money version 2: differs from version 1\n" in planned
+    assert "default added: cents 0" in planned
+
+
+def test_going_back_is_a_change(files, record, registry):
+    """A schema that an older version holds becomes the latest again, once."""
+    files.put("strata.yaml", "subjects: [{name: s, file: s.avsc, compatibility: NONE}]")
+    for fields, version in ((("a",), 1), (("b",), 2), (("a",), 3)):
+        files.put("s.avsc", record(*fields))
+        assert f"+ register s version {version}" in files.run("plan", "--url", registry.url, code=2)
+        files.run("apply", "--url", registry.url, code=0)
+        files.run("plan", "--url", registry.url, code=0)
+    files.put("s.avsc", record("b"))
+    assert "register s version 4" in files.run("plan", "--url", registry.url, code=2)
+
+
+def test_metadata_alone_is_a_change(files, record, registry):
+    """Metadata and rules that differ are a change; those that the manifest does not name are kept."""
+    files.put("s.avsc", record("a"))
+    files.put("strata.yaml", "subjects: [{name: s, file: s.avsc, metadata: {properties: {owner: me}}}]")
+    files.run("apply", "--url", registry.url, code=0)
+    files.put("strata.yaml", "subjects: [{name: s, file: s.avsc}]")
+    files.run("plan", "--url", registry.url, code=0)
+    files.put("strata.yaml", "subjects: [{name: s, file: s.avsc, metadata: {properties: {owner: you}}}]")
+    assert "    metadata.properties.owner: me → you\n" in files.run("plan", "--url", registry.url, code=2)
+    files.put("strata.yaml", "subjects: [{name: s, file: s.avsc, metadata: {}}]")
+    files.run("apply", "--url", registry.url, code=0)
+    assert "owner" not in json.dumps(registry.get("/subjects/s/versions/latest"))
+    files.run("plan", "--url", registry.url, code=0)
+
+
+def test_what_is_incompatible_is_an_error_of_the_plan(files, record, registry):
+    """A schema that the registry would reject is in the plan with the reason, and the apply writes nothing."""
+    files.put("strata.yaml", "subjects: [{name: '{stem}', files: '*.avsc'}]")
+    files.put("s.avsc", record("a"))
+    files.run("apply", "--url", registry.url, code=0)
+    files.write(s__avsc=record("a", "b"), a__avsc=record("x"))
+
+    planned = files.run("plan", "--url", registry.url, code=1)
+
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in planned
+    assert "1 to change, 0 unchanged, 1 rejected" in planned
+    assert "nothing was written" in files.run("apply", "--url", registry.url, code=1)
+    assert ["s"] == registry.get("/subjects")
+
+
+def test_pruning_needs_the_mark_and_keeps_what_is_referred_to(files, record, registry):
+    """--prune deletes subjects with the owner's mark that are gone from the manifest, unless others refer to them."""
+    everything = "owner: shop\nsubjects: [{name: '{stem}', files: '*.avsc'}]"
+    files.put("strata.yaml", everything)
+    files.write(a__avsc=record("x", name="A"), b__avsc=record("x", name="B"), c__avsc='["null", "B"]', d__avsc=ORDER)
+    files.put("m.avsc", record("cents", name="Money", namespace="shop"))
+    registry.register("foreign", '"int"')
+    files.run("apply", "--url", registry.url, code=0)
+    registry.register("user", ORDER, references=[{"name": "shop.Money", "subject": "m", "version": 1}])
+    files.put("strata.yaml", "owner: shop\nsubjects: [{name: a, file: a.avsc}]")
+    run = ("--prune", "--url", registry.url)
+
+    planned = files.run("plan", *run, code=2)
+
+    assert "0 to change, 1 unchanged" in files.run("plan", "--url", registry.url, code=0)
+    assert ["- delete c", "- delete b"] == [one for one in lines(planned) if one in ("- delete b", "- delete c")]
+    assert "  kept m: " in planned
+    files.run("apply", *run, code=0)
+    assert ["a", "foreign", "m", "user"] == registry.get("/subjects")
+    files.run("plan", *run, code=0)
+    files.put("strata.yaml", "subjects: [{name: a, file: a.avsc}]")
+    assert "--prune needs an `owner`" in files.run("plan", *run, code=1)
+
+
+def test_a_plan_file(files, record, registry):
+    """A plan file is applied as it is, again without effect, and not at all if the registry has moved since."""
+    files.write(s__avsc=record("a"), strata__yaml="subjects: [{name: s, file: s.avsc}]")
+    files.run("plan", "--url", registry.url, "--out=plan.json", code=2)
+    files.run("plan", "--url", registry.url, "--out=later.json", code=2)
+    (files.root / "s.avsc").unlink()
+
+    assert "registered s version 1" in files.run("apply", "plan.json", code=0)
+    assert "has all of this already" in files.run("apply", "plan.json", code=0)
+    registry.ask("PUT", "/config/s", {"compatibility": "NONE"})
+    registry.register("s", '"int"')
+    assert "plan again" in files.run("apply", "later.json", code=1).lower()
+    assert "int" == json.loads(registry.get("/subjects/s/versions/latest")["schema"])
+    files.put("bad.json", "{}")
+    assert "no plan file" in files.run("apply", "bad.json", code=1)
+
+
+def test_markdown(files, record, service):
+    """The plan as Markdown has a heading, a list, and the differences folded away; names cannot break out of it."""
+    files.write(s__avsc=record("a"), strata__yaml="subjects: [{name: 's<b>`x`', file: s.avsc}]")
+    text = files.run("plan", "--url", service.url, "--output=markdown", code=2)
+    assert text.startswith("### Schemas: 1 to change, 0 unchanged\n")
+    assert "- **register s\\<b\\>\\`x\\` version 1**: new subject\n" in text
+
+
+def test_environments_and_variables(files, record, service):
+    """An environment and a second file override the manifest; variables may have defaults."""
+    files.put("strata.yaml", """
+subjects:
+  - {name: "${PREFIX:-dev-}s", file: s.avsc, compatibility: "${LEVEL}", metadata: {properties: {x: "$${LEVEL}"}}}
+environments:
+  prod: {subjects: [{name: "${PREFIX:-dev-}s", compatibility: FULL}]}
+""")  # fmt: skip
+    files.put("more/second.yaml", "subjects: [{name: t, file: t.avsc}]")
+    files.write(s__avsc=record("a"), more___t__avsc=record("b"))
+    run = ("--url", service.url, "-f", "strata.yaml", "-f", "more/second.yaml")
+
+    assert "the environment variable LEVEL is not set" in files.run("plan", *run, code=1)
+    files.run("apply", *run, code=0, LEVEL="NONE")
+    assert "NONE" == service.get("/config/dev-s")["compatibilityLevel"]
+    files.run("apply", *run, "--env=prod", code=0, LEVEL="NONE", PREFIX="p-")
+    assert "FULL" == service.get("/config/p-s")["compatibilityLevel"]
+    assert {"x": "${LEVEL}"} == service.get("/subjects/p-s/versions/1")["metadata"]["properties"]
+    assert ["dev-s", "p-s", "t"] == service.get("/subjects")
+    assert "no environment 'test'" in files.run("plan", *run, "--env=test", code=1, LEVEL="NONE")
+
+
+def test_a_file_of_domnikl(files, service):
+    """A file of schema-registry-gitops is a manifest: a schema in the file, references by subject and version."""
+    files.put("state.yml", """
+compatibility: FULL_TRANSITIVE
+normalize: true
+subjects:
+  - name: base
+    type: AVRO
+    schema: '{"type": "enum", "name": "Base", "symbols": ["A"]}'
+  - name: user
+    compatibility: BACKWARD
+    file: user.avsc
+    references:
+      - name: Base
+        subject: base
+        version: 1
+""")  # fmt: skip
+    files.put("user.avsc", '{"type": "record", "name": "User", "fields": [{"name": "b", "type": "Base"}]}')
+    assert "base version 1: new" in files.run("plan", "state.yml", "--url", service.url, code=2)
+    files.run("apply", "-f", "state.yml", "--url", service.url, code=0)
+    files.run("plan", "state.yml", "--url", service.url, code=0)
+    assert "FULL_TRANSITIVE" == service.get("/config")["compatibilityLevel"]
+
+
+WRONG = [
+    ("a circle",
+     "subjects: [{name: a, file: a.avsc, references: [b.avsc]}, {name: b, file: b.avsc, references: [a.avsc]}]",
+     "references go round in a circle"),
+    ("a name twice", "subjects: [{name: a, files: '*.avsc'}]", "the subject a is also"),
+    ("two sources", "subjects: [{name: a, file: a.avsc, schema: x}]", "expected one of file, files, schema and alias"),
+    ("an unknown level", "subjects: [{name: a, file: a.avsc, compatibility: SOME}]", "expected NONE, BACKWARD"),
+    ("no name", "subjects: [{file: a.avsc}]", "a subject needs a name"),
+    ("a file elsewhere", "subjects: [{name: a, file: ../../a.avsc}]", "is outside of the folder"),
+    ("an unknown file", "subjects: [{name: a, file: a.avsc, references: [c.avsc]}]", "no subject has the file c.avsc"),
+    ("no match", "subjects: [{name: a, files: 'x/*.avsc'}]", "no file matches x/*.avsc"),
+    ("an unknown placeholder", "subjects: [{name: '{team}', files: '*.avsc'}]", "has no {team}; expected one of {st"),
+    ("a key twice", "owner: a\nowner: b", "the key 'owner' appears twice"),
+    ("an anchor", "owner: &a b", "anchors and aliases are not supported"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("manifest", "message"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+def test_a_wrong_manifest(files, manifest, message):
+    """A mistake in the manifest ends the plan with exit code 1, and the message says where and what is expected."""
+    files.write(strata__yaml=manifest, a__avsc='"int"', b__avsc='"int"')
+    assert message in files.run("plan", "--url=http://127.0.0.1:9", code=1)
+
+
+def test_no_registry(files, record):
+    """Without a URL, or with a registry that does not answer, a plan is an error; so are wrong arguments."""
+    files.write(s__avsc=record("a"), strata__yaml="subjects: [{name: s, file: s.avsc}]")
+    assert "give --url, or set STRATA_URL" in files.run("plan", code=1)
+    assert "No such option" in files.run("plan", "--nothing", code=1)
