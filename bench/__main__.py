@@ -16,13 +16,19 @@ __all__ = ["main"]
 # Section of a document -> module with a `run` that returns the section's text.
 SECTIONS = {
     "reads": "bench.reads",
+    "counting": "bench.counting",
     "writes": "bench.writes",
     "service": "bench.service",
     "scale": "bench.scale",
+    "pages": "bench.pages",
     "serdes": "bench.serdes_decode",
     "formats": "bench.serdes_formats",
     "spark": "bench.spark_decode",
     "payloads": "bench.payload_columns",
+    "spark_protobuf": "bench.spark_protobuf",
+    "spark_json": "bench.spark_json",
+    "spark_encode": "bench.spark_encode",
+    "spark_rules": "bench.spark_rules",
     "spark_kafka": "bench.spark_kafka",
     "installs": "bench.installs",
 }

@@ -21,8 +21,12 @@ _INSTALLS = {
     "protobuf": "from strata.serdes import ProtobufSerializer, RegistryClient",
     "rules": "import strata.serdes.rules.cel, strata.serdes.rules.jsonata",
     "encryption": "import strata.serdes.encryption.csfle",
+    "prometheus": "import strata.serdes.prometheus_observer",
+    "otel": "import strata.serdes.otel_observer",
     "arrow": "from strata.serdes.arrow import decode_batch",
-    "spark": "from strata.spark_udfs import decode",
+    "spark": "import pyarrow",  # the platform brings pyspark
+    "pyspark": "from strata.spark_udfs import decode",
+    "gitops": "import strata.gitops.cli",
     "server": "from strata.registry.server import run",
     "server,kafka": "import strata.registry.server, strata.storage.kafka.log",
     "server,postgres": "import strata.registry.server, strata.storage.sql.log, psycopg",

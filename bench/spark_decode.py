@@ -21,7 +21,7 @@ from pyspark.sql.functions import col, expr, struct, udf
 
 from bench.orders import frames, schema_text
 from bench.report import table
-from bench.spark_session import Job, Rate, best, in_turn, ratio, session
+from bench.spark_session import Job, compared, in_turn, session
 from harness.jars import spark_avro_jars
 from harness.registry import RegistryNode
 from strata.serdes.client import RegistryClient
@@ -59,7 +59,7 @@ def run() -> str:
             rates = in_turn(_jobs(node.url, ids, spark, folder), 1, ROUNDS)
         finally:
             spark.stop()
-    rows = [_row(name, each, rates) for name, each in rates.items()]
+    rows = [compared(name, rates, _COMPARED.values()) for name in rates]
     head = ["way", "rows/s", "CPU µs a row", *_COMPARED]
     scale = (
         f"{ROWS:,} orders of 20 fields ({PLAIN_ROWS:,} through the plain UDF), cached, local[2], "
@@ -67,12 +67,6 @@ def run() -> str:
         "in the same round"
     )
     return f"{scale}.\n\n{table(head, rows)}"
-
-
-def _row(name: str, rates: list[Rate], all_rates: dict[str, list[Rate]]) -> list[str]:
-    top = best(rates)
-    ratios = [ratio(rates, all_rates[other]) for other in _COMPARED.values()]
-    return [name, f"{top.rows_per_second:,.0f}", f"{top.cpu_microseconds:.2f}", *(f"{one:.2f}" for one in ratios)]
 
 
 def _jobs(url: str, ids: dict[int, int], spark: SparkSession, folder: str) -> dict[str, Job]:

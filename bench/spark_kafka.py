@@ -2,7 +2,9 @@
 
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from confluent_kafka import Producer
 from pyspark.sql import Column, SparkSession
@@ -28,6 +30,9 @@ WARM_UPS = 14
 """The JVM's compiler keeps improving each way for about ten seconds."""
 _READER = 2
 _RAW = "raw source, value only"
+_OURS = "`decode` in the JVM, 3 writer schemas"
+_POLLS = {"kafka.max.poll.records": "5000"}
+"""After each poll, by default of 500 records, Spark's source asks for both ends of the partition, and waits."""
 _HEAD = ["way", "rows/s", "CPU µs a row, broker included", "to raw"]
 _TOPICS = {"mixed": (1, 2, 3), "one": (_READER,)}
 
@@ -65,17 +70,20 @@ def _row(name: str, rates: list[Rate], raw: list[Rate]) -> list[str]:
 
 
 def _jobs(spark: SparkSession, bootstrap: str, url: str, reader: int) -> dict[str, Job]:
-    def of(topic: str, column: Column) -> Job:
-        source = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
-        return Job(source.load().select(column.alias("order")), ROWS)
+    def of(topic: str, column: Column, more: Mapping[str, str] = MappingProxyType({})) -> Job:
+        options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **more}
+        source = spark.read.format("kafka").options(**options).load()
+        return Job(source.select(column.alias("order")), ROWS)
 
     ours = decode("value", registry=url, schema_id=reader, path="jvm")
     return {
         _RAW: of("mixed", col("value")),
-        "`decode` in the JVM, 3 writer schemas": of("mixed", ours),
+        _OURS: of("mixed", ours),
         "`from_avro(substring(value, 6))`, one schema": of(
             "one", from_avro(expr("substring(value, 6)"), schema_text(reader))
         ),
+        f"{_RAW}, 5,000 records a poll": of("mixed", col("value"), _POLLS),
+        f"{_OURS}, 5,000 records a poll": of("mixed", ours, _POLLS),
     }
 
 

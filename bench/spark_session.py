@@ -3,14 +3,14 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Job", "Rate", "best", "in_turn", "ratio", "session"]
+__all__ = ["Job", "Rate", "best", "compared", "in_turn", "ratio", "session"]
 
 
 class Job(NamedTuple):
@@ -71,6 +71,14 @@ def best(rates: list[Rate]) -> Rate:
 def ratio(rates: list[Rate], others: list[Rate]) -> float:
     """Return how many times as fast as the other rates: the median over the rounds."""
     return median(a.rows_per_second / b.rows_per_second for a, b in zip(rates, others, strict=True))
+
+
+def compared(name: str, all_rates: dict[str, list[Rate]], others: Iterable[str]) -> list[str]:
+    """Return a row of a table: a way, its best rate and cost, and its ratio to each of the others."""
+    rates = all_rates[name]
+    top = best(rates)
+    ratios = [ratio(rates, all_rates[other]) for other in others]
+    return [name, f"{top.rows_per_second:,.0f}", f"{top.cpu_microseconds:.2f}", *(f"{one:.2f}" for one in ratios)]
 
 
 def _measure(job: Job) -> Rate:

@@ -3,6 +3,7 @@
     python -m faults --log kafka --seed 17      repeat one run
     python -m faults --runs 70                  seeds 1 to 70 on each log
     python -m faults --access --runs 5          with access control, and rights that change in mid-run
+    python -m faults --standby --runs 20        with a standby, and promotions
     python -m faults --judge FILE               check the kept history of a broken run again
 
     python -m faults --results A --results B --report docs/faults.md    tables from the results of two invocations
@@ -25,6 +26,7 @@ from faults.mutants import MUTANTS
 from faults.report import add, into_document, lines, load, of_commit, tables
 from faults.run import Result, Settings, run_recorded
 from faults.services import LOGS, Services
+from faults.standby import run_standby
 
 __all__ = ["main"]
 
@@ -40,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seeds = asked.seed or range(asked.first, asked.first + asked.runs)
         # All logs of a seed before the next seed, so that an invocation that is interrupted has covered every log.
         wanted = [(seed, log) for seed in seeds for log in asked.log or LOGS]
+        if asked.standby:
+            return _standbys(wanted)
         access = asked.access or (asked.mutant is not None and MUTANTS[asked.mutant].access)
         with Services(mutant=asked.mutant, workers=asked.workers, access=access) as services:
             for done, (seed, log) in enumerate(wanted, start=1):
@@ -67,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--access", action="store_true", help="switch on access control, with rights that change (faults/rights.py)"
     )
+    parser.add_argument("--standby", action="store_true", help="run with a standby (faults/standby.py)")
     parser.add_argument("--mutant", choices=MUTANTS, help="plant this bug in the registry (faults/mutants.py)")
     parser.add_argument(
         "--results",
@@ -100,6 +105,18 @@ def _one(services: Services, log: str, seed: int, asked: argparse.Namespace, fil
             flush=True,
         )
     return bool(result.broken)
+
+
+def _standbys(wanted: Sequence[tuple[int, str]]) -> int:
+    """Run seeds with a standby."""
+    broken = 0
+    with Services() as services:
+        for seed, log in wanted:
+            result = run_standby(services, log, seed)
+            broken += bool(result.broken)
+            print(result, flush=True)
+    print(f"{len(wanted)} runs with a standby, {broken} broken")
+    return 1 if broken else 0
 
 
 def _command(result: Result, settings: Settings, services: Services) -> str:

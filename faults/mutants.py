@@ -69,10 +69,6 @@ def _nothing(_original: Any) -> Any:
     return lambda *_, **__: None
 
 
-def _none(_original: Any) -> Any:
-    return lambda *_, **__: iter(())
-
-
 def _false(_original: Any) -> Any:
     return property(lambda _: False)
 
@@ -161,13 +157,13 @@ def _drop_tombstones_at_start() -> None:
 
 
 def _open_without_fencing() -> None:
-    from strata.registry import server
+    from strata.registry import log_opening
     from strata.storage.kafka.fencing import Fencing
 
     def make(original: Any) -> Any:
         return lambda *args, **options: original(*args, **{**options, "fencing": Fencing.NONE})
 
-    _swap(server, "open_log", make)
+    _swap(log_opening, "open_log", make)
 
 
 def _read_uncommitted() -> None:
@@ -233,10 +229,6 @@ def _forget_ids(state: State) -> State:
     return replace(state, contexts=contexts)
 
 
-def _forget_associations(state: State) -> State:
-    return replace(state, associations=Associations())
-
-
 def _report_not_written() -> None:
     _swap(errors, "write_forwarding_failed", lambda _: lambda *_args: errors.not_written("it was not passed on"))
 
@@ -254,11 +246,11 @@ def _repeat_forwarded_write() -> None:
     _swap(Forward, "_ask_holder", make)
 
 
-def _keep_answers(layer: type) -> None:
+def _keep_answers(layer: type, cache: str) -> None:
     def make(original: Any) -> Any:
         def create(self: Any, *args: Any, **options: Any) -> None:
             original(self, *args, **options)
-            self._cache._current = lambda: 0
+            getattr(self, cache)._current = lambda: 0
 
         return create
 
@@ -349,9 +341,9 @@ MUTANTS: Mapping[str, Mutant] = {
         "soft deletions of a subject change nothing", _SQLITE, lambda: _swap(Fold, "_soft_delete", _nothing)
     ),
     "tombstone-dropped": Mutant("a restart restores hard-deleted versions", _SQLITE, _drop_tombstones_at_start),
-    "cache-not-emptied": Mutant("cached answers outlive a deletion", _SQLITE, lambda: _keep_answers(Front)),
+    "cache-not-emptied": Mutant("cached answers outlive a deletion", _SQLITE, lambda: _keep_answers(Front, "_cache")),
     "kept-for-another-state": Mutant(
-        "kept answers outlive the State that they were made from", _ANY, lambda: _keep_answers(KeptAnswers)
+        "kept answers outlive the State that they were made from", _ANY, lambda: _keep_answers(KeptAnswers, "cache")
     ),
     "id-given-twice-after-restart": Mutant(
         "a restart forgets the ids of hard-deleted schemas", _SQLITE, lambda: _after_replay(_forget_ids)

@@ -86,7 +86,7 @@ def pause_worker(scene: Scene, rng: random.Random) -> Iterator[str]:
 
 def _to_a_worker(member: Member | None, rng: random.Random, number: signal.Signals) -> tuple[str, int]:
     """Send a signal to a worker, in half of the cases to the oldest, which is most likely the one that writes."""
-    workers = sorted(member.node.workers) if member else []
+    workers = member.node.workers if member else []
     if member is None or not workers:
         return "", 0
     worker = workers[0] if rng.random() < 0.5 else rng.choice(workers)

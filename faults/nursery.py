@@ -3,9 +3,9 @@
 A node is then a process like any other (SIGKILL, SIGSTOP and the like mean the same), without the two seconds of CPU
 time of a cold start, which would add up to half an hour over a thousand starts.
 
-Run as a program, this file reads requests from standard input, one JSON value per line, and answers each:
-`["serve", FLAG …]` with the process id of a new node, a process id with that node's exit code, null while it runs. When
-its input ends, it exits together with its nodes.
+Run as a program, this file reads requests from standard input, one JSON value per line, and answers each: an object
+with the `log`, `arguments`, `environment` and `folder` of a new node with its process id; a process id with that node's
+exit code, null while it runs. When its input ends, it exits together with its nodes.
 """
 
 import contextlib
@@ -15,13 +15,15 @@ import importlib
 import json
 import mmap
 import os
+import random
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -67,7 +69,8 @@ class Nursery:
 
     def start(self, command: Sequence[str], *, log: Path) -> "Child":
         """Start `strata serve …` (the path of the program does not matter), and append its output to `log`."""
-        return Child(self, self.ask([str(log), *command[1:]]))
+        node = {"log": str(log), "arguments": command[1:], "environment": dict(os.environ), "folder": str(Path.cwd())}
+        return Child(self, self.ask(node))
 
     def ask(self, request: object) -> Any:
         """Send a request, and return the answer."""
@@ -139,7 +142,7 @@ def _serve_requests(mutants: Sequence[str]) -> None:
         if isinstance(request, int):
             answer = _exit_code(request, children)
         else:
-            answer = _fork(Path(request[0]), request[1:])
+            answer = _fork(**request)
             children.add(answer)
         sys.stdout.write(f"{json.dumps(answer)}\n")
         sys.stdout.flush()
@@ -157,7 +160,7 @@ def _exit_code(pid: int, children: set[int]) -> int | None:
     return os.waitstatus_to_exitcode(status)
 
 
-def _fork(log: Path, arguments: Sequence[str]) -> int:
+def _fork(*, log: str, arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -165,11 +168,16 @@ def _fork(log: Path, arguments: Sequence[str]) -> int:
     try:
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        tempfile.tempdir = None  # from the environment again
+        random.seed()
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(source, target)
-        _follow_clock(clock_of(log))
+        _follow_clock(clock_of(Path(log)))
         importlib.import_module("strata.registry.cli").main(list(arguments))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))

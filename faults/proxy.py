@@ -64,7 +64,7 @@ class Proxy:
         self._delay = seconds
 
     def break_after(self, words: bytes) -> None:
-        """Break a connection after it has transferred data to the target that contains these bytes."""
+        """Break a connection that transfers these bytes to the target: they arrive, but no answer comes back."""
         self._last_words = words
 
     def restore(self) -> None:
@@ -110,8 +110,11 @@ class Proxy:
                 if self._delay:
                     time.sleep(self._delay)
                 flows.wait()
+                breaks = self._last_words and flows is self._forth and self._last_words in data
+                if breaks:
+                    source.shutdown(socket.SHUT_RDWR)  # first, so that a fast answer is lost too
                 target.sendall(data)
-                if self._last_words and flows is self._forth and self._last_words in data:
+                if breaks:
                     break
         for end in (source, target):
             with contextlib.suppress(OSError):

@@ -63,7 +63,7 @@ def proxied():
     server.server_close()
 
 
-def get(proxy, timeout=10.0):
+def get(proxy, timeout=60.0):
     """Send a request through a proxy."""
     with closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=timeout)) as connection:
         connection.request("GET", "/")
@@ -98,7 +98,7 @@ def test_proxy_in_one_direction(proxied, lost):
 def test_proxy_that_breaks_after_a_request(proxied):
     """A request that holds the words gets no answer, and its connection breaks."""
     proxied.break_after(b"GET")
-    with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
+    with pytest.raises(ConnectionError):
         get(proxied)
     proxied.restore()
     assert b"hello" == get(proxied)
@@ -106,9 +106,10 @@ def test_proxy_that_breaks_after_a_request(proxied):
 
 def test_slow_proxy(proxied):
     """A slow proxy delays what it forwards."""
-    proxied.slow(0.1)
+    proxied.slow(60)
     with pytest.raises(TimeoutError):
         get(proxied, timeout=0.1)
+    proxied.slow(0.1)
     assert b"hello" == get(proxied)
 
 
