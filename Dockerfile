@@ -8,8 +8,9 @@ COPY compat compat
 COPY storage storage
 COPY serdes serdes
 COPY spark_udfs spark_udfs
+COPY gitops gitops
 RUN python -m venv /opt/strata \
-    && /opt/strata/bin/pip install --no-cache-dir '.[server,kafka,postgres]'
+    && /opt/strata/bin/pip install --no-cache-dir '.[server,kafka,postgres,otel]'
 
 FROM python:3.13-slim
 RUN useradd --system --uid 8081 --create-home --home-dir /var/lib/strata strata

@@ -3,11 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 JAR := spark_udfs/strata-spark.jar
 RUNS ?= 70
-PARALLEL ?= -n 2 --dist loadgroup
+PARALLEL ?= -n 3 --dist loadgroup --no-loadscope-reorder
 CONSTRAINTS ?= constraints.txt
-EXTRAS := server,kafka,postgres,arrow,rules,spark
+# Tests start hundreds of processes; each would compile Strata anew where Python is told to keep no compiled code.
+export PYTHONDONTWRITEBYTECODE =
+EXTRAS := server,kafka,postgres,arrow,rules,pyspark
 
-.PHONY: help setup serve demo check format test test-fast test-all test-faults coverage bench constraints clean
+.PHONY: help setup serve demo check format test test-fast test-all test-faults coverage screenshots bench constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -46,8 +48,9 @@ format: setup  ## rewrite what the formatter and the linter can
 test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included
 	$(BIN)/pytest -m 'not slow' $(PARALLEL)
 
+# They wait for nothing, so a third process on two cores would only import everything once more.
 test-fast: setup  ## the tests that start no service, in less than a minute
-	$(BIN)/pytest @tests/fast.args $(PARALLEL)
+	$(BIN)/pytest @tests/fast.args $(PARALLEL:3=2)
 
 coverage: setup  ## the whole suite with a report of the lines that it runs, in coverage/index.html
 	$(BIN)/pytest -m 'not slow' $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
@@ -57,6 +60,10 @@ test-all: setup  ## the same on examples that are new each time, and what takes 
 
 test-faults: setup  ## RUNS (70) seeded runs with faults on each log, and their tables in docs/faults.md
 	$(BIN)/python -m faults --runs $(RUNS) --report docs/faults.md
+
+screenshots: setup  ## the pictures of the pages in docs/images
+	mkdir -p docs/images
+	SCREENSHOTS=docs/images $(BIN)/pytest -q -n 0 tests/browser/test_views.py -k screenshots
 
 constraints: setup  ## write the exact versions of the environment into constraints.txt
 	echo '# The exact versions with which the tests passed on Python 3.11; `make constraints` writes them.' > constraints.txt

@@ -91,7 +91,7 @@ _MAKERS: Final[Mapping[Kind, Callable[[Any, Row, Encode], bytes]]] = {
 # Invalid UTF-8: a lone continuation byte, an overlong form, half a surrogate pair, a truncated character, a character
 # beyond the last one.
 _VARIANTS: Final[Mapping[Kind, Sequence[Any]]] = {
-    Kind.WRONG_MAGIC_BYTE: (0x02, 0x03, 0x7B, 0x80, 0xFF),
+    Kind.WRONG_MAGIC_BYTE: (0x02, 0x04, 0x7B, 0x80, 0xFF),
     Kind.UNKNOWN_ID: (0, 4_711, 1_000_000, 2_000_000_000, 2**31 - 1),
     Kind.TRUNCATED: (0, 1, 20, -8, -1),
     Kind.TRAILING_BYTES: (b"\0", b"\n", b"\0\0\0\0\0", b"\xff" * 11, b"N14228"),

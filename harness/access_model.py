@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from strata.registry.access.principal import Principal
 from strata.registry.access.rules import Operation, Resource, Rule
 
-__all__ = ["model"]
+__all__ = ["decision", "model"]
 
 INCLUDES = {
     "READ": {"READ", "DESCRIBE"},
@@ -29,12 +29,29 @@ def model(
     name: str,
     host: str | None,
 ) -> bool:
-    """Return whether a principal may do something, by the words of the guide, one rule after the other."""
+    """Return whether a principal may do something."""
+    return decision(rules, superusers, principal, operation, kind, name, host) is True
+
+
+def decision(
+    rules: Iterable[Rule],
+    superusers: Iterable[str],
+    principal: Principal,
+    operation: str,
+    kind: str,
+    name: str,
+    host: str | None,
+) -> bool | None:
+    """Return whether a principal may do something, by the words of the guide, one rule after the other.
+
+    Returns:
+        True or False as a rule says; None if no rule says anything.
+    """
     own = {"Anonymous"} if principal.user is None else {f"User:{principal.user}"}
     own |= {f"Group:{group}" for group in principal.groups}
     if own & set(superusers):
         return True
-    allowed = False
+    allowed = None
     for rule in rules:
         denies = rule.permission == "DENY"
         if rule.principal not in own and not (rule.principal == "User:*" and (denies or principal.user is not None)):
@@ -49,7 +66,8 @@ def model(
             continue
         if denies and rule.operation in (operation, "ALL"):
             return False
-        allowed = allowed or (not denies and operation in INCLUDES[rule.operation])
+        if not denies and operation in INCLUDES[rule.operation]:
+            allowed = True
     return allowed
 
 

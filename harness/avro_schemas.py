@@ -8,10 +8,13 @@ Rules of this file: all randomness comes from the given `Random`; no parser exce
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from harness.avro_places import Place, is_named, named_in, places_in, types_in
+from harness.json_texts import JsonText, Number
 
 __all__ = ["Schemas"]
 
@@ -58,33 +61,13 @@ _LOGICAL: Final = (
 _DEEPEST: Final = 3
 
 
-class _Number(NamedTuple):
-    """A number with its spelling."""
-
-    text: str
-
-
-class _Place(NamedTuple):
-    """The position of a value: its object or list, and its key or index."""
-
-    holder: Any
-    key: Any
-
-    @property
-    def value(self) -> Json:
-        return self.holder[self.key]
-
-    def put(self, value: Json) -> None:
-        self.holder[self.key] = value
-
-
 class Schemas:
     """A generator of schema texts; the same `Random` and the same seed texts give the same schemas."""
 
     def __init__(self, chance: Random, seeds: Sequence[str]) -> None:
         self._chance = chance
         self._pick = chance.choice
-        self._seeds = [json.loads(seed, parse_float=_Number, parse_constant=_Number) for seed in seeds]
+        self._seeds = [json.loads(seed, parse_float=Number, parse_constant=Number) for seed in seeds]
         self._used: list[str] = []
 
     def text(self) -> str:
@@ -92,7 +75,7 @@ class Schemas:
         root = self._root()
         for _ in range(self._pick((0, 1, 1, 2, 3))):
             self._pick((self._set_word, self._set_word, self._drop, self._spoil, self._copy, self._evolve))(root)
-        return _Text(self._chance).of(root[0])
+        return JsonText(self._chance).of(root[0])
 
     def pair(self) -> tuple[str, str]:
         """Return two texts that may be valid schemas, usually valid and similar."""
@@ -100,28 +83,28 @@ class Schemas:
         new = deepcopy(old)
         for _ in range(self._pick((1, 1, 2, 3, 4))):
             self._evolve(self._pick((old, new)))
-        plain = _Text(None)
+        plain = JsonText(None)
         return plain.of(new[0]), plain.of(old[0])
 
     def referring(self, references: Sequence[str]) -> str:
         """Return a text that may be a valid schema, and may use or redefine names that the references define."""
-        named = [place.value for text in references for place in _named_in(json.loads(text, parse_float=_Number))]
+        named = [place.value for text in references for place in named_in(json.loads(text, parse_float=Number))]
         names = [one["name"] for one in named]
         known = [*names, *(f"{self._pick(_SPACES)}.{name}".lstrip(".") for name in names)] or ["A"]
         root = [self._record(1, "")]
         for _ in range(3):
             self._used = known
-            places = list(_types(root)) if self._likely(0.1) else list(_types(root))[1:]
+            places = list(types_in(root)) if self._likely(0.1) else list(types_in(root))[1:]
             again = {**deepcopy(self._pick(named)), "doc": "again"} if named and self._likely(0.3) else None
-            self._pick(places or [_Place(root, 0)]).put(again or self._reference())
-        return _Text(None).of(root[0])
+            self._pick(places or [Place(root, 0)]).put(again or self._reference())
+        return JsonText(None).of(root[0])
 
     def _root(self) -> list[Json]:
         """Return a schema in a list, so that it has a position like every other value."""
         self._used = []
         if self._likely(0.5):
             seed = deepcopy(self._pick(self._seeds))
-            self._used = [place.value["name"] for place in _named_in(seed)]
+            self._used = [place.value["name"] for place in named_in(seed)]
             return [seed]
         return [self._type(0, "")]
 
@@ -240,7 +223,7 @@ class Schemas:
             return self._default(self._pick(kind)) if kind else None
         name = kind if isinstance(kind, str) else kind.get("type") if isinstance(kind, dict) else None
         inner = kind if isinstance(kind, dict) else {}
-        numbers = [_Number(number) for number in _NUMBERS]
+        numbers = [Number(number) for number in _NUMBERS]
         simple: dict[Any, Callable[[], Json]] = {
             "null": lambda: None,
             "boolean": lambda: self._likely(0.5),
@@ -264,7 +247,7 @@ class Schemas:
         kinds: list[Callable[[], Json]] = [
             *(
                 lambda: self._pick(_TEXTS),
-                lambda: _Number(self._pick(_NUMBERS)),
+                lambda: Number(self._pick(_NUMBERS)),
                 lambda: self._pick((None, True, False)),
             ),
             *(lambda: self._pick(_PRIMITIVES + _KINDS), self._name),
@@ -280,7 +263,7 @@ class Schemas:
 
     def _set_word(self, root: list[Json]) -> None:
         """Set one of Avro's attributes in any object, to a value that it may have elsewhere."""
-        objects = [place.value for place in _places(root) if isinstance(place.value, dict)]
+        objects = [place.value for place in places_in(root) if isinstance(place.value, dict)]
         if not objects:
             return
         word = self._pick(_WORDS)
@@ -301,18 +284,18 @@ class Schemas:
 
     def _drop(self, root: list[Json]) -> None:
         """Delete a value."""
-        places = [place for place in _places(root) if place.holder is not root]
+        places = [place for place in places_in(root) if place.holder is not root]
         if places:
             place = self._pick(places)
             del place.holder[place.key]
 
     def _spoil(self, root: list[Json]) -> None:
         """Replace a value with any JSON."""
-        self._pick(list(_places(root))).put(self._json(0))
+        self._pick(list(places_in(root))).put(self._json(0))
 
     def _copy(self, root: list[Json]) -> None:
         """Copy a type over another one, so that it is defined twice or in another namespace."""
-        types = list(_types(root))
+        types = list(types_in(root))
         if types:
             source = deepcopy(self._pick(types).value)
             self._pick(types).put(source)
@@ -322,13 +305,13 @@ class Schemas:
     # Schema evolution
 
     def _evolve(self, root: list[Json]) -> None:
-        places = list(_types(root))
+        places = list(types_in(root))
         if not places:
             return
         place = self._pick(places)
         self._pick((self._wrap, self._inside, self._inside, self._inside, self._inside))(place)
 
-    def _wrap(self, place: _Place) -> None:
+    def _wrap(self, place: Place) -> None:
         """Replace a type with another one, often one that contains it."""
         old = place.value
         inner = [old.get("items"), old.get("values")] if isinstance(old, dict) else old if isinstance(old, list) else []
@@ -342,7 +325,7 @@ class Schemas:
             )
         )
 
-    def _inside(self, place: _Place) -> None:
+    def _inside(self, place: Place) -> None:
         """Change a type in a way that suits its kind."""
         old = place.value
         if isinstance(old, list):
@@ -351,7 +334,7 @@ class Schemas:
             self._pick((self._evolve_fields, self._evolve_fields, self._evolve_name))(old)
         elif isinstance(old, dict) and isinstance(old.get("symbols"), list):
             self._pick((self._evolve_symbols, self._evolve_name))(old)
-        elif _is_named(old):
+        elif is_named(old):
             self._evolve_name(old)
             old["size"] = self._pick((old.get("size"), 1, 2))
         elif isinstance(old, str):
@@ -399,81 +382,3 @@ class Schemas:
                 *({"namespace": space, "aliases": [old]}, {"aliases": [*self._used]}),
             )
         )
-
-
-class _Text:
-    """A JSON writer, either plain or with random whitespace, escapes, comments and duplicate keys."""
-
-    def __init__(self, chance: Random | None) -> None:
-        self._random = chance.random if chance and chance.random() < 0.3 else lambda: 1.0
-
-    def of(self, value: Json) -> str:
-        """Return the text of a value."""
-        if isinstance(value, _Number):
-            return value.text
-        if isinstance(value, dict):
-            return self._between("{", [f"{self._key(key)}:{self.of(inner)}" for key, inner in value.items()], "}")
-        if isinstance(value, list):
-            return self._between("[", [self.of(inner) for inner in value], "]")
-        return self._string(value) if isinstance(value, str) else self._blank() + json.dumps(value)
-
-    def _between(self, begin: str, parts: list[str], end: str) -> str:
-        if parts and self._random() < 0.03:
-            parts.append(parts[0])
-        return self._blank() + begin + f"{self._blank()},".join(parts) + self._blank() + end + self._blank()
-
-    def _key(self, text: str) -> str:
-        return self._string(text) + self._blank()
-
-    def _string(self, text: str) -> str:
-        if self._random() < 0.1:
-            units = text.encode("utf-16-be", "surrogatepass")
-            return '"' + "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)) + '"'
-        return self._blank() + json.dumps(text, ensure_ascii=self._random() >= 0.5)
-
-    def _blank(self) -> str:
-        draw = self._random()
-        return (
-            " \t\n\r"[int(draw * 40)] if draw < 0.1 else "/* , */" if draw < 0.11 else "// ]\n" if draw < 0.12 else ""
-        )
-
-
-def _is_named(value: Json) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("name"), str)
-
-
-def _named_in(schema: Json) -> list[_Place]:
-    return [place for place in _types([schema]) if _is_named(place.value)]
-
-
-def _places(holder: Any) -> Iterator[_Place]:
-    """Yield every position in a value."""
-    keys = list(holder) if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
-    for key in keys:
-        yield _Place(holder, key)
-        yield from _places(holder[key])
-
-
-def _types(holder: list[Json]) -> Iterator[_Place]:
-    """Yield every position of a type in a list of types."""
-    for index, one in enumerate(holder):
-        yield _Place(holder, index)
-        if isinstance(one, list):
-            yield from _types(one)
-        if not isinstance(one, dict):
-            continue
-        fields = one.get("fields")
-        inner = [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
-        for key, objects in (("items", [one]), ("values", [one]), ("type", inner)):
-            for each in objects:
-                if key in each:
-                    yield _Place(each, key)
-                    yield from _inner_types(each, key)
-
-
-def _inner_types(holder: dict[str, Json], key: str) -> Iterator[_Place]:
-    value = holder[key]
-    if isinstance(value, list):
-        yield from _types(value)
-    elif isinstance(value, dict):
-        yield from list(_types([value]))[1:]

@@ -23,6 +23,18 @@ _KEYS: dict[str, Callable[[], Any]] = {
 }
 _NAMES = {"CN": NameOID.COMMON_NAME, "OU": NameOID.ORGANIZATIONAL_UNIT_NAME, "O": NameOID.ORGANIZATION_NAME}
 _DAY = timedelta(days=1)
+_USES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+_NO_USE = dict.fromkeys(_USES, False)
 _PEM, _PKCS8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
 
 
@@ -46,7 +58,7 @@ class Authority:
         self._key = _KEYS["EC"]()
         self._name = _subject(f"CN={name}")
         self._serial = 1
-        built = _builder(self._name, self._name, self._key, 1, (-_DAY, _DAY), [], is_ca=True)
+        built = _builder(self._name, self._name, self._key, self._key, 1, (-_DAY, _DAY), [], is_ca=True)
         file = folder / f"{name}.pem"
         file.write_bytes(built.sign(self._key, hashes.SHA256()).public_bytes(_PEM))
         self.file = str(file)
@@ -74,7 +86,7 @@ class Authority:
         self._serial += 1
         key = _KEYS[kind]()
         subject_name = _subject(subject or f"CN={name}")
-        built = _builder(subject_name, self._name, key, self._serial, valid, uris, is_ca=False)
+        built = _builder(subject_name, self._name, key, self._key, self._serial, valid, uris, is_ca=False)
         return _written(self._folder, name, built.sign(self._key, hashes.SHA256()), key, password)
 
     def context(self, pair: Pair | None = None) -> ssl.SSLContext:
@@ -94,7 +106,7 @@ def certificate_files(folder: Path, kind: str = "EC") -> Pair:
     """
     key = _KEYS[kind]()
     name = _subject("CN=registry")
-    built = _builder(name, name, key, 1, (-_DAY, _DAY), [], is_ca=True)
+    built = _builder(name, name, key, key, 1, (-_DAY, _DAY), [], is_ca=True)
     return _written(folder, "cert", built.sign(key, hashes.SHA256()), key, None)
 
 
@@ -107,6 +119,7 @@ def _builder(
     subject: x509.Name,
     issuer: x509.Name,
     key: Any,
+    issuer_key: Any,
     serial: int,
     valid: tuple[timedelta, timedelta],
     uris: Sequence[str],
@@ -116,6 +129,8 @@ def _builder(
     now = datetime.now(UTC)
     hosts: list[x509.GeneralName] = [x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")]
     names = [*hosts, *map(x509.UniformResourceIdentifier, uris)]
+    uses = {"digital_signature": True, "key_cert_sign": is_ca, "crl_sign": is_ca}
+    # Python 3.13 and later check what RFC 5280 requires: the identifiers of both keys, and the use of the CA's key.
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -126,6 +141,9 @@ def _builder(
         .not_valid_after(now + valid[1])
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True)
+        .add_extension(x509.KeyUsage(**_NO_USE | uses), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
 
 

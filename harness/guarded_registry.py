@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from harness.access_rules import Claimed
@@ -20,6 +21,11 @@ __all__ = ["ADMIN", "Registry"]
 ADMIN = "root"
 
 
+@cache
+def _settings(**settings: Any) -> Settings:
+    return Settings(log="memory:", **settings)  # takes longer than all else that a registry needs
+
+
 class Registry:
     """A registry whose rules a test may exchange."""
 
@@ -34,7 +40,7 @@ class Registry:
         self.rules, self._runner = tuple(rules), runner
         self.log = log or MemoryLog()
         control = AccessControl(Claimed(), lambda: self.rules, [f"User:{ADMIN}"], secret)
-        self.app = create_app(self.log, Settings(log="memory:", **settings), control=control)
+        self.app = create_app(self.log, _settings(**settings), control=control)
 
     def ask(
         self,
@@ -45,7 +51,7 @@ class Registry:
         address: str = "10.0.0.1",
         **headers: str,
     ) -> tuple[int, Any, dict[str, str]]:
-        """Return status, content and headers of the answer."""
+        """Return status, content and headers of the answer; a body is JSON, unless it is bytes."""
         return self._runner.run(self._ask(method, path, body, user, address, headers))
 
     async def _ask(
@@ -53,13 +59,14 @@ class Registry:
     ) -> tuple[int, Any, dict[str, str]]:
         raw, _, query = path.encode().partition(b"?")
         sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        kind = [] if "content_type" in headers else [(b"content-type", b"application/json")]
         scope: Scope = {
             "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path, "raw_path": raw,
             "query_string": query, "root_path": "", "server": ("localhost", 80), "client": (address, 1),
-            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), *sent]
+            "headers": [(b"host", b"localhost"), *kind, *sent]
             + ([(b"x-user", user.encode())] if user else []),
         }  # fmt: skip
-        data: bytes | None = b"" if body is None else json.dumps(body).encode()
+        data: bytes | None = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         parts: list[Message] = []
         gone = asyncio.Event()
 

@@ -26,10 +26,15 @@ __all__ = [
     "JAR_SETS",
     "JarSet",
     "cache_folder",
+    "delta_jars",
     "flink_registry_jars",
+    "flink_sql_jars",
+    "glue_jars",
+    "iceberg_jars",
     "kafka_jars",
     "locked",
     "offline_ivy_settings",
+    "protobuf_jars",
     "resolve",
     "spark_avro_jars",
     "spark_kafka_jars",
@@ -77,6 +82,7 @@ JAR_SETS = {
             transitive=False,
         ),
         JarSet("spark-avro", ("org.apache.spark:spark-avro_2.13:4.1.1",), transitive=False),
+        JarSet("protobuf", ("com.google.protobuf:protobuf-java:4.31.1",), transitive=False),
         JarSet("ecj", ("org.eclipse.jdt:ecj:3.40.0",), transitive=False),
         JarSet(
             "wire",
@@ -90,7 +96,9 @@ JAR_SETS = {
         ),
     )
 }
-# Not part of `make setup`: only `make test-all` uses it.
+# Not part of `make setup`: only `make test-all` uses them.
+_DELTA = JarSet("delta", ("io.delta:delta-spark_4.1_2.13:4.1.0", "io.delta:delta-storage:4.1.0"), transitive=False)
+_ICEBERG = JarSet("iceberg", ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",), transitive=False)
 _FLINK_REGISTRY = JarSet(
     "flink-registry",
     (
@@ -99,6 +107,23 @@ _FLINK_REGISTRY = JarSet(
         "org.slf4j:slf4j-simple:1.7.36",
     ),
     transitive=False,
+)
+_GLUE = JarSet(
+    "glue", ("software.amazon.glue:schema-registry-serde:1.1.27", "org.slf4j:slf4j-nop:1.7.36"), transitive=True
+)
+_FLINK_SQL = JarSet(
+    "flink-sql",
+    (
+        "org.apache.flink:flink-clients:2.1.0",
+        "org.apache.flink:flink-connector-base:2.1.0",
+        "org.apache.flink:flink-sql-avro-confluent-registry:2.1.0",
+        "org.apache.flink:flink-sql-connector-kafka:4.0.1-2.0",
+        "org.apache.flink:flink-table-api-java-bridge:2.1.0",
+        "org.apache.flink:flink-table-planner-loader:2.1.0",
+        "org.apache.flink:flink-table-runtime:2.1.0",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
+    transitive=True,
 )
 
 
@@ -112,25 +137,30 @@ def spark_kafka_jars() -> list[Path]:
     return resolve(JAR_SETS["spark-kafka"])
 
 
-def offline_ivy_settings(folder: Path) -> Path:
+def offline_ivy_settings(folder: Path, *, tables: bool = False) -> Path:
     """Write settings into `folder` with which `spark.jars.packages` finds Spark's Kafka source in the cache.
+
+    Args:
+        folder: the folder for the settings.
+        tables: whether it finds Delta and Iceberg too.
 
     Returns:
         The path for `spark.jars.ivySettings`.
     """
-    packed = JAR_SETS["spark-kafka"]
-    (group, name, version), *others = (artifact.split(":") for artifact in packed.artifacts)
-    needs = "".join(f'<dependency org="{g}" name="{n}" rev="{v}" conf="default->*"/>' for g, n, v in others)
-    module = f'<info organisation="{group}" module="{name}" revision="{version}"/>'
-    (folder / f"{name}-{version}.xml").write_text(
-        f'<ivy-module version="2.0">{module}<configurations><conf name="default"/></configurations>'
-        f"<dependencies>{needs}</dependencies></ivy-module>"
-    )
-    jars = resolve(packed)[0].parent
+    artifacts = ""
+    for jar_set in (JAR_SETS["spark-kafka"], *((_DELTA, _ICEBERG) if tables else ())):
+        (group, name, version), *others = (artifact.split(":") for artifact in jar_set.artifacts)
+        needs = "".join(f'<dependency org="{g}" name="{n}" rev="{v}" conf="default->*"/>' for g, n, v in others)
+        module = f'<info organisation="{group}" module="{name}" revision="{version}"/>'
+        (folder / f"{name}-{version}.xml").write_text(
+            f'<ivy-module version="2.0">{module}<configurations><conf name="default"/></configurations>'
+            f"<dependencies>{needs}</dependencies></ivy-module>"
+        )
+        artifacts += f'<artifact pattern="{resolve(jar_set)[0].parent}/[artifact]-[revision].[ext]"/>'
     settings = folder / "ivysettings.xml"
     settings.write_text(
         '<ivysettings><settings defaultResolver="cache"/><resolvers><filesystem name="cache">'
-        f'<ivy pattern="{folder}/[module]-[revision].xml"/><artifact pattern="{jars}/[artifact]-[revision].[ext]"/>'
+        f'<ivy pattern="{folder}/[module]-[revision].xml"/>{artifacts}'
         "</filesystem></resolvers></ivysettings>"
     )
     return settings
@@ -141,6 +171,11 @@ def spark_avro_jars() -> list[Path]:
     return resolve(JAR_SETS["spark-avro"])
 
 
+def protobuf_jars() -> list[Path]:
+    """Return Google's Protobuf library, for second opinions."""
+    return resolve(JAR_SETS["protobuf"])
+
+
 def wire_jars() -> list[Path]:
     """Return the jars of the .proto parser that the Confluent Schema Registry uses."""
     return resolve(JAR_SETS["wire"])
@@ -149,6 +184,26 @@ def wire_jars() -> list[Path]:
 def flink_registry_jars() -> list[Path]:
     """Return the jars of Confluent's own Java client, as Flink's Avro format includes it."""
     return resolve(_FLINK_REGISTRY)
+
+
+def glue_jars() -> list[Path]:
+    """Return the jars of AWS's own serializers for its Glue Schema Registry."""
+    return resolve(_GLUE)
+
+
+def flink_sql_jars() -> list[Path]:
+    """Return the class path of Flink SQL with Kafka and Avro from a registry."""
+    return resolve(_FLINK_SQL)
+
+
+def delta_jars() -> list[Path]:
+    """Return the jars of Delta tables, for `spark.jars`."""
+    return resolve(_DELTA)
+
+
+def iceberg_jars() -> list[Path]:
+    """Return the jar of Iceberg tables, for `spark.jars`."""
+    return resolve(_ICEBERG)
 
 
 def cache_folder() -> Path:

@@ -1,8 +1,17 @@
-"""Logs for tests that stand in for a real one."""
+"""Logs for tests: one that stands in for a server's, and new ones of each kind that several processes can share."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
 
 from strata.storage.memory_log import MemoryLog
 
-__all__ = ["ServerLog"]
+__all__ = ["DATABASES", "SHARED_LOGS", "ServerLog", "new_log_url"]
+
+DATABASES = ("sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
+SHARED_LOGS = (*DATABASES, pytest.param("kafka", marks=pytest.mark.kafka))
+"""The kinds of log, as the parameters of a fixture or a test."""
 
 
 class ServerLog(MemoryLog):
@@ -11,3 +20,18 @@ class ServerLog(MemoryLog):
     def unchanged(self, _after: int) -> bool:
         """Return False; see `Log.unchanged`."""
         return False
+
+
+def new_log_url(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
+    """Return the URL of a log that does not exist yet.
+
+    Args:
+        kind: one of `SHARED_LOGS`.
+        folder: an empty folder, for SQLite's file.
+        request: gives the fixtures of the session's services.
+    """
+    if kind == "sqlite":
+        return f"sqlite:///{folder}/strata.db"
+    if kind == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid4().hex[:12]}"

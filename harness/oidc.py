@@ -9,8 +9,6 @@ with other keys at the same address. The package is installed once into the cach
 
 import json
 import ssl
-import subprocess
-import tempfile
 import time
 import urllib.parse
 import urllib.request
@@ -26,17 +24,20 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from harness.certificates import certificate_files
-from harness.jars import cache_folder, locked
+from harness.npm import installed
 from harness.processes import Process, free_port, start_tied, stop_process, tail
 
-__all__ = ["CLIENT", "OidcProvider", "SigningKey"]
+__all__ = ["CLIENT", "PEOPLE", "OidcProvider", "SigningKey"]
 
 CLIENT = "etl"
 """The client that gets tokens, whose subject is its own name."""
 
+PEOPLE = "pages"
+"""The client at which people sign in, with any name and password; its secret is `secret`."""
+
 _PACKAGE = "oidc-provider@9.13.3"
 _SCRIPT = Path(__file__).with_name("node") / "oidc_provider.mjs"
-_INSTALL_S, _READY_S, _POLL_S = 300, 60.0, 0.02
+_READY_S, _POLL_S = 180.0, 0.02
 _CURVES: dict[str, Any] = {"ES256": ec.SECP256R1, "ES384": ec.SECP384R1, "ES512": ec.SECP521R1}
 
 
@@ -84,13 +85,20 @@ class OidcProvider:
         keys: its keys; the first one of an algorithm signs.
         audiences: for each audience, the algorithm of its tokens.
         claims: claims that each token has.
+        redirect_uri: where people come back to who sign in at the client `PEOPLE`; None: they cannot sign in.
     """
 
     def __init__(
-        self, folder: Path, keys: Sequence[SigningKey], audiences: Mapping[str, str], claims: Mapping[str, Any]
+        self,
+        folder: Path,
+        keys: Sequence[SigningKey],
+        audiences: Mapping[str, str],
+        claims: Mapping[str, Any],
+        redirect_uri: str | None = None,
     ) -> None:
         self._folder, self._keys = folder, list(keys)
         self._audiences, self._claims = dict(audiences), dict(claims)
+        self._redirect_uri = redirect_uri
         self._port = free_port()
         self.issuer = f"https://127.0.0.1:{self._port}"
         self.ca_file, self._key_file = certificate_files(folder)
@@ -137,7 +145,7 @@ class OidcProvider:
     def _start(self) -> None:
         settings = self._folder / "settings.json"
         content = {
-            "folder": str(_installed()),
+            "folder": str(installed(_PACKAGE)),
             "issuer": self.issuer,
             "port": self._port,
             "certificate": self.ca_file,
@@ -146,6 +154,8 @@ class OidcProvider:
             "clients": [CLIENT],
             "audiences": self._audiences,
             "claims": self._claims,
+            "people": PEOPLE,
+            "redirect_uri": self._redirect_uri,
         }
         settings.write_text(json.dumps(content))
         log = self._folder / "provider.log"
@@ -162,37 +172,3 @@ class OidcProvider:
                 return True
         except OSError:
             return False
-
-
-def _installed() -> Path:
-    """Return the folder in which the package is installed, and install it first if it is not.
-
-    Raises:
-        RuntimeError: npm cannot install it.
-    """
-    folder = cache_folder().parent / "npm" / _PACKAGE
-    if not folder.is_dir():
-        with locked(folder.with_suffix(".lock")):
-            if not folder.is_dir():
-                _install(folder)
-    return folder
-
-
-def _install(folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        target = Path(scratch) / "installed"
-        target.mkdir()
-        (target / "package.json").write_text('{"private": true}')
-        options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
-        done = subprocess.run(
-            ["npm", "install", *options, _PACKAGE],
-            cwd=target,
-            capture_output=True,
-            text=True,
-            timeout=_INSTALL_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        if done.returncode:
-            raise RuntimeError(f"npm cannot install {_PACKAGE}:\n{done.stderr[-2000:]}")
-        target.rename(folder)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from harness.processes import Process, free_port, is_running, start_tied, stop_process, tail
 
@@ -44,12 +44,15 @@ class RegistryNode:
     Args:
         log_url: its log.
         options: further flags, such as `--reads=local`.
-        start: runs the command.
+        start: runs the command; `starter` by default.
         tls: connects to the node, if its options make it serve https.
     """
 
+    starter: ClassVar[Starter] = staticmethod(start_tied)
+    """Runs the command of nodes that name nothing else."""
+
     def __init__(
-        self, log_url: str, *options: str, start: Starter = start_tied, tls: ssl.SSLContext | None = None
+        self, log_url: str, *options: str, start: Starter | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
         self.port = free_port()
         self.url = f"{'https' if tls else 'http'}://{_HOST}:{self.port}"
@@ -59,7 +62,7 @@ class RegistryNode:
         strata = Path(sys.executable).with_name("strata")
         fixed = [f"--listen={_HOST}:{self.port}", f"--log={log_url}", "--drain-seconds=0", "--workers=1"]
         self._command = [str(strata), "serve", *fixed, *options]
-        self._start = start
+        self._start = start or self.starter
         self._process: Process | None = None
 
     def __enter__(self) -> Self:
@@ -73,8 +76,8 @@ class RegistryNode:
 
     @property
     def output(self) -> str:
-        """The output of the node so far."""
-        return self.log_file.read_text(errors="replace")
+        """The whole lines of the node's output so far."""
+        return "".join(self.log_file.read_text(errors="replace").rpartition("\n")[:2])  # the last may be half written
 
     @property
     def pid(self) -> int:
@@ -84,7 +87,7 @@ class RegistryNode:
 
     @property
     def workers(self) -> list[int]:
-        """The ids of the node's worker processes, if it has several."""
+        """The ids of the node's worker processes, if it has several, in the order in which they started."""
         try:
             return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
         except OSError:  # the node has ended, or this is not Linux
@@ -120,7 +123,7 @@ class RegistryNode:
         while any(map(is_running, workers)):  # they would keep the port in use
             time.sleep(_POLL_S)
 
-    def terminate(self, *, grace_s: float = 20) -> int:
+    def terminate(self, *, grace_s: float = 60) -> int:
         """Stop the node with SIGTERM, wait for it and return its exit code."""
         self.send(signal.SIGTERM)
         return self.wait(grace_s=grace_s)
@@ -134,7 +137,7 @@ class RegistryNode:
             with suppress(ProcessLookupError):
                 os.kill(worker, number)
 
-    def wait(self, *, grace_s: float = 20) -> int:
+    def wait(self, *, grace_s: float = 60) -> int:
         """Wait for the node to exit and return its exit code."""
         assert self._process
         return self._process.wait(grace_s)
@@ -142,10 +145,10 @@ class RegistryNode:
     def stop(self) -> None:
         """Stop the node, and remove its files."""
         if self._process:
-            stop_process(self._process, grace_s=15)
+            stop_process(self._process, grace_s=60)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def connect(self, *, timeout: float = 30) -> http.client.HTTPConnection:
+    def connect(self, *, timeout: float = 60) -> http.client.HTTPConnection:
         """Return a new connection to the node, which opens with its first request."""
         if self._tls is None:
             return http.client.HTTPConnection(_HOST, self.port, timeout=timeout)

@@ -34,7 +34,7 @@ def serving(make_app: Callable[[int], Any]) -> Iterator[int]:
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        server = _Server(uvicorn.Config(make_app(port), log_config=None, access_log=False))
+        server = _Server(uvicorn.Config(make_app(port), log_config=None, access_log=False, timeout_keep_alive=600))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -7,14 +7,15 @@ The language of a fenced block says how it is run:
 | block | how |
 | --- | --- |
 | `python` | in one interpreter for the file; the comment right below a statement shows its output, value or error |
-| `sh` | by bash, in a scratch folder; a block that starts `strata serve` goes on in the background |
+| `sh` | by bash, in a scratch folder; `strata serve` and the programs of Kafka Connect go on in the background |
 | `sql` | in PostgreSQL |
 | `text`, `json` | not run: the output of the block before it |
+| `yaml` | not run: a configuration file, which must parse |
 | none | not run: a listing of files or a diagram |
 
 Output is compared as a whole, except for line breaks, what `MASKS` replaces, and text that the document leaves out and
 marks with `…`. A command that fails is an error, unless the document shows the failure. A block below the comment
-`<!-- not run: REASON -->` is skipped, and its reason returned.
+`<!-- not run: REASON -->` is skipped, and its reason returned, unless the test provides what it needs.
 """
 
 import ast
@@ -28,21 +29,22 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import psycopg
+import yaml
 
 from harness.processes import Process, start_tied, stop_process, tail
 
 __all__ = ["Block", "SnippetError", "parse", "run"]
 
 _BIN: Final = Path(sys.executable).parent
-_READY_S: Final = 60.0
-_SHELL_S: Final = 120.0
+_READY_S: Final = 180.0
+_SHELL_S: Final = 300.0
 # What differs from run to run, and what both sides show instead.
 MASKS: Final = (
     (re.compile(r"[A-Za-z0-9+/]{40,}={0,2}"), "<ciphertext>"),
@@ -52,7 +54,10 @@ MASKS: Final = (
 _FENCE: Final = re.compile(r"( *)```(\w*)$")
 _NOT_RUN: Final = re.compile(r"<!-- not run: (.+) -->$")
 _SHOWN: Final = {"text", "json"}
+_FILES: Final = {"yaml"}
 _LEFT_OUT: Final = "…"
+_SERVER: Final = re.compile(r"^strata serve\b", re.MULTILINE)
+_CONNECT: Final = re.compile(r"^connect-[a-z-]+\.sh\b", re.MULTILINE)
 
 
 class SnippetError(AssertionError):
@@ -90,7 +95,9 @@ def parse(markdown: str) -> list[Block]:
     return blocks
 
 
-def run(document: Path, folder: Path, live: Mapping[str, str], *, sql: str = "") -> list[str]:
+def run(
+    document: Path, folder: Path, live: Mapping[str, str], *, sql: str = "", provided: Collection[str] = ()
+) -> list[str]:
     """Run the blocks of a document, and return the reasons of those that are marked as not run.
 
     Args:
@@ -98,6 +105,7 @@ def run(document: Path, folder: Path, live: Mapping[str, str], *, sql: str = "")
         folder: an empty folder, in which the commands run.
         live: addresses in the text, and the addresses of the services that the test has started or will start.
         sql: the connection string for `sql` blocks.
+        provided: reasons for not running a block that do not hold here.
 
     Raises:
         SnippetError: a block does not run, or prints something other than the document shows.
@@ -105,11 +113,11 @@ def run(document: Path, folder: Path, live: Mapping[str, str], *, sql: str = "")
     blocks = parse(document.read_text())
     with _Reader(document.name, folder, live, sql) as reader:
         for block, following in zip(blocks, [*blocks[1:], None], strict=True):
-            if block.not_run is None and block.language in _RUNS:
+            if (block.not_run is None or block.not_run in provided) and block.language in _RUNS:
                 reader.run(block, following if following and following.language in _SHOWN else None)
     if reader.faults:
         raise SnippetError("\n\n".join(reader.faults))
-    return [block.not_run for block in blocks if block.not_run]
+    return [block.not_run for block in blocks if block.not_run and block.not_run not in provided]
 
 
 def _until_the_end(lines: Iterator[tuple[int, str]], start: int, indent: int) -> str:
@@ -122,8 +130,13 @@ def _until_the_end(lines: Iterator[tuple[int, str]], start: int, indent: int) ->
 
 
 def _checked(block: Block, before: list[Block]) -> Block:
-    if block.language not in {*_RUNS, *_SHOWN, ""}:
+    if block.language not in {*_RUNS, *_SHOWN, *_FILES, ""}:
         raise SnippetError(f"line {block.line}: nothing runs a block of language {block.language!r}")
+    if block.language in _FILES:
+        try:
+            yaml.safe_load(block.text)
+        except yaml.YAMLError as error:
+            raise SnippetError(f"line {block.line}: {error}") from None
     if re.search(r"^\$ ", block.text, re.MULTILINE):
         raise SnippetError(f"line {block.line}: a prompt cannot be pasted; use a block `sh`, and `text` for its output")
     if block.language in _SHOWN and not block.not_run and not (before and before[-1].language in _RUNS):
@@ -156,11 +169,11 @@ class _Reader:
             self._python.stdin.close()  # the session ends at the end of its input
             self._python.stdout.close()
             try:
-                self._python.wait(20)
+                self._python.wait(60)
             except subprocess.TimeoutExpired:
                 stop_process(self._python)
         for server in self._servers.values():
-            stop_process(server, grace_s=15)
+            stop_process(server, grace_s=60)
 
     def run(self, block: Block, shown: Block | None) -> None:
         """Run a block, and compare its output with the block that shows it."""
@@ -213,8 +226,11 @@ class _Reader:
         return parsed
 
     def _run_shell(self, block: Block, shown: Block | None) -> None:
-        if re.search(r"^strata serve\b", block.text, re.MULTILINE):
+        if _SERVER.search(block.text):
             self._serve(block)
+            return
+        if _CONNECT.search(block.text):
+            self._begin(block, f"line {block.line}")
             return
         command = ["bash", "-e", "-o", "pipefail", "-c", self._with_services(block.text)]
         done = subprocess.run(
@@ -235,22 +251,30 @@ class _Reader:
 
     def _serve(self, block: Block) -> None:
         """Start a server, in place of the one that has its address, and wait until it is ready."""
-        text = block.text.replace("\\\n", " ").strip()
-        if "\n" in text:
-            raise SnippetError(f"{self._name}:{block.line}: a server needs a terminal, and so a block, of its own")
-        words = shlex.split(self._with_services(text))
+        words = self._words(block)
         address = words[words.index("--listen") + 1] if "--listen" in words else self._live["localhost:8081"]
         if address in self._servers:
-            stop_process(self._servers.pop(address), grace_s=15)
-        log = self._folder / f"server-{block.line}.log"
-        variables = [f"{name}={value}" for name, value in self._environment().items()]
-        command = ["env", "-C", str(self._folder), *variables, *words]
-        server = self._servers[address] = start_tied(command, log=log)
+            stop_process(self._servers.pop(address), grace_s=60)
+        server, log = self._begin(block, address)
         deadline = time.monotonic() + _READY_S
         while not _is_ready(address):
             if server.poll() is not None or time.monotonic() > deadline:
                 raise SnippetError(f"{self._name}:{block.line}: the server is not ready\n{tail(log)}")
             time.sleep(0.05)
+
+    def _begin(self, block: Block, name: str) -> tuple[Process, Path]:
+        """Start a command that goes on in the background; return its process and its log."""
+        log = self._folder / f"server-{block.line}.log"
+        variables = [f"{name}={value}" for name, value in self._environment().items()]
+        command = ["env", "-C", str(self._folder), *variables, *self._words(block)]
+        self._servers[name] = start_tied(command, log=log)
+        return self._servers[name], log
+
+    def _words(self, block: Block) -> list[str]:
+        text = block.text.replace("\\\n", " ").strip()
+        if "\n" in text:
+            raise SnippetError(f"{self._name}:{block.line}: a server needs a terminal, and so a block, of its own")
+        return shlex.split(self._with_services(text))
 
     def _run_sql(self, block: Block, shown: Block | None) -> None:
         assert shown is None

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from faults.nursery import Nursery
 from harness.environments import build_wheel
 from harness.kafka import KafkaBroker
+from harness.logs import SHARED_LOGS, new_log_url
 from harness.postgres import Postgres
+from harness.registry import RegistryNode
 
 # By default a test of random examples uses the same examples every time, so that only a change of the code makes it
 # fail. `--hypothesis-profile=explore`, which `make test-all` uses, draws new ones.
@@ -17,25 +20,38 @@ settings.load_profile("ci")  # no randomness, no deadline, no health check for s
 
 _SLOW_S = 1800
 _SERVICES = {"spark": "spark", "kafka": "services", "postgres": "services"}
+_FIXTURES = {"kafka_broker", "postgres_server"}
+# The groups that take longest start first, so that both processes end at about the same time.
+_LONGEST = [
+    "spark", "services", "test_documents.py", "test_workers.py", "test_serve.py", "test_runs.py", "test_views.py",
+    "test_histories.py", "test_nodes.py", "test_paths.py", "test_tls_reload.py", "test_every_route.py",
+]  # fmt: skip
+_ORDER = {group: number for number, group in enumerate(_LONGEST)}
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give slow tests more time, unless a test sets its own time-out; group the tests that share fixtures.
 
-    With `-n 2` the tests of a group run in one process: those on Spark, those on other real services, and each file.
+    With `--dist loadgroup` a group runs in one process: tests on Spark, tests on other real services, and each file.
     """
+    items.sort(key=lambda item: _ORDER.get(_group(item), len(_ORDER)))
     for item in items:
-        group = next((group for mark, group in _SERVICES.items() if item.get_closest_marker(mark)), item.path.name)
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_S))
+
+
+def _group(item: pytest.Item) -> str:
+    by_mark = next((group for mark, group in _SERVICES.items() if item.get_closest_marker(mark)), None)
+    return by_mark or ("services" if _FIXTURES & {*getattr(item, "fixturenames", ())} else item.path.name)
 
 
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[KafkaBroker]:
     """Yield the session's one-node cluster; a test that kills nodes starts its own."""
-    with KafkaBroker() as broker:
+    # It is never restarted. With a short session, the controller would take it for dead after a pause of the machine.
+    with KafkaBroker(config={"broker.session.timeout.ms": "60000"}) as broker:
         yield broker
 
 
@@ -46,10 +62,31 @@ def postgres_server() -> Iterator[Postgres]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """Yield the session's process that forks nodes."""
+    with Nursery() as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def forked_nodes(nursery: Nursery) -> Iterator[None]:
+    """Fork the nodes of a file, which start many of them; a cold start takes most of a second of CPU time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RegistryNode, "starter", staticmethod(nursery.start))
+        yield
+
+
 @pytest.fixture
 def postgres_url(postgres_server: Postgres) -> str:
     """Return an empty database on the session's server."""
     return postgres_server.new_database()
+
+
+@pytest.fixture(params=SHARED_LOGS)
+def log_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return a fresh log that several processes can share, of each kind."""
+    return new_log_url(request.param, tmp_path, request)
 
 
 @pytest.fixture(scope="session")

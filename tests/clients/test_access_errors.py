@@ -172,7 +172,7 @@ def marcosschroh(case: Case) -> Steps:
     """Run the steps with python-schema-registry-client."""
 
     def client(user, password):
-        return MarcosschrohClient(case.url, auth=BasicAuth(user, password))
+        return MarcosschrohClient(case.url, auth=BasicAuth(user, password), timeout=60)
 
     def shown(call, *arguments):
         with pytest.raises((ClientError, SerializerError)) as refused:

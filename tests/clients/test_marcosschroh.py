@@ -15,10 +15,13 @@ FIRST, SECOND, INCOMPATIBLE = (AvroSchema(STORY["avro"][each]) for each in ("fir
 
 @pytest.fixture
 def client(conf, certificate, monkeypatch):
-    """Return the client, with a single certificate to trust, because it reads all of them for each request."""
+    """Return the client, with a single certificate to trust, because it reads all of them for each request.
+
+    Of itself it gives up after five seconds, which a busy machine may need.
+    """
     monkeypatch.setenv("SSL_CERT_FILE", certificate)
     source = {"basic.auth.credentials.source": "USER_INFO"} if "basic.auth.user.info" in conf else {}
-    return SchemaRegistryClient(conf | source)
+    return SchemaRegistryClient(conf | source, timeout=60)
 
 
 def test_registration_and_reads(client, name):

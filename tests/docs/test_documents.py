@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from harness import spark_jar
-from harness.jars import offline_ivy_settings
 from harness.processes import free_port
 from harness.snippets import parse, run
+from harness.spark_conf import spark_conf
 
 ROOT = Path(__file__).resolve().parents[2]
-KAFKA, SPARK, POSTGRES = pytest.mark.kafka, pytest.mark.spark, pytest.mark.postgres
+KAFKA, SPARK, POSTGRES, SLOW = pytest.mark.kafka, pytest.mark.spark, pytest.mark.postgres, pytest.mark.slow
 DOCUMENTS = [
     ("README.md", [SPARK]),
     ("compat/README.md", []),
@@ -23,26 +22,33 @@ DOCUMENTS = [
     ("docs/guides/access.md", []),
     ("docs/guides/arrow.md", []),
     ("docs/guides/backup-and-migration.md", []),
+    ("docs/guides/git.md", []),
+    ("docs/guides/leaving-glue.md", [SPARK, pytest.mark.slow]),
     ("docs/guides/rules.md", [KAFKA]),
+    ("docs/guides/second-site.md", []),
     ("docs/guides/serdes.md", [KAFKA]),
+    ("docs/guides/spark-tables.md", [KAFKA, SPARK, SLOW]),
     ("docs/guides/spark.md", [KAFKA, SPARK]),
+    ("docs/installing.md", []),
+    ("docs/metrics.md", []),
     ("docs/operations.md", [KAFKA, POSTGRES]),
+    ("docs/platforms.md", []),
+    ("docs/usage.md", []),
     ("serdes/README.md", [KAFKA]),
     ("spark_udfs/README.md", [SPARK]),
 ]
+# Documents that run in tests/neighbours/test_guides.py.
+ELSEWHERE = {"docs/guides/connect.md"}
 # Why a block may be left out.
-REASONS = {"a target of the Makefile", "it needs certificates"}
-# Settings that keep a session small and on loopback.
-SPARK_DEFAULTS = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "1g",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+REASONS = {
+    "a target of the Makefile",
+    "it installs packages",
+    "it needs a cluster",
+    "it needs a second machine",
+    "it needs two Kafka clusters",
+    "it needs an account of AWS",
+    "it needs certificates",
+    "it needs clients that fetched",
 }
 
 
@@ -57,27 +63,17 @@ def live(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         url = request.getfixturevalue("postgres_url")
         addresses["localhost:5432/registry"] = url.partition("@")[2]
     if "spark" in names:
-        monkeypatch.setenv("SPARK_CONF_DIR", str(_spark_settings(tmp_path)))
+        monkeypatch.setenv("SPARK_CONF_DIR", str(spark_conf(tmp_path, tables="slow" in names)))
     if "kafka" not in names:
         yield addresses
         return
     bootstrap = request.getfixturevalue("kafka_broker").bootstrap
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    before = set(admin.list_topics(timeout=30).topics)
+    before = set(admin.list_topics(timeout=60).topics)
     yield addresses | {"localhost:9092": bootstrap}
-    made = [name for name in admin.list_topics(timeout=30).topics if name not in before and not name.startswith("__")]
+    made = [name for name in admin.list_topics(timeout=60).topics if name not in before and not name.startswith("__")]
     for deletion in admin.delete_topics(made).values() if made else ():
-        deletion.result(30)
-
-
-def _spark_settings(folder: Path) -> Path:
-    spark_jar.build()
-    settings = folder / "spark-conf"
-    settings.mkdir()
-    ivy = {"spark.jars.ivy": str(folder / "ivy"), "spark.jars.ivySettings": str(offline_ivy_settings(settings))}
-    lines = (f"{name} {value}\n" for name, value in (SPARK_DEFAULTS | ivy).items())
-    (settings / "spark-defaults.conf").write_text("".join(lines))
-    return settings
+        deletion.result(60)
 
 
 @pytest.mark.timeout(900)
@@ -100,7 +96,7 @@ def _documents() -> list[str]:
 def test_no_document_is_forgotten():
     """A document of users with a command or a snippet is in the table."""
     with_snippets = {name for name in _documents() if any(block.language for block in parse((ROOT / name).read_text()))}
-    assert set() == with_snippets - {name for name, _ in DOCUMENTS}
+    assert set() == with_snippets - {name for name, _ in DOCUMENTS} - ELSEWHERE
 
 
 def test_make_targets_exist():

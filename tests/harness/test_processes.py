@@ -43,7 +43,7 @@ def test_a_process_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGKILL
     pid, status = done.stdout.split()
     assert status == "None"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while _runs(int(pid)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not _runs(int(pid))
@@ -53,7 +53,7 @@ def test_the_output_of_a_process_is_in_its_log(tmp_path: Path) -> None:
     """The log of a process keeps its last output for error messages."""
     log = tmp_path / "log"
     process = start_tied(["sh", "-c", "echo one; echo two >&2; exit 3"], log=log)
-    assert process.wait(30) == 3
+    assert process.wait(60) == 3
     assert tail(log, lines=1) == "two"
     assert tail(tmp_path / "none") == "(its log is empty)"
 

@@ -6,6 +6,7 @@ from harness.processes import free_port
 from harness.snippets import SnippetError, run
 
 GOOD = [
+    ("a configuration file", "```yaml\na: 1\n```"),
     ("a value", "```python\n1 + 1\n# 2\n```"),
     ("a value that is not shown", "```python\n1 + 1\n```"),
     ("an output below its statement", "```python\nprint('a')\n# a\n```"),
@@ -27,6 +28,7 @@ GOOD = [
     ("a listing", "```\nfile.py    what it holds\n```"),
 ]
 WRONG = [
+    ("a broken configuration file", "```yaml\na: [\n```", "line 2: while parsing"),
     ("another value", "```python\n1 + 1\n# 3\n```", "a.md:2: the document shows\n3"),
     ("only the beginning of a value", "```python\n'abc'\n# 'ab\n```", "the document shows"),
     (

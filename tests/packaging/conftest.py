@@ -8,7 +8,7 @@ import pytest
 
 from harness.environments import fresh_environment, site_packages, with_our_dependencies
 
-FOREIGN = ("registry", "storage", "compat", "serdes", "spark_udfs")
+FOREIGN = ("registry", "storage", "compat", "serdes", "spark_udfs", "gitops")
 Run = Callable[..., "CompletedProcess[str]"]
 
 

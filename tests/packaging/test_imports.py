@@ -147,7 +147,7 @@ def copied(tmp_path_factory):
     """Return a folder with a copy of the package and its contracts."""
     folder = tmp_path_factory.mktemp("copy")
     shutil.copytree(
-        ROOT / "strata", folder / "strata", ignore=shutil.ignore_patterns("__pycache__", "jvm", "*.jar", "pages")
+        ROOT / "strata", folder / "strata", ignore=shutil.ignore_patterns("__pycache__", "jvm", "*.jar", "*.js")
     )
     shutil.copy(ROOT / "pyproject.toml", folder)
     return folder
@@ -197,3 +197,16 @@ def test_a_node_imports_only_what_its_settings_need():
 
     assert unneeded.isdisjoint(loaded)
     assert "strata.registry.app" in loaded
+
+
+def test_other_commands_do_not_load_the_server():
+    """A command that serves nothing starts without FastAPI and uvicorn, which take longer than most commands."""
+    program = (
+        "import sys; from click.testing import CliRunner; from strata.registry.cli import main; "
+        "print(CliRunner().invoke(main, ['log', 'sqlite:////none/none.db']).exit_code, *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    code, *loaded = done.stdout.split()
+
+    assert "2" == code
+    assert {"fastapi", "uvicorn", "strata.registry.server"}.isdisjoint(loaded)

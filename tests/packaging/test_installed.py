@@ -43,6 +43,7 @@ print(frame.hex(), AvroDeserializer(client)(frame))
 EXTRAS = [
     ("strata.registry", "server"),
     ("strata.registry.app", "server"),
+    ("strata.gitops", "gitops"),
     ("strata.storage", "server"),
     ("strata.storage.kafka.log", "server"),
     ("strata.compat.json_schema", "json"),
@@ -53,8 +54,8 @@ EXTRAS = [
     ("strata.serdes.arrow", "arrow"),
     ("strata.serdes.encryption", "encryption"),
     ("strata.serdes.encryption.csfle", "encryption"),
-    ("strata.spark_udfs", "spark"),
-    ("strata.spark_udfs.decoding.columns", "spark"),
+    ("strata.spark_udfs", "pyspark"),
+    ("strata.spark_udfs.decoding.columns", "pyspark"),
 ]
 
 
@@ -83,6 +84,13 @@ def test_the_command_names_its_missing_extra(run_in, small_python, arguments):
     done = run_in(small_python.with_name("strata"), *arguments)
     assert (2, "") == (done.returncode, done.stdout)
     assert re.fullmatch(r"strata: strata\.registry needs .+: pip install 'strata-registry\[server\]'\n", done.stderr)
+
+
+def test_a_command_for_schemas_names_its_missing_extra(run_in, small_python):
+    """Without any extra, a command that may be of either command line names both extras."""
+    done = run_in(small_python.with_name("strata"), "check")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert ["gitops", "server"] == re.findall(r"which the extra `(\w+)` installs", done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -128,10 +136,10 @@ def node(full_python, foreign_folder):
         yield found[1]
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def test_the_service_runs_beside_foreign_modules(node):
     """The installed command serves, and lists no subjects."""
-    with urlopen(f"{node}/subjects", timeout=30) as response:
+    with urlopen(f"{node}/subjects", timeout=60) as response:
         assert [] == json.load(response)

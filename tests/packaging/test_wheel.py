@@ -20,7 +20,7 @@ def test_only_strata_is_installed(files):
     assert {"strata", f"strata_registry-{__version__}.dist-info"} == {Path(name).parts[0] for name in files}
 
 
-@pytest.mark.parametrize("folder", ["registry", "storage", "compat", "serdes", "spark_udfs"])
+@pytest.mark.parametrize("folder", ["registry", "storage", "compat", "serdes", "spark_udfs", "gitops"])
 def test_the_wheel_holds_every_module(files, folder):
     """Each Python file of a folder is in the wheel, under `strata`."""
     root = Path(__file__).resolve().parents[2]
@@ -33,12 +33,17 @@ def test_the_wheel_holds_every_module(files, folder):
     [
         "strata/py.typed",
         "strata/spark_udfs/strata-spark.jar",
-        "strata/registry/pages/docs.html",
+        "strata/registry/pages/docs/docs.html",
+        "strata/registry/pages/templates/base.html",
+        "strata/registry/pages/static/strata.css",
+        "strata/registry/pages/static/htmx.min.js",
+        "strata/registry/pages/static/htmx.LICENSE",
         "strata/compat/json_schema/metaschemas.json",
+        "strata/gitops/strata.schema.json",
     ],
 )
 def test_the_wheel_holds_what_is_no_python(files, name):
-    """The marker of type hints, the jar, the web page and the metaschemas are in the wheel."""
+    """The marker of type hints, the jar, the web page, the metaschemas and the schema of manifests are in the wheel."""
     assert name in files
 
 

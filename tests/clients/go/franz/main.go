@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hamba/avro/v2"
 	"github.com/twmb/franz-go/pkg/sr"
@@ -22,6 +24,9 @@ import (
 )
 
 var ctx = context.Background()
+
+// Of itself the client gives up after five seconds, which a busy machine may need.
+var patient = sr.HTTPClient(&http.Client{Timeout: time.Minute})
 
 func main() {
 	if os.Args[1] == "access" {
@@ -42,7 +47,7 @@ type teller struct {
 	story       story.Story
 }
 
-func clientOf(url string) *sr.Client { return story.MustGet(sr.NewClient(sr.URLs(url))) }
+func clientOf(url string) *sr.Client { return story.MustGet(sr.NewClient(sr.URLs(url), patient)) }
 
 func (t teller) subject(name string) string { return t.prefix + "-" + name }
 
@@ -184,7 +189,7 @@ func read(client *sr.Client) {
 // The client has no deserializer that asks the registry, so the frame is not used.
 func access(url, name string, told story.Story, id int) {
 	as := func(user, password string) *sr.Client {
-		return story.MustGet(sr.NewClient(sr.URLs(url), sr.BasicAuth(user, password)))
+		return story.MustGet(sr.NewClient(sr.URLs(url), patient, sr.BasicAuth(user, password)))
 	}
 	open, closed := "open-"+name, "closed-"+name
 	first, second := avroOf(told.Avro.First), avroOf(told.Avro.Second)
