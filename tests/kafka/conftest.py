@@ -56,7 +56,13 @@ class Topic:
         """Move the topic's start; a broker allows this only for a topic that is not compacted."""
         self.alter("cleanup.policy", "delete")
         partition = TopicPartition(self.name, 0, offset)
-        self.admin.delete_records([partition])[partition].result(_POLL_S)
+        deadline = time.monotonic() + _POLL_S
+        while (problem := self.admin.delete_records([partition])[partition].exception(_POLL_S)) is not None:
+            assert isinstance(problem, KafkaException)
+            # The broker acknowledges a setting a moment before the topic's log follows it.
+            if problem.args[0].code() != KafkaError.POLICY_VIOLATION or time.monotonic() > deadline:
+                raise problem
+            time.sleep(0.05)
         self.alter("cleanup.policy", "compact")
 
     def write_plainly(self, key: bytes | None, value: bytes | None, **headers: bytes) -> None:
