@@ -1,4 +1,8 @@
-"""Nodes on fresh topics of the session's broker, and raw clients to inspect and change the topics."""
+"""Nodes on fresh topics of the session's broker, and raw clients to inspect and change the topics.
+
+A broker acknowledges the creation, the deletion and the settings of a topic before its own answers show them. So each
+change here waits until they do.
+"""
 
 import time
 import uuid
@@ -6,10 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from harness.kafka import KafkaBroker
+from harness.waiting import until
 from strata.storage.kafka.log import KafkaLog, Timeouts
 
 _POLL_S = 60.0
@@ -41,16 +46,25 @@ class Topic:
             if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
                 raise problem
             time.sleep(0.05)
+        until(self._is_led)
 
     def delete(self) -> None:
         """Delete the topic."""
         self.admin.delete_topics([self.name])[self.name].result(_POLL_S)
+        until(lambda: self.name not in self.admin.list_topics(timeout=_POLL_S).topics)
+
+    def config(self) -> dict[str, str]:
+        """Return the settings of the topic."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self.name)
+        found = self.admin.describe_configs([resource])[resource].result(_POLL_S)
+        return {name: entry.value for name, entry in found.items()}
 
     def alter(self, name: str, value: str) -> None:
-        """Change one setting of the topic."""
+        """Change one setting of the topic. A moment passes until the topic's log follows it."""
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ConfigResource.Type.TOPIC, self.name, incremental_configs=[entry])
         self.admin.incremental_alter_configs([resource])[resource].result(_POLL_S)
+        until(lambda: self.config()[name] == value)
 
     def delete_records_before(self, offset: int) -> None:
         """Move the topic's start; a broker allows this only for a topic that is not compacted."""
@@ -59,7 +73,7 @@ class Topic:
         deadline = time.monotonic() + _POLL_S
         while (problem := self.admin.delete_records([partition])[partition].exception(_POLL_S)) is not None:
             assert isinstance(problem, KafkaException)
-            # The broker acknowledges a setting a moment before the topic's log follows it.
+            # The broker shows a setting a moment before the topic's log follows it.
             if problem.args[0].code() != KafkaError.POLICY_VIOLATION or time.monotonic() > deadline:
                 raise problem
             time.sleep(0.05)
@@ -69,8 +83,10 @@ class Topic:
         """Write a record as another product would: no transaction, no pen."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all"})
         named = {name.replace("_", "-"): content for name, content in headers.items()}
-        producer.produce(self.name, value, key, 0, headers=named)
-        assert producer.flush(_POLL_S) == 0
+        outcomes: list[KafkaError | None] = []
+        producer.produce(self.name, value, key, 0, headers=named, on_delivery=lambda error, _: outcomes.append(error))
+        producer.flush(_POLL_S)
+        assert outcomes == [None]
 
     def keys_in_the_topic(self) -> list[bytes | None]:
         """Return every key in the topic, those of uncommitted records included."""
@@ -92,6 +108,16 @@ class Topic:
                 elif problem.code() == KafkaError._PARTITION_EOF:
                     return keys
         raise AssertionError(f"the end of {self.name} was not reached")
+
+    def _is_led(self) -> bool:
+        """Return whether the broker shows the topic and its leaders."""
+        try:
+            found = self.admin.describe_topics(TopicCollection([self.name]))[self.name].result(_POLL_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return False
+        return all(partition.leader for partition in found.partitions)
 
 
 @pytest.fixture

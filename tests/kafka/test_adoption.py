@@ -5,7 +5,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from harness.registry import RegistryNode
 from harness.waiting import until
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from tests.kafka.conftest import Topic
 
 pytestmark = pytest.mark.kafka
-
-_WAIT_S = 60
 
 
 def _json(**content: Any) -> bytes:
@@ -79,16 +76,12 @@ DAMAGED: list[tuple[str, bytes | None, bytes | None, str]] = [
 
 def _filled(topic: "Topic") -> None:
     """Write all records into a topic; the broker accepts records without a key only until the topic is compacted."""
-    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
-    new = NewTopic(topic.name, num_partitions=1, replication_factor=1, config={"cleanup.policy": "delete"})
-    admin.create_topics([new])[topic.name].result(_WAIT_S)
+    topic.create(cleanup_policy="delete")
     for _, key, value in LEFT:
         topic.write_plainly(key, value)
     for _, key, value, _ in DAMAGED:
         topic.write_plainly(key, value)
-    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic.name, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(_WAIT_S)
+    topic.alter("cleanup.policy", "compact")
 
 
 def _call(node: RegistryNode, method: str, path: str, body: Any = None) -> tuple[int, Any]:

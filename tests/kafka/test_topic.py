@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-)
 
 from harness.processes import free_port
 from harness.waiting import until
@@ -30,27 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 _WAIT_S = 60
-
-
-def _create(topic: "Topic", partitions: int = 1, **config: str) -> None:
-    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
-    settings = {name.replace("_", "."): value for name, value in config.items()}
-    new = NewTopic(topic.name, num_partitions=partitions, replication_factor=1, config=settings)
-    admin.create_topics([new])[topic.name].result(_WAIT_S)
-
-
-def _config(topic: "Topic") -> dict[str, str]:
-    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic.name)
-    found = admin.describe_configs([resource])[resource].result(_WAIT_S)
-    return {name: entry.value for name, entry in found.items()}
-
-
-def _alter(topic: "Topic", name: str, value: str) -> None:
-    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic.name, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(_WAIT_S)
 
 
 def test_a_copy_of_the_topic_has_no_markers(topic: "Topic") -> None:
@@ -80,10 +52,9 @@ def test_a_copy_of_the_topic_has_no_markers(topic: "Topic") -> None:
 def test_a_missing_topic_is_created(topic: "Topic") -> None:
     """A node creates the topic with one partition and compaction."""
     topic.node()
-    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
-    description = admin.describe_topics(TopicCollection([topic.name]))[topic.name].result(_WAIT_S)
+    description = topic.admin.describe_topics(TopicCollection([topic.name]))[topic.name].result(_WAIT_S)
     assert len(description.partitions) == 1
-    assert _config(topic)["cleanup.policy"] == "compact"
+    assert topic.config()["cleanup.policy"] == "compact"
 
 
 def test_nodes_that_start_at_once_share_the_topic(topic: "Topic") -> None:
@@ -96,7 +67,7 @@ def test_nodes_that_start_at_once_share_the_topic(topic: "Topic") -> None:
 
 def test_a_topic_with_two_partitions_is_refused(topic: "Topic") -> None:
     """Two partitions have no order between them, so the error says what to do."""
-    _create(topic, partitions=2, cleanup_policy="compact")
+    topic.create(partitions=2)
     with pytest.raises(LogError, match=r"has 2 partitions; .*exactly one.*name another topic"):
         topic.node()
 
@@ -104,7 +75,7 @@ def test_a_topic_with_two_partitions_is_refused(topic: "Topic") -> None:
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
 def test_a_topic_that_forgets_is_refused(topic: "Topic", policy: str) -> None:
     """A node refuses a topic whose records expire, with the command that corrects the setting."""
-    _create(topic, cleanup_policy=policy)
+    topic.create(cleanup_policy=policy)
     with pytest.raises(LogError, match=r"cleanup.policy=.*delete.*kafka-configs.sh"):
         topic.node()
 
@@ -120,9 +91,8 @@ def test_an_unreachable_broker_is_a_bounded_failure() -> None:
 
 def test_an_existing_topic_is_adopted(topic: "Topic") -> None:
     """A node reads records of another product unchanged, null and junk included, and appends after them."""
-    _create(topic, cleanup_policy="compact")
     # The broker refuses a record without a key in a compacted topic; one from before the compaction setting stays.
-    _alter(topic, "cleanup.policy", "delete")
+    topic.create(cleanup_policy="delete")
     left: list[tuple[bytes | None, bytes | None]] = [
         (b'{"keytype":"NOOP","magic":0}', None),
         (b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', b'{"subject":"s","version":1,"id":1}'),
@@ -132,7 +102,7 @@ def test_an_existing_topic_is_adopted(topic: "Topic") -> None:
     ]
     for key, value in left:
         topic.write_plainly(key, value)
-    _alter(topic, "cleanup.policy", "compact")
+    topic.alter("cleanup.policy", "compact")
     node = topic.node("http://one:8081")
     adopted = list(node.read(START))
     assert [(entry.key, entry.value) for entry in adopted] == left
@@ -189,8 +159,7 @@ def test_a_log_that_lost_records_is_an_error(topic: "Topic") -> None:
     """A topic that is deleted under a running node causes an error; it does not count as empty."""
     writer, node = topic.node(), topic.node(timeouts=Timeouts(start=_WAIT_S, read=2.0))
     last = writer.append(START, [Record(str(i).encode(), b"v") for i in range(5)])[-1].offset
-    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
-    admin.delete_topics([topic.name])[topic.name].result(_WAIT_S)
+    topic.delete()
     with pytest.raises(LogError):
         _read_until_it_fails(node, last)
 
@@ -206,9 +175,17 @@ def test_the_broker_refuses_a_size(topic: "Topic") -> None:
     """The broker enforces a limit that was lowered after the start; the node then continues."""
     node = topic.node()
     last = node.append(START, [Record(b"a", b"1")])[-1].offset
-    _alter(topic, "max.message.bytes", "2000")
-    with pytest.raises(RecordTooLarge):
-        node.append(last, [Record(b"large", b"v" * 10_000)])
+    topic.alter("max.message.bytes", "2000")
+
+    def is_refused() -> bool:
+        nonlocal last
+        try:
+            last = node.append(last, [Record(b"large", b"v" * 10_000)])[-1].offset
+        except RecordTooLarge:
+            return True
+        return False
+
+    until(is_refused)
     written = node.append(last, [Record(b"b", b"2")])
     assert [entry.key for entry in topic.node().read(last) if b"NOOP" not in (entry.key or b"")] == [b"b"]
     assert node.end() == written[0].offset
@@ -216,7 +193,7 @@ def test_the_broker_refuses_a_size(topic: "Topic") -> None:
 
 def test_compaction(topic: "Topic") -> None:
     """After Kafka has compacted the topic, it holds the newest record of every key, and the last holder of the pen."""
-    _create(topic, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.001")
+    topic.create(segment_ms="100", min_cleanable_dirty_ratio="0.001")
     node = topic.node("http://one:8081")
     newest: dict[bytes | None, bytes | None] = {}
     end = START
