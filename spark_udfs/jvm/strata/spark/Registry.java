@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -46,8 +47,12 @@ final class Registry {
      * @param text its text
      * @param files its text, or for Protobuf its descriptor, after those of the schemas it refers to
      * @param rules the names of the rules that clients run before they write
+     * @param body the registry's answer
+     * @param context the {@code :.context:} of its subject, to which references without one belong
      */
-    record Found(Format format, int id, String guid, String text, List<String> files, List<String> rules) {}
+    record Found(
+        Format format, int id, String guid, String text, List<String> files, List<String> rules, JsonNode body,
+        String context) {}
 
     /** A format of payloads, and how its schemas are asked for. */
     enum Format {
@@ -142,13 +147,13 @@ final class Registry {
     Found version(String subject, String version) {
         String path = "/subjects/" + encoded(subject) + "/versions/" + encoded(version);
         JsonNode schema = answered(path);
-        return found(path, schema, schema.path("id").asInt());
+        return found(path, schema, schema.path("id").asInt(), contextOf(subject));
     }
 
     /** Return the schema with an id. */
     Found byId(int id) {
         String path = "/schemas/ids/" + id;
-        return found(path, answered(path), id);
+        return found(path, answered(path), id, "");
     }
 
     /** Return the GUID of the schema with an id, which is with each of its versions; null if the registry gives none. */
@@ -164,17 +169,27 @@ final class Registry {
     }
 
     /** Return a schema of any format, of which the answer holds the text. */
-    private Found found(String path, JsonNode schema, int id) {
+    private Found found(String path, JsonNode schema, int id, String context) {
         String type = schema.path("schemaType").asText("AVRO");
         Format actual = Arrays.stream(Format.values()).filter(one -> one.name().equals(type)).findFirst()
             .orElseThrow(() -> new UnusableSchema("its format is " + type));
         Registry registry = of(settings, actual);
         String exact = schema.has("version") ? path(schema) : path; // `latest` may be another one by now
-        List<String> files = new ArrayList<>();
         JsonNode own = actual.query.isEmpty() ? schema : answered(actual.asked(exact));
-        registry.read(files, path, own, new HashSet<>(), 0);
+        List<String> files = registry.texts(path, own, context);
         String guid = schema.path("guid").textValue();
-        return new Found(actual, id, guid, text(path, schema), files, writeRules(schema.path("ruleSet")));
+        List<String> rules = writeRules(schema.path("ruleSet"));
+        return new Found(actual, id, guid, text(path, schema), files, rules, schema, context);
+    }
+
+    /**
+     * Return the registry's answers for the schemas that a schema refers to, directly or not, by the names of the
+     * references; each comes after those it refers to itself. Of two with one name, the first counts.
+     */
+    Map<String, JsonNode> references(Found found) {
+        Map<String, JsonNode> named = new LinkedHashMap<>();
+        of(settings, found.format()).read(named, found.body(), found.context(), new HashSet<>(), 0);
+        return named;
     }
 
     private static List<String> writeRules(JsonNode set) {
@@ -211,9 +226,7 @@ final class Registry {
             return new Writer(null, "writer schema is " + type, "writer schema is " + type, 0);
         }
         try {
-            List<String> texts = new ArrayList<>();
-            read(texts, asked, answer.body(), new HashSet<>(), 0);
-            return new Writer(format.parser.apply(texts), "", "", 0);
+            return new Writer(format.parser.apply(texts(asked, answer.body(), "")), "", "", 0);
         } catch (RegistryFailure failure) {
             throw failure;
         } catch (RuntimeException | StackOverflowError unusable) {
@@ -237,7 +250,17 @@ final class Registry {
     }
 
     private static String path(JsonNode version) {
-        return "/subjects/" + encoded(version.path("subject").asText()) + "/versions/" + version.path("version").asInt();
+        return path(version.path("subject").asText(), version);
+    }
+
+    private static String path(String subject, JsonNode version) {
+        return "/subjects/" + encoded(subject) + "/versions/" + version.path("version").asInt();
+    }
+
+    /** Return the {@code :.context:} in front of a qualified subject; empty for the default context. */
+    private static String contextOf(String subject) {
+        int end = subject.startsWith(":.") ? subject.indexOf(':', 2) : -1;
+        return subject.substring(0, end + 1);
     }
 
     private Writer unknown(Object name) {
@@ -246,24 +269,40 @@ final class Registry {
         return new Writer(null, reason, reason, until == 0 ? 1 : until);
     }
 
-    /** Collect the texts of a schema and its references; each comes after those it refers to itself. */
-    private void read(List<String> texts, String asked, JsonNode schema, Set<String> seen, int depth) {
-        for (JsonNode reference : format.needsReferences() ? schema.path("references") : schema.path("")) {
-            String path = path(reference);
-            if (!seen.add(path)) {
+    /** Return the texts of a schema, after those of its references if payloads need them. */
+    private List<String> texts(String asked, JsonNode schema, String context) {
+        Map<String, JsonNode> named = new LinkedHashMap<>();
+        if (format.needsReferences()) {
+            read(named, schema, context, new HashSet<>(), 0);
+        }
+        List<String> texts = new ArrayList<>();
+        named.forEach((name, one) -> texts.add(one.path("schema").asText()));
+        texts.add(text(asked, schema));
+        return texts;
+    }
+
+    /** Collect the answers for a schema's references, as {@link #references} returns them. */
+    private void read(Map<String, JsonNode> named, JsonNode schema, String context, Set<String> seen, int depth) {
+        for (JsonNode reference : schema.path("references")) {
+            String name = reference.path("name").asText();
+            if (!seen.add(name)) {
                 continue;
             }
             if (depth >= MAX_DEPTH || seen.size() > MAX_REFERENCES) {
                 throw new UnusableSchema("too many references, or nested too deeply");
             }
+            String subject = reference.path("subject").asText();
+            String qualified = contextOf(subject).isEmpty() ? context + subject : subject;
+            String path = path(qualified, reference);
             Http.Answer answer = http.get(format.asked(path + "?deleted=true"));
             if (answer.status() == NOT_FOUND) {
                 throw new UnusableSchema("the registry does not have a reference: " + answer.message());
             }
             require(answer);
-            read(texts, path, answer.body(), seen, depth + 1);
+            text(path, answer.body());
+            read(named, answer.body(), contextOf(qualified), seen, depth + 1);
+            named.put(name, answer.body());
         }
-        texts.add(text(asked, schema));
     }
 
     private static void require(Http.Answer answer) {
