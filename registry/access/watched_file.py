@@ -85,8 +85,9 @@ class WatchedFile:
         return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
     def _read(self) -> AuthFile:
+        data = read_bytes(self._path)
         try:
-            return parse_auth_file(read_bytes(self._path))
+            return parse_auth_file(data)
         except AuthFileError as error:
             raise AuthFileError(f"{self._path}: {error}") from None
 
@@ -99,8 +100,8 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise AuthFileError("expected a regular file")
+            raise AuthFileError(f"{path}: expected a regular file")
         with path.open("rb") as file:
             return file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise AuthFileError(str(error.strerror)) from None
+        raise AuthFileError(f"{path}: {error.strerror}") from None

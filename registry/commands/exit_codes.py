@@ -44,12 +44,14 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
             for line in str(error).splitlines():
                 click.echo(f"strata: {line}", err=True)
             code = ExitCode.FAILED
-        except KeyboardInterrupt:
+        except click.UsageError:
+            raise  # click prints it with the usage of the command, and ends with 2
+        except (KeyboardInterrupt, click.Abort):  # click raises the latter at a prompt
             click.echo("strata: interrupted", err=True)
             code = ExitCode.INTERRUPTED
         except OSError as error:
             if not isinstance(error, BrokenPipeError):  # `| head` closes the pipe
-                click.echo(f"strata: {error.strerror or error}", err=True)
+                click.echo(f"strata: {_system_error(error)}", err=True)
             _drop_output()
             code = ExitCode.FAILED
         except Exception:  # noqa: BLE001 - Python's own exit code 1 would mean a difference
@@ -70,6 +72,12 @@ def _explained() -> tuple[type[Exception], ...]:
     from strata.storage.sql.compaction import CompactionRefused
 
     return SettingRefused, StartError, TransferError, LogError, CompactionRefused, AuthFileError
+
+
+def _system_error(error: OSError) -> str:
+    """Return what the system said, with the file that it concerns."""
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
 
 
 def _drop_output() -> None:

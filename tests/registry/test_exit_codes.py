@@ -60,6 +60,29 @@ def test_an_output_that_nobody_reads_is_a_failure(log, arguments):
     assert (2, False) == (code, "Traceback" in errors or "BrokenPipe" in errors), errors
 
 
+USER = ["user", "add", "ann", "--auth-file", "FILE"]
+MISTAKES = [
+    ([*USER, "--on", "x"], 2, "Error: --on needs --role"),
+    ([*USER, "--generate", "--password-stdin"], 2, "Error: --generate and --password-stdin exclude each other"),
+    (USER, 130, "strata: interrupted"),  # nobody types a password
+    (["user", "list", "--auth-file", "FILE"], 2, "strata: FILE: No such file or directory"),
+    (["acl", "remove", "http://127.0.0.1:1"], 2, "Error: name the rules to remove, or --all"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES, ids=[row[2] for row in MISTAKES])
+def test_a_mistake_is_explained_without_a_traceback(tmp_path, arguments, code, message):
+    """The last line says what is wrong, and with which file."""
+    path = str(tmp_path / "auth.yaml")
+    command = [sys.executable, "-m", "strata.registry", *(path if one == "FILE" else one for one in arguments)]
+
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    last = ended.stderr.splitlines()[-1].removeprefix("Password: ")
+    assert (code, message.replace("FILE", path)) == (ended.returncode, last)
+    assert "Traceback" not in ended.stderr
+
+
 def test_what_nobody_expected_is_a_failure(capsys):
     """A defect prints its traceback and exits with the code of an error."""
 
