@@ -22,6 +22,7 @@ __all__ = [
     "CELLS",
     "FACTS",
     "FAMILIES",
+    "GROWING",
     "PLACES",
     "ROOM",
     "Cells",
@@ -59,13 +60,15 @@ FAMILIES, CELLS = _families()
 PLACES: Final = {(family.metric.name, *values): cell for family in FAMILIES for values, cell in family.cells.items()}
 """The first cell of each series, by the name of the metric and the values of its labels."""
 _COLLECTIONS: Final = ("collections", "collected", "uncollectable")
+GROWING: Final = ("cpu_s", "pen_taken", *(f"gc_{what}_{generation}" for what in _COLLECTIONS for generation in "012"))
+"""The facts that a process adds to what the processes before it in this place have counted."""
 FACTS: Final = {
     name: CELLS + place
     for place, name in enumerate(
         [
-            *("pid", "offset", "end", "read_at", "foreign", "holds_pen", "pen_taken", "pen_taking_s"),
+            *("pid", "offset", "end", "read_at", "foreign", "holds_pen", "pen_taking_s"),
             *("auth_in_force", "copied_at"),
-            *(f"gc_{what}_{generation}" for what in _COLLECTIONS for generation in "012"),
+            *GROWING,
             *(f"{cache}_{what}" for cache in CACHES for what in ("bytes", "entries")),
         ]
     )

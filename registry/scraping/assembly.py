@@ -84,7 +84,7 @@ class Metrics:
             certificates=certificates,
         )
         confluent = ConfluentCollector(node, self._windows, self._routes, self._writer, certificates)
-        return Scrape(own, confluent, ProcessesCollector(lambda: node.running))
+        return Scrape(own, confluent, ProcessesCollector(node))
 
     def scrape(self, accept: str) -> tuple[bytes, str]:
         """Return all metrics and their media type, given the header `Accept`."""

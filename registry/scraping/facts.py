@@ -1,20 +1,21 @@
 """What each process of a node says about itself now and then, so that any of them can answer for all.
 
-Facts of the moment are cells that each process overwrites. Counts that others keep, such as those of the caches, are
-added to the cells of the tally, so that they never go back when a worker is replaced.
+Facts of the moment are cells that each process overwrites. Counts that others keep, such as those of the caches or the
+CPU time of the process, are added to cells, so that they never go back when a worker is replaced.
 """
 
 import asyncio
 import gc
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from strata.registry.health import Health
 from strata.registry.metrics.requests import Requests
-from strata.registry.metrics.tally import FACTS, Cells, Tally
+from strata.registry.metrics.tally import FACTS, GROWING, Cells, Tally
 from strata.registry.writer import Writer
 
 __all__ = ["Counted", "CountedCache", "Facts", "fact"]
@@ -78,6 +79,8 @@ class Facts:
                 self._counted[f"strata_cache_{what}_total", name] = partial(getattr, cache, what)
         self._lock = threading.Lock()
         self._seen = dict.fromkeys(self._counted, 0.0)
+        # A worker inherits the collections of its parent, but not its CPU time.
+        self._grown = {**_grown(writer), "cpu_s": 0.0, "pen_taken": 0.0}
 
     async def watch(self, turned: Callable[[], None]) -> None:
         """Publish the facts every second, and turn the windows, until cancelled.
@@ -98,6 +101,7 @@ class Facts:
         """Write the present facts; any thread may call this."""
         with self._lock:
             self._add_counts()
+            self._add_growth()
         for name, value in self._present().items():
             self._tally.cells[FACTS[name]] = value
 
@@ -108,6 +112,12 @@ class Facts:
                 self._tally.add(*series, amount=now - self._seen[series])
                 self._seen[series] = now
 
+    def _add_growth(self) -> None:
+        now = _grown(self._writer)
+        for name in GROWING:
+            self._tally.cells[FACTS[name]] += now[name] - self._grown[name]
+        self._grown = now
+
     def _present(self) -> dict[str, float]:
         writer, status, progress = self._writer, self._writer.log.status(), self._health.progress()
         facts: dict[str, float] = {
@@ -117,15 +127,20 @@ class Facts:
             "read_at": writer.read_at,
             "foreign": status.foreign_records,
             "holds_pen": -1 if status.holds_pen is None else status.holds_pen,
-            "pen_taken": status.pen_taken,
             "pen_taking_s": status.pen_taking_s,
             "auth_in_force": not self._health.auth_is_stale(),
         }
-        for generation, collected in enumerate(gc.get_stats()):
-            facts |= {f"gc_{what}_{generation}": count for what, count in collected.items()}
         for name, cache in self._caches.items():
             facts |= {f"{name}_bytes": cache.size, f"{name}_entries": cache.entries}
         return facts
+
+
+def _grown(writer: Writer) -> dict[str, float]:
+    """Return the present values of this process for `GROWING`."""
+    found: dict[str, float] = {"cpu_s": time.process_time(), "pen_taken": writer.log.status().pen_taken}
+    for generation, collected in enumerate(gc.get_stats()):
+        found |= {f"gc_{what}_{generation}": count for what, count in collected.items()}
+    return found
 
 
 def fact(all_cells: Sequence[Cells], name: str) -> list[float]:

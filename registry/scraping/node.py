@@ -134,7 +134,7 @@ class NodeCollector:
         running, state = self._node.running, self._writer.state
         offset = min(fact(running, "offset"))
         end = max(fact(running, "end"))
-        holds, taken = max(fact(running, "holds_pen")), sum(fact(running, "pen_taken"))
+        holds, taken = max(fact(running, "holds_pen")), sum(fact(self._node.ever, "pen_taken"))
         single = {
             "strata_ready": self._health.reason() is None,
             "strata_workers": len(running),

@@ -1,19 +1,20 @@
 """Memory, CPU and files of all workers together, and Python's collections, under prometheus-client's names."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from prometheus_client import PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import CollectorRegistry
 
-from strata.registry.metrics.tally import Cells
 from strata.registry.scraping.facts import fact
+from strata.registry.scraping.workers import Node
 
 __all__ = ["ProcessesCollector"]
 
 _SMALLEST = frozenset(("process_start_time_seconds", "process_max_fds"))
 """What does not add up over processes."""
+_CPU = "Total user and system CPU time spent in seconds."
 _GC = {
     "collected": ("python_gc_objects_collected", "objects collected by the garbage collector"),
     "uncollectable": ("python_gc_objects_uncollectable", "objects that the garbage collector cannot free"),
@@ -25,27 +26,28 @@ class ProcessesCollector:
     """Collects the figures of the processes of a node.
 
     Args:
-        running: returns the cells of the workers that run.
+        node: the workers.
     """
 
-    def __init__(self, running: Callable[[], Sequence[Cells]]) -> None:
-        self._running = running
+    def __init__(self, node: Node) -> None:
+        self._node = node
         self._platform = PlatformCollector(registry=CollectorRegistry())
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
         yield from self._platform.collect()
-        running = self._running()
-        merged: dict[str, Metric] = {}
-        for pid in fact(running, "pid"):
+        ever, merged = self._node.ever, dict[str, Metric]()
+        for pid in fact(self._node.running, "pid"):
             one = ProcessCollector(pid=partial(int, pid), registry=CollectorRegistry())
             for metric in one.collect():
                 _merge(merged.setdefault(metric.name, metric), metric)
+        merged.pop("process_cpu_seconds", None)  # of those that run: it would go back when a worker dies
         yield from merged.values()
+        yield CounterMetricFamily("process_cpu_seconds", _CPU, value=sum(fact(ever, "cpu_s")))
         for what, (name, text) in _GC.items():
             made = CounterMetricFamily(name, text, labels=("generation",))
             for generation in "012":
-                made.add_metric((generation,), sum(fact(running, f"gc_{what}_{generation}")))
+                made.add_metric((generation,), sum(fact(ever, f"gc_{what}_{generation}")))
             yield made
 
 

@@ -30,13 +30,16 @@ def ask(connection, method, path, body=None, **headers):
 
 
 class Metrics(dict):
-    """The samples of one scrape, by name and labels."""
+    """The samples of one scrape, by name and labels, and those of them that may only grow."""
 
     def __init__(self, text):
         super().__init__()
+        self.growing = {}
         for family in text_string_to_metric_families(text):
             for name, labels, value, *_ in family.samples:
                 self[name, frozenset(labels.items())] = value
+                if family.type in ("counter", "histogram"):
+                    self.growing[name, frozenset(labels.items())] = value
 
     def of(self, name, **labels):
         """Return the sum of the series of a name with some labels."""
@@ -93,6 +96,22 @@ def test_workers_are_one_answer(node):
     assert 90 == after.of("strata_requests_total", **BY_ID)
     assert 90 == after.of("strata_request_duration_seconds_count", **BY_ID)
     assert after.of("process_resident_memory_bytes") > 3 * 20_000_000
+
+
+def test_no_counter_goes_back_when_workers_die(node):
+    """Rates would jump: Prometheus takes a smaller number for a new count from zero."""
+    with closing(node.connect()) as connection:  # the writer needs more CPU time than its successor needs to start
+        for number in range(300):
+            schema = {"type": "record", "name": f"R{number}", "fields": []}
+            assert 200 == ask(connection, "POST", f"/subjects/{number}/versions", {"schema": json.dumps(schema)})[0]
+    for victim in node.workers:
+        before = scraped(node)
+        os.kill(victim, signal.SIGKILL)
+        until(lambda victim=victim: victim not in node.workers and len(node.workers) == 3)
+        until(lambda: 3 == scraped(node).of("strata_workers"), AssertionError, OSError, http.client.HTTPException)
+        after = scraped(node)
+
+        assert {} == {key: number for key, number in before.growing.items() if after.get(key, -1) < number}
 
 
 def test_what_the_server_refuses_is_counted(node):
