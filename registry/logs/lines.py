@@ -26,7 +26,8 @@ __all__ = ["set_up_logging", "write_folded"]
 _EACH = {"request", "worker_ended", *CHANGES}
 _OURS = "strata"
 _IDS = ("request_id", "trace_id")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Also what ends a line or changes the direction of text for some viewers.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def set_up_logging(level: str, *, as_json: bool, worker: int | None = None) -> None:
@@ -121,7 +122,7 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info and _is_ours(record):
             content["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(content, default=str).decode()
+        return _CONTROL.sub(_escaped_in_json, orjson.dumps(content, default=str).decode())
 
 
 class _TextLines(logging.Formatter):
@@ -143,6 +144,10 @@ class _TextLines(logging.Formatter):
         if record.exc_info and _is_ours(record):
             line += "\n" + self.formatException(record.exc_info)
         return line
+
+
+def _escaped_in_json(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ connections read no goodbye, so that wait is short.
 """
 
 import asyncio
+import logging
 import re
 import struct
 from collections.abc import Callable
@@ -35,6 +36,7 @@ _WORTH_COPYING = 64 << 10  # bytes of a body that is joined to its head
 _LINGER_S = 2.0
 _GOODBYE_S = 0.5
 _MALFORMED = "the request is not well-formed HTTP/1.1"
+_log = logging.getLogger("strata.http")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +264,15 @@ class HttpProtocol(HttpToolsProtocol):
                 self._close()
                 return
         self._refused(status)
+        _log.info(
+            "refused a request from %(address)s with %(status)d: %(reason)s",
+            {
+                "event": "request_refused",
+                "address": (self.client or ("unknown",))[0],
+                "status": status,
+                "reason": reason,
+            },
+        )
         self.transport.write(_answer(status, reason, self.server_state.default_headers))
         self._linger()
 

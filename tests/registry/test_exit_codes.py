@@ -64,7 +64,7 @@ USER = ["user", "add", "ann", "--auth-file", "FILE"]
 MISTAKES = [
     ([*USER, "--on", "x"], 2, "Error: --on needs --role"),
     ([*USER, "--generate", "--password-stdin"], 2, "Error: --generate and --password-stdin exclude each other"),
-    (USER, 130, "strata: interrupted"),  # nobody types a password
+    (USER, 130, "strata: interrupted"),  # standard input is empty
     (["user", "list", "--auth-file", "FILE"], 2, "strata: FILE: No such file or directory"),
     (["acl", "remove", "http://127.0.0.1:1"], 2, "Error: name the rules to remove, or --all"),
 ]

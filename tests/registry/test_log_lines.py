@@ -12,7 +12,7 @@ from strata.registry.logs.folding import Folding
 from strata.registry.logs.lines import set_up_logging, write_folded
 
 TRACE = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-FORGED = "x\n2026-01-01T00:00:00.000+00:00 INFO    strata: all is well\x1b[2J"
+FORGED = "x\n2026-01-01T00:00:00.000+00:00 INFO    strata: all is well\x1b[2J\x85\u2028\u202e\u2066"
 
 
 class Request:
@@ -68,8 +68,10 @@ def test_a_name_cannot_forge_a_line(lines, as_json):
     found = lines(lambda log: log.info("registered %(subject)s", {"subject": FORGED}), as_json=as_json)
 
     assert 1 == len(found)
-    assert "\x1b" not in found[0]
+    assert found[0].isprintable()
     assert r"x\n2026" in found[0]
+    assert r"\u2028\u202e\u2066" in found[0]
+    assert not as_json or FORGED == json.loads(found[0])["subject"]
 
 
 def test_only_our_own_defects_have_a_traceback(lines):

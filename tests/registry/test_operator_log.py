@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -138,6 +139,18 @@ def test_a_request_is_logged_with_its_facts(node, event, method, path, route, st
     assert (empty, len(answer)) == (line["bytes"] == 0, line["bytes"])
     assert 0 < line["seconds"] < 60
     assert ("127.0.0.1", "Anonymous") == (line["address"], line["actor"])
+
+
+def test_a_request_that_cannot_be_read_is_logged(node):
+    """Such as that of a client that speaks TLS to a plain port: the app never sees it."""
+    with socket.create_connection(("127.0.0.1", node.port)) as connection:
+        connection.sendall(b"\x16\x03\x01\x02\x00" * 20)
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+    [line] = until_logged(node, "request_refused")
+
+    assert ("127.0.0.1", 400, "the request is not well-formed HTTP/1.1") == (
+        line["address"], line["status"], line["reason"],
+    )  # fmt: skip
 
 
 def test_start_and_end(tmp_path):
