@@ -14,14 +14,18 @@ from strata.gitops.names import NAMES, Names, file_format
 from strata.gitops.rights import Resource, Right
 from strata.gitops.trees import Tree, matching
 
-__all__ = ["Desired", "Reference", "Subject", "by_convention", "work_out"]
+__all__ = ["Desired", "Reference", "Subject", "by_convention", "qualified", "work_out"]
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference of a schema: the name in its text, and the subject. Version None is the one of the same tree."""
+    """A reference of a schema: the name in its text, and the subject.
+
+    With a version the subject is spelled as a registry has it. Version None is the one of the same tree: its subject
+    is qualified.
+    """
 
     name: str
     subject: str
@@ -100,6 +104,15 @@ class _Draft:
     where: str
 
 
+def qualified(subject: str, home: str) -> str:
+    """Return a subject that a version of another one refers to; a plain name belongs to the context of that one."""
+    if subject.startswith(":.:"):
+        return subject.removeprefix(":.:")
+    if subject.startswith(":.") or not home.startswith(":."):
+        return subject
+    return home[: home.index(":", 2) + 1] + subject
+
+
 def work_out(manifest: Manifest, tree: Tree) -> Desired:
     """Return what a manifest describes.
 
@@ -152,6 +165,7 @@ def _draft(entry: Entry, file: str, text: str | None) -> _Draft:
     names = NAMES[schema_format](text, file) if text is not None else Names()
     plain = _named(entry, file, names)
     name = f":.{entry.context}:{plain}" if entry.context and not plain.startswith(":.") else plain
+    name = name.removeprefix(":.:")  # a registry lists the subjects of the default context without it
     subject = Subject(
         name, text, schema_format, file or entry.where, (), entry.normalize, entry.metadata, entry.rule_set,
         entry.settings, entry.rights,
@@ -176,7 +190,7 @@ def _named(entry: Entry, file: str, names: Names) -> str:
             raise GitopsError(f"{entry.where}: {file} has no {match[0]}; expected one of {expected}")
         return found
 
-    return _PLACEHOLDER.sub(value, entry.name) if file else entry.name
+    return _PLACEHOLDER.sub(value, entry.name) if entry.files is not None else entry.name
 
 
 def _linked(drafts: Mapping[str, _Draft]) -> dict[str, Subject]:
@@ -210,14 +224,14 @@ def _references(
         one = Fields(draft.where, {"file": item}) if isinstance(item, str) else item
         file = one.text("file")
         if file is None:
-            subject = one.text("subject") or ""
-            reference = Reference(one.text("name") or subject, subject, one.number("version"))
+            subject, number = one.text("subject") or "", one.number("version")
+            target = qualified(subject, draft.subject.name) if number is None else subject
+            reference = Reference(one.text("name") or subject, target, number)
         elif file not in files:
             raise GitopsError(f"{draft.where}: no subject has the file {file}, which it refers to")
         else:
             target = files[file]
-            name = one.text("name") or _name_of(draft, drafts[target])
-            reference = Reference(name, target)
+            reference = Reference(one.text("name") or _name_of(draft, drafts[target]), target)
         found[reference.name] = reference
     for needed in draft.names.needed if draft.given is None else ():
         provider = defined.get((draft.subject.format, _resolved(draft, needed)))

@@ -9,12 +9,13 @@ from urllib.parse import quote
 
 import yaml
 
+from strata.gitops.desired import qualified
 from strata.gitops.errors import GitopsError
 from strata.gitops.manifest import DEFAULT_NAMES
 from strata.gitops.names import NAMES
 from strata.gitops.rights import REGISTRY, Resource, entries_of, on_context, on_subject
 from strata.gitops.steps import CONFLUENT_VERSION, OWNER
-from strata.gitops.versions import Held, qualified
+from strata.gitops.versions import Held
 
 __all__ = ["Source", "dump", "indented", "manifest_text"]
 

@@ -2,7 +2,8 @@
 
 A file of domnikl's schema-registry-gitops is a manifest as it is. `strata.schema.json` beside this file describes the
 format for editors. Several files add up: a later one wins, subject by subject and key by key, and so does a section of
-`environments`. `${NAME}` in any text is an environment variable, `${NAME:-text}` has a default, `$${` is `${`.
+`environments`. Entries of one list never merge: two globs may have the same template for names, or two contexts the
+same subject. `${NAME}` in any text is an environment variable, `${NAME:-text}` has a default, `$${` is `${`.
 """
 
 import posixpath
@@ -34,7 +35,8 @@ _SUBJECT = _SETTINGS | dict.fromkeys(
      "tags", "type")
 )  # fmt: skip
 _PATHS = ("file", "files")
-_VARIABLE = re.compile(r"\$?\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_SOURCES = ("file", "files", "schema")
+_VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _RULE_SETS = ("defaultRuleSet", "overrideRuleSet")
 
 
@@ -162,8 +164,8 @@ def _expanded(value: Any, environ: Mapping[str, str], where: str) -> Any:
         return str(value).lower() if isinstance(value, bool) else value
 
     def variable(match: re.Match[str]) -> str:
-        if match[0].startswith("$$"):
-            return match[0][1:]
+        if match[1] is None:
+            return "${"
         found = environ.get(match[1], match[2])
         if found is None:
             raise GitopsError(f"{where}: the environment variable {match[1]} is not set")
@@ -177,18 +179,37 @@ def _merge(merged: dict[str, Any], layer: Mapping[str, Any], file: str) -> None:
     folder = posixpath.dirname(file)
     for key, value in layer.items():
         if key == "subjects":
-            by_name = {one["name"]: one for one in merged.get("subjects") or []}
+            items: list[dict[str, Any]] = []
             for where, item in Fields(file, layer).items("subjects"):
-                subject = Fields(where, item).only(_SUBJECT)
-                name = subject.text("name")
-                if not name:
+                if not Fields(where, item).only(_SUBJECT).text("name"):
                     raise GitopsError(f"{where}: a subject needs a name")
-                by_name[name] = {**by_name.get(name, {}), **_placed(item, folder)}
-            merged["subjects"] = list(by_name.values())
+                items.append(_placed(item, folder))
+            merged["subjects"] = _merged_subjects(merged.get("subjects") or [], items)
         elif isinstance(value, dict) and isinstance(merged.get(key), dict):
             _merge_mappings(merged[key], value)
         else:
             merged[key] = value
+
+
+def _merged_subjects(before: Sequence[dict[str, Any]], layer: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return subjects with those of a layer merged over them; an entry that merges with none is a new one."""
+    merged = [*before]
+    for item in layer:
+        places = [index for index, one in enumerate(before) if _is_overridden(one, item)]
+        if len(places) > 1:  # the layer may say which of them it means
+            own = {key: item[key] for key in _SOURCES if key in item}
+            places = [index for index in places if own.items() <= before[index].items()]
+        for index in places:
+            merged[index] = {**merged[index], **item}
+        if not places:
+            merged.append(item)
+    return merged
+
+
+def _is_overridden(entry: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+    """Return whether an item of a later layer is about the subjects of an entry."""
+    same_context = item.get("context", entry.get("context")) == entry.get("context", item.get("context"))
+    return bool(entry["name"] == item["name"]) and same_context
 
 
 def _merge_mappings(merged: dict[str, Any], layer: Mapping[str, Any]) -> None:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from strata.gitops.desired import qualified
 from strata.gitops.errors import GitopsError
 from strata.gitops.rights import shown
 from strata.gitops.service import APPLY, Service
-from strata.gitops.versions import Held, qualified
+from strata.gitops.versions import Held
 from strata.serdes.client import segment
 from strata.serdes.errors import RegistryError, SerdeError
 

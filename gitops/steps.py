@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
-from strata.gitops.desired import Desired, Subject
+from strata.gitops.desired import Desired, Reference, Subject, qualified
 from strata.gitops.manifest import Settings
 from strata.gitops.rights import Resource, Right, on_subject
-from strata.gitops.versions import Held, qualified
+from strata.gitops.versions import Held
 
 __all__ = ["CONFLUENT_VERSION", "OWNER", "deletions", "rights_steps", "schema_body", "steps_of"]
 
@@ -79,7 +79,7 @@ def schema_body(subject: Subject, owner: str | None) -> dict[str, Any]:
     body: dict[str, Any] = {"schema": subject.text, "schemaType": subject.format}
     if subject.references:
         body["references"] = [
-            {"name": one.name, "subject": _as_seen_from(one.subject, subject.name), "version": one.version or _LATEST}
+            {"name": one.name, "subject": _spelled(one, subject.name), "version": one.version or _LATEST}
             for one in subject.references
         ]
     metadata = subject.metadata
@@ -101,8 +101,11 @@ def _settings(scopes: Mapping[str, Settings]) -> Iterator[dict[str, Any]]:
             yield step | ({"config": settings.config} if settings.config else {}) | ({"mode": _OPEN} if opens else {})
 
 
-def _as_seen_from(subject: str, home: str) -> str:
+def _spelled(reference: Reference, home: str) -> str:
     """Return the shortest name of a subject in a reference of another one: plain within one context."""
+    subject = reference.subject
+    if reference.version is not None:
+        return subject
     context = home[: home.index(":", 2) + 1] if home.startswith(":.") else ""
     if context and subject.startswith(context):
         return subject.removeprefix(context)

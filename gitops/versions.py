@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from strata.compat.formats import FORMATS
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat
-from strata.gitops.desired import Desired, Reference, Subject
+from strata.gitops.desired import Desired, Reference, Subject, qualified
 from strata.gitops.errors import GitopsError
 
-__all__ = ["Held", "Parser", "TreeVersions", "Versions", "held", "qualified"]
+__all__ = ["Held", "Parser", "TreeVersions", "Versions", "held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,6 @@ class TreeVersions:
         return self._desired.group(subject)
 
 
-def qualified(subject: str, home: str) -> str:
-    """Return a subject that a version of another one refers to; a plain name belongs to the context of that one."""
-    if subject.startswith(":.:"):
-        return subject.removeprefix(":.:")
-    if subject.startswith(":.") or not home.startswith(":."):
-        return subject
-    return home[: home.index(":", 2) + 1] + subject
-
-
 def held(subject: Subject) -> Held:
     """Return a desired subject as a version."""
     return Held(
@@ -136,7 +127,8 @@ class Parser:
             if key in seen:
                 continue
             seen[key] = None
-            found = next(filter(None, (one.version(*key[1:]) for one in self.sources)), None)
+            sources = self.sources if reference.version is None else sorted(self.sources, key=_has_no_numbers)
+            found = next(filter(None, (one.version(*key[1:]) for one in sources)), None)
             if found is None:
                 shown = "" if reference.version is None else f" version {reference.version}"
                 places = " or ".join(one.label for one in self.sources)
@@ -144,3 +136,8 @@ class Parser:
                 raise GitopsError(f"{where}: it refers to {reference.subject}{shown}, which is not in {places}")
             yield from self._resolved(found, seen)
             yield ResolvedReference(reference.name, found.text, f"{found.subject}\0{found.version}")
+
+
+def _has_no_numbers(source: Versions) -> bool:
+    """Return whether a source may have another version than the one that is asked for."""
+    return isinstance(source, TreeVersions)

@@ -1,0 +1,128 @@
+"""Names in a manifest: of entries that look alike, of contexts, with braces and dollars, and in references."""
+
+import json
+
+import pytest
+
+
+def checked(files, *arguments):
+    """Return the files that a check read, by subject."""
+    return {
+        one["subject"]: one["file"] for one in json.loads(files.run("check", "--output", "json", *arguments))["checked"]
+    }
+
+
+@pytest.fixture
+def two(files, record):
+    """Write two folders with a schema each, and return the working folder."""
+    files.write(a___x__avsc=record("a", name="X"), b___y__avsc=record("b", name="Y"))
+    return files
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ("{name: '{stem}', files: 'a/*'}, {name: '{stem}', files: 'b/*'}", {"x": "a/x.avsc", "y": "b/y.avsc"}),
+        (
+            "{name: o, file: a/x.avsc, context: one}, {name: o, file: b/y.avsc, context: two}",
+            {":.one:o": "a/x.avsc", ":.two:o": "b/y.avsc"},
+        ),
+        ("{name: '{stem}', file: a/x.avsc}", {"{stem}": "a/x.avsc"}),
+        ("{name: ':.:o', file: a/x.avsc, context: one}", {"o": "a/x.avsc"}),
+    ],
+)
+def test_each_entry_names_its_subjects(two, entries, expected):
+    """Two globs may share a template, two contexts a name; only globs have templates; `:.:` goes."""
+    two.put("strata.yaml", f"subjects: [{entries}]")
+    assert expected == checked(two)
+
+
+def test_a_name_twice_in_one_list_is_a_mistake(two):
+    """An entry does not silently take the place of another one of the same list."""
+    two.put("strata.yaml", "subjects: [{name: o, file: a/x.avsc}, {name: o, file: b/y.avsc}]")
+    assert "the subject o is also" in two.run("check", code=2)
+
+
+def test_a_layer_changes_the_entries_of_its_name(two, service):
+    """A later layer changes each entry of the name, or the one whose glob it names; other names are added."""
+    two.put(
+        "strata.yaml",
+        "subjects: [{name: '{stem}', files: 'a/*'}, {name: '{stem}', files: 'b/*'}]\n"
+        "environments:\n"
+        "  all: {subjects: [{name: '{stem}', compatibility: FULL}]}\n"
+        "  one: {subjects: [{name: '{stem}', files: 'b/*', compatibility: FULL}]}\n"
+        "  more: {subjects: [{name: z, file: b/y.avsc}]}\n",
+    )
+
+    def settings(environment):
+        lines = two.run("plan", "--url", service.url, "--env", environment, code=2).splitlines()
+        return [line.split(": ")[0] for line in lines if line.startswith("~")]
+
+    assert ["~ change the settings of x", "~ change the settings of y"] == settings("all")
+    assert ["~ change the settings of y"] == settings("one")
+    assert {"x", "y", "z"} == set(checked(two, "--env", "more"))
+
+
+def test_the_prefix_of_the_default_context_does_not_hide_a_subject_from_prune(files, record, registry):
+    """`:.:orders` is the subject `orders`: a prune keeps what the manifest has under the longer name."""
+    files.put("orders.avsc", record("a"))
+    files.put("strata.yaml", "owner: shop\nsubjects: [{name: ':.:orders', file: orders.avsc}]")
+    files.run("apply", "--url", registry.url, code=0)
+
+    assert "0 to change, 1 unchanged\n" == files.run("plan", "--prune", "--url", registry.url, code=0)
+
+
+NAMES = ("a{stem}b", "{fullname}", "${HOME}", "$${HOME}", "${a b}", "${", "$${", ":.c:{path}", ":.c:${X}")
+
+
+def test_dumped_names_are_no_templates_and_no_variables(files, record, service):
+    """Names and metadata with braces and dollars come back from a dump as they were."""
+    for name in NAMES:
+        service.register(name, record("a"), metadata={"properties": {"text": f"{name} $${{ ${{"}})
+    files.run("dump", "dump", "--url", service.url, code=0)
+
+    assert files.run("plan", "dump/strata.yaml", "--url", service.url, code=0).startswith("0 to change")
+
+
+@pytest.fixture
+def pinned(files, record, registry):
+    """Register a schema in a context that refers to the first of two versions, and dump both."""
+    registry.register(":.c:item", record("a", name="Item"))
+    order = record("x").replace('"long"', '"Item"')
+    registry.register(":.c:order", order, references=[{"name": "Item", "subject": "item", "version": 1}])
+    added = record("a", "b", name="Item").replace('"b", "type": "long"', '"b", "type": "long", "default": 0')
+    registry.register(":.c:item", added)
+    files.run("dump", ".", "--url", registry.url, code=0)
+    return registry
+
+
+def test_a_reference_to_an_older_version_in_a_context(files, pinned):
+    """A plain name in a reference belongs to the context of its schema, as on the wire; the plan of a dump is empty."""
+    assert files.run("plan", "--url", pinned.url, code=0).startswith("0 to change")
+
+
+def test_a_difference_shows_the_version_that_is_referred_to(files, pinned):
+    """What a schema refers to by number comes from the registry, though the tree has a later version of it."""
+    path = files.root / "schemas" / "%3A.c%3Aorder.avsc"
+    path.write_text(path.read_text().replace('"name": "Order"', '"name": "Order", "doc": "Bought."'))
+
+    found = files.run("plan", "--url", pinned.url, code=2)
+
+    assert "doc" in found
+    assert "field added" not in found
+
+
+@pytest.mark.parametrize(("subject", "expected"), [("item", "item"), (":.:item", ":.:item"), (":.c:item", "item")])
+def test_a_reference_by_subject_belongs_to_the_context(files, record, service, subject, expected):
+    """A reference without a version names a subject as seen from the context of its schema."""
+    files.write(item__avsc=record("a", name="Item"), order__avsc=record("x").replace('"long"', '"Item"'))
+    files.put(
+        "strata.yaml",
+        "subjects: [{name: order, context: c, file: order.avsc, "
+        f"references: [{{name: Item, subject: '{subject}'}}]}}, "
+        "{name: item, context: c, file: item.avsc}, {name: item, file: item.avsc}]",
+    )
+    files.run("check", code=0)
+    files.run("apply", "--url", service.url, code=0)
+
+    assert expected == service.get("/subjects/:.c:order/versions/1")["references"][0]["subject"]
