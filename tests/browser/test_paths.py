@@ -5,6 +5,7 @@ import json
 import pytest
 
 from harness.registry import RegistryNode
+from harness.waiting import until
 from strata.registry.access.passwords import hash_password
 
 FIELDS = [{"name": "id", "type": "long"}]
@@ -15,6 +16,7 @@ SAFE = json.dumps(
 UNSAFE = json.dumps({"type": "record", "name": "Fee", "fields": [*FIELDS, {"name": "cents", "type": "int"}]})
 PASSWORD = "open sesame"
 _MOST_TABS = 150
+_FORGOTTEN_MS = 2_000
 
 
 class Mouse:
@@ -65,8 +67,15 @@ class Keyboard(Mouse):
 
     def choose(self, label, option):
         """Choose from a list."""
-        self._reach(self.page.get_by_label(label))
-        self.page.keyboard.type(option)
+        choice = self.page.get_by_label(label)
+        self._reach(choice)
+
+        def chosen():
+            self.page.keyboard.type(option)
+            # The browser forgets the letters after a second, which may pass between two of them.
+            return option == choice.input_value() or self.page.wait_for_timeout(_FORGOTTEN_MS)
+
+        until(chosen)
 
     def _reach(self, target):
         target.wait_for()

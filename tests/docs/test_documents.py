@@ -37,6 +37,9 @@ DOCUMENTS = [
     ("serdes/README.md", [KAFKA]),
     ("spark_udfs/README.md", [SPARK]),
 ]
+PORTS = (8081, 8082, 8083)
+"""At which the documents serve registries."""
+ADDRESS = re.compile(r"\b(?:localhost|127\.0\.0\.1):(\d+)")
 # Documents that run in tests/neighbours/test_guides.py.
 ELSEWHERE = {"docs/guides/connect.md"}
 # Why a block may be left out.
@@ -57,7 +60,7 @@ def live(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     """Yield the addresses in the documents with those of real services, which this fixture prepares."""
     names = {mark.name for mark in request.node.iter_markers()}
     addresses = {}
-    for port in (8081, 8082):
+    for port in PORTS:
         addresses[f"localhost:{port}"] = addresses[f"127.0.0.1:{port}"] = f"127.0.0.1:{free_port()}"
     if "postgres" in names:
         url = request.getfixturevalue("postgres_url")
@@ -85,6 +88,14 @@ def test_a_document_runs_as_written(name, live, tmp_path):
     database = live.get("localhost:5432/registry")
     reasons = run(ROOT / name, folder, live, sql=f"postgresql://postgres@{database}" if database else "")
     assert set() == set(reasons) - REASONS
+
+
+@pytest.mark.parametrize("name", [name for name, _ in DOCUMENTS])
+def test_no_port_of_a_document_is_used(name):
+    """Each port in a block that runs is one that the tests replace; another program may use the one that is written."""
+    run = [block.text for block in parse((ROOT / name).read_text()) if not block.not_run and block.language]
+    ports = {int(port) for text in run for port in ADDRESS.findall(text)}
+    assert set() == ports - {*PORTS, 9092, 5432}
 
 
 def _documents() -> list[str]:

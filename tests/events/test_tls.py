@@ -19,12 +19,18 @@ def test_certificates_of_every_age(tmp_path):
     authority = Authority(tmp_path)
     (tmp_path / "strange").mkdir()
     stranger = Authority(tmp_path / "strange").issue("stranger")
-    live = Pair(str(tmp_path / "live.pem"), str(tmp_path / "live-key.pem"))
+    live = Pair(str(tmp_path / "live/cert.pem"), str(tmp_path / "live/key.pem"))
 
-    def put(name, start, end):
-        for source, target in zip(authority.issue(name, valid=(start * DAY, end * DAY)), live, strict=True):
-            shutil.copy(source, f"{target}.new")
-            Path(f"{target}.new").replace(target)
+    def put(name, start, end, *, key=None):
+        """Replace both files at once, as Kubernetes does: a node never finds a certificate with another one's key."""
+        folder = tmp_path / name
+        folder.mkdir()
+        for source, file in zip(authority.issue(f"of-{name}", valid=(start * DAY, end * DAY)), live, strict=True):
+            shutil.copy(source, folder / Path(file).name)
+        if key is not None:
+            (folder / "key.pem").write_text(key)
+        (tmp_path / "new").symlink_to(folder)
+        (tmp_path / "new").replace(tmp_path / "live")
 
     put("old", -2, -1)
     careless = authority.context()
@@ -38,7 +44,7 @@ def test_certificates_of_every_age(tmp_path):
         until_logged(node, "certificate_not_yet_valid", level="WARNING", file=live.cert)
         put("short", -1, 7)
         until_logged(node, "certificate_expires", level="WARNING", file=live.cert)
-        Path(live.key).write_text("no key")
+        put("broken", -1, 7, key="no key")
         [line] = until_logged(node, "tls_files_rejected", level="ERROR")
         assert "--tls-keyfile" in line["reason"]
         careless.load_cert_chain(*stranger)

@@ -161,7 +161,7 @@ def broken_contracts(folder):
         env={"PYTHONPATH": str(folder), "COLUMNS": "400"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
     broken = re.findall(r"^(.+) BROKEN\b", done.stdout, re.MULTILINE)
