@@ -44,7 +44,7 @@ class Archive:
             self._topic = open_log(log_url)
             threading.Thread(target=self._follow, daemon=True).start()
         elif log_url.startswith("sqlite:"):
-            with closing(sqlite3.connect(database(log_url), timeout=10)) as connection:
+            with closing(sqlite3.connect(database(log_url), timeout=60)) as connection:
                 connection.executescript(_KEEP_SQLITE)
         else:
             with psycopg.connect(dsn(log_url)) as connection:
@@ -91,7 +91,7 @@ class Archive:
 
     def _dropped(self) -> Iterator[Entry]:
         if self._url.startswith("sqlite:"):
-            with closing(sqlite3.connect(database(self._url), timeout=10)) as connection:
+            with closing(sqlite3.connect(database(self._url), timeout=60)) as connection:
                 rows = connection.execute(_KEPT).fetchall()
         elif self._topic is None:
             with psycopg.connect(dsn(self._url)) as server:

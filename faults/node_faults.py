@@ -30,8 +30,8 @@ __all__ = [
     "terminate",
 ]
 
-_TERMINATE_S = 20.0
-_RESTART_S = 45.0
+_TERMINATE_S = 60.0
+_RESTART_S = 90.0
 _SLOW_S = (0.02, 0.3)
 _JUMPS_S = (-86_400.0 * 400, -3_600.0, -5.0, 5.0, 3_600.0, 86_400.0 * 400)
 

@@ -39,7 +39,7 @@ __all__ = ["FAILED", "Happened", "Result", "Settings", "run", "run_recorded"]
 FAILED = "the run failed"
 """The prefix of the reason when a run itself raised an exception."""
 
-_PATIENCE_S = 45.0
+_PATIENCE_S = 90.0
 _RETRY_S = 0.1
 _SETTLE_S = 1.0
 _CHANGE_S, _USE_S = 0.08, 0.03  # average pauses between changes of rights, and between uses

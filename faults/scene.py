@@ -18,7 +18,7 @@ from harness.registry import RegistryNode
 
 __all__ = ["Member", "Scene", "opened"]
 
-_FREE_S = 30.0
+_FREE_S = 120.0
 
 
 @dataclass(slots=True)

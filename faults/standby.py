@@ -34,7 +34,7 @@ from strata.storage.state import State
 __all__ = ["StandbyResult", "run_standby"]
 
 _SUBJECTS = ("a", "b", "c", ":.c:a", ":.c:d")
-_PATIENCE_S = 60.0
+_PATIENCE_S = 90.0
 _GONE = "sqlite:////nowhere/lost.db"
 _TIMEOUT_S = 5.0
 _POLL_S = 0.05

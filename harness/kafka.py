@@ -42,9 +42,9 @@ _JVM = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 )
-_READY_S = 60.0
+_READY_S = 180.0
 _POLL_S = 0.05
-_PAUSE_S = 10.0
+_PAUSE_S = 60.0
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ from harness.processes import free_port, start_tied, stop_process, tail
 __all__ = ["Postgres"]
 
 _HOST = "127.0.0.1"
-_READY_S = 60.0
+_READY_S = 180.0
 _POLL_S = 0.05
 _SETTINGS = {
     "listen_addresses": _HOST,
@@ -100,7 +100,7 @@ class Postgres:
         """Kill the server, as in a crash: every connection breaks."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)
-            stop_process(self._process, grace_s=10)
+            stop_process(self._process, grace_s=60)
 
     def restart(self) -> None:
         """Start the server again with the same data and port, after killing it if it is running."""

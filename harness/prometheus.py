@@ -26,7 +26,7 @@ from harness.processes import Process, free_port, start_tied, stop_process, tail
 __all__ = ["Prometheus", "find_tool"]
 
 _HOST = "127.0.0.1"
-_READY_S = 60.0
+_READY_S = 180.0
 _INSTALL_S = 300
 _POLL_S = 0.05
 

@@ -87,7 +87,7 @@ def test_several_workers_and_nodes_of_a_standby(logs):
             for _ in range(8):
                 for node in (one, other):
                     until(partial(refuses, client(node)))
-            assert client(one).ready()["standby"]["secondsBehind"] < 60
+            until(lambda: client(one).ready()["standby"]["secondsBehind"] < 60)
             one.kill()
             first.register("t", '"long"')
             until(lambda: copied(client(other), first))
