@@ -6,7 +6,7 @@ from collections.abc import Collection
 from strata.registry.exporters.choice import Place
 from strata.registry.exporters.plan import Held, Plan
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.rest import Connection, segment
+from strata.registry.transfer.rest import Connection, is_object, segment
 from strata.registry.transfer.rest_source import listed_versions
 from strata.registry.transfer.rest_versions import path_of, take
 from strata.storage.records import DEFAULT_CONTEXT, SchemaId, Subject, Version, context_of
@@ -99,7 +99,8 @@ class Target:
                 return False
             if not answer.good and not answer.missing:
                 raise TransferError(
-                    f"{self._connection.name} did not delete {place[0]!r} version {place[1]}: {answer.body}"
+                    f"{self._connection.name} did not delete {place[0]!r} version {place[1]}: {answer.message} "
+                    f"(error {answer.code})"
                 )
         return True
 
@@ -113,18 +114,18 @@ class Target:
         if scope in self._ready or (context == DEFAULT_CONTEXT and self._imports_everything()):
             return
         path = path_of("mode", scope)
-        shown = self._connection.ask("GET", path, defaultToGlobal="true")
+        shown = self._connection.ask("GET", path, None, is_object, defaultToGlobal="true")
         if not (shown.good and shown.body.get("mode") == _IMPORT):
             answer = self._connection.ask("PUT", path, {"mode": _IMPORT})
             if not answer.good:
                 raise TransferError(
-                    f"{self._connection.name} rejected mode IMPORT for {scope!r}: {answer.body.get('message')} "
+                    f"{self._connection.name} rejected mode IMPORT for {scope!r}: {answer.message} "
                     f"(error {answer.code}). It must be empty, or already in that mode"
                 )
         self._ready.add(scope)
 
     def _imports_everything(self) -> bool:
         if self._is_import is None:
-            answer = self._connection.ask("GET", "/mode")
+            answer = self._connection.ask("GET", "/mode", None, is_object)
             self._is_import = answer.good and answer.body.get("mode") == _IMPORT
         return self._is_import

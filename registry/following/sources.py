@@ -12,7 +12,7 @@ from typing import Protocol
 
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
 from strata.registry.transfer.progress import silent
-from strata.registry.transfer.rest import Answer, Connection, is_service, segment
+from strata.registry.transfer.rest import Answer, Connection, Shape, is_object, is_service, segment
 from strata.registry.transfer.rest_source import read_schemas, read_service
 from strata.registry.transfer.tls_files import TlsFiles
 from strata.storage.addresses import without_password
@@ -122,7 +122,9 @@ class _Gentle(Connection):
         self._lock = threading.Lock()
         self.ended = threading.Event()
 
-    def ask(self, method: str, path: str, body: object = None, **query: str | int) -> Answer:
+    def ask(
+        self, method: str, path: str, body: object = None, shape: Shape = lambda _: True, /, **query: str | int
+    ) -> Answer:
         """Send a request when it is due; see `Connection.ask`."""
         with self._lock:
             now = time.monotonic()
@@ -132,7 +134,7 @@ class _Gentle(Connection):
             raise TransferError("the reading was ended")
         began = self._clock()
         try:
-            return super().ask(method, path, body, **query)
+            return super().ask(method, path, body, shape, **query)
         finally:
             with self._lock:
                 self.stalled_s += max(0.0, self._clock() - began - _STALL_S)
@@ -210,7 +212,7 @@ class ServiceSource:
         for subject, versions in (self._last or state).subjects.items():
             for number in versions.keys() - state.subjects.get(subject, {}).keys():
                 path = f"/subjects/{segment(subject)}/versions/{number}"
-                answer = self._connection.ask("GET", path, deleted="true")
+                answer = self._connection.ask("GET", path, None, is_object, deleted="true")
                 if not answer.missing and (answer.body or {}).get("subject", subject).removeprefix(":.:") == subject:
                     raise TransferError(f"{self.name} changed while it was read; it is read again")
 

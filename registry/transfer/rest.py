@@ -20,17 +20,34 @@ from strata.storage.addresses import without_password
 from strata.storage.record_json import RecordError, from_properties
 from strata.storage.records import Key, Value
 
-__all__ = ["Answer", "Connection", "Tls", "is_service", "parsed", "segment"]
+__all__ = [
+    "Answer",
+    "Connection",
+    "Shape",
+    "Tls",
+    "is_list",
+    "is_names",
+    "is_object",
+    "is_service",
+    "parsed",
+    "segment",
+]
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NO_KEY_MANAGEMENT = 40370  # a 403 that does not mean rejected credentials
 _RETRIED = (429, 500, 502, 503, 504)
 _RETRIES = 5
 _BACKOFF_S = 0.3
+_LONGEST_REST_S = (
+    10.0  # between retries, whatever a service asks for: the caller reports what is wrong, and comes again
+)
+_SHOWN = 200  # characters of an odd answer
 _TIMEOUT_S = 60.0
 THREADS = 8
 _KeyT = TypeVar("_KeyT", bound=Key)
 _ValueT = TypeVar("_ValueT", bound=Value)
+Shape = Callable[[Any], bool]
+"""Whether the JSON of a success is what a caller expects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +64,11 @@ class Answer:
         return 200 <= self.status < 300
 
     @property
+    def message(self) -> str:
+        """What the registry says about an error."""
+        return _message(self.body)
+
+    @property
     def missing(self) -> bool:
         """Whether the requested thing does not exist."""
         return self.status == 404
@@ -57,9 +79,36 @@ def is_service(where: str) -> bool:
     return where.lower().startswith(("http://", "https://"))
 
 
+def is_object(body: Any) -> bool:
+    """Return whether JSON is an object."""
+    return isinstance(body, dict)
+
+
+def is_list(body: Any) -> bool:
+    """Return whether JSON is a list."""
+    return isinstance(body, list)
+
+
+def is_names(body: Any) -> bool:
+    """Return whether JSON is a list of texts."""
+    return isinstance(body, list) and all(isinstance(name, str) for name in body)
+
+
+def _is_anything(_: Any) -> bool:
+    return True
+
+
 def segment(text: str) -> str:
     """Return a name as one path segment; encode `.` and `..`, which would otherwise mean directories."""
     return text.replace(".", "%2E") if text in (".", "..") else quote(text or ":.:", safe="")
+
+
+class _Retry(urllib3.Retry):
+    """Retries that rest as long as a service asks, within a bound."""
+
+    def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
+        asked = super().get_retry_after(response)
+        return None if asked is None else min(asked, _LONGEST_REST_S)
 
 
 class Tls(Protocol):
@@ -106,7 +155,7 @@ class Connection:
             auth = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
         self._retries = retries
-        retrying = urllib3.Retry(
+        retrying = _Retry(
             retries,
             redirect=0,
             other=0,  # such as a certificate that is not trusted
@@ -122,13 +171,16 @@ class Connection:
         )
         self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE, **_authorization(auth)}
 
-    def ask(self, method: str, path: str, body: Any = None, **query: str | int) -> Answer:
+    def ask(
+        self, method: str, path: str, body: Any = None, shape: Shape = _is_anything, /, **query: str | int
+    ) -> Answer:
         """Send a request, with retries, and return the response.
 
         Args:
             method: the HTTP method.
             path: the path below the base URL.
             body: the JSON body, if any.
+            shape: what the JSON of a success must be.
             query: the query parameters.
 
         Raises:
@@ -142,7 +194,7 @@ class Connection:
         except HTTPError as error:
             raise TransferError(f"the registry {self.name} does not answer: {_reason(error)}") from None
         content = _content(response.data)
-        code = content.get("error_code", response.status) if isinstance(content, dict) else response.status
+        code = _code(content, response.status)
         if response.status in (401, 403) and code != _NO_KEY_MANAGEMENT:
             refused = "rejected the credentials" if response.status == 401 else f"forbids {method} {unquote(path)}"
             why = f"{_message(content)}; " if _message(content) else ""
@@ -154,23 +206,28 @@ class Connection:
             raise TransferError(
                 f"{self.name} answered {method} {path} with {response.status} and no JSON; expected a schema registry"
             )
-        return Answer(response.status, 0 if response.status < 300 else int(code), content)
+        if response.status < 300 and not shape(content):
+            raise TransferError(
+                f"{self.name} answered {method} {unquote(path)} with other JSON than a registry: "
+                f"{json.dumps(content)[:_SHOWN]}"
+            )
+        return Answer(response.status, 0 if response.status < 300 else code, content)
 
-    def get(self, path: str, **query: str | int) -> Any:
+    def get(self, path: str, shape: Shape = _is_anything, /, **query: str | int) -> Any:
         """Return the JSON at a path.
 
         Raises:
-            TransferError: if the request fails.
+            TransferError: if the request fails, or the JSON has another shape.
         """
-        return self.must("GET", path, **query)
+        return self.must("GET", path, None, shape, **query)
 
-    def must(self, method: str, path: str, body: Any = None, **query: str | int) -> Any:
+    def must(self, method: str, path: str, body: Any = None, shape: Shape = _is_anything, /, **query: str | int) -> Any:
         """Return the JSON of a successful response.
 
         Raises:
-            TransferError: if the request fails; the message includes the registry's.
+            TransferError: if the request fails, or the JSON has another shape; the message includes the registry's.
         """
-        answer = self.ask(method, path, body, **query)
+        answer = self.ask(method, path, body, shape, **query)
         if not answer.good:
             raise TransferError(
                 f"{self.name} rejected {method} {unquote(path)}: {_message(answer.body)} (error {answer.code})"
@@ -217,6 +274,11 @@ def _content(data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
+
+
+def _code(content: Any, status: int) -> int:
+    code = content.get("error_code") if isinstance(content, dict) else None
+    return code if type(code) is int else status
 
 
 def _message(content: Any) -> str:

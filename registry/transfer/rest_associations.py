@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, parsed, segment
+from strata.registry.transfer.rest import THREADS, Connection, is_list, parsed, segment
 from strata.storage.log import Record
 from strata.storage.record_json import encode, properties_of
 from strata.storage.records import AssociationKey, AssociationValue
@@ -31,7 +31,7 @@ def read_associations(connection: Connection, subjects: Sequence[str]) -> list[R
     """
 
     def of(subject: str) -> list[Mapping[str, Any]] | None:
-        answer = connection.ask("GET", f"/associations/subjects/{segment(subject)}")
+        answer = connection.ask("GET", f"/associations/subjects/{segment(subject)}", None, is_list)
         return list(answer.body) if answer.good else None
 
     if not subjects or of(subjects[0]) is None:

@@ -14,7 +14,7 @@ from strata.registry.decide.deks import ALGORITHMS
 from strata.registry.decide.keks import without_credentials
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, parsed, segment
+from strata.registry.transfer.rest import THREADS, Connection, is_list, is_names, parsed, segment
 from strata.storage.log import Record
 from strata.storage.record_json import encode, properties_of
 from strata.storage.records import DekKey, DekValue, KekKey, KekValue, Subject
@@ -34,7 +34,7 @@ def read_keys(connection: Connection) -> Iterator[Record]:
     Raises:
         TransferError: if the registry does not respond, or with something else than keys.
     """
-    names = connection.ask("GET", _KEKS, **_ALL)
+    names = connection.ask("GET", _KEKS, None, is_names, **_ALL)
     if not names.good:
         return
     for name in names.body:
@@ -42,7 +42,7 @@ def read_keys(connection: Connection) -> Iterator[Record]:
         body = connection.get(path, **_ALL)
         key, value = parsed(connection.name, KekKey, KekValue, body, lambda body: {"createTs": body.get("ts")})
         yield encode(key, replace(value, kms_props=without_credentials(value.kms_props)))
-        for subject in connection.get(f"{path}/deks", **_ALL):
+        for subject in connection.get(f"{path}/deks", is_names, **_ALL):
             yield from _deks(connection, name, subject)
 
 
@@ -82,7 +82,7 @@ def _deks(connection: Connection, kek: str, subject: str) -> Iterator[Record]:
     found = [
         DekKey(kek, Subject(subject), algorithm, int(version))
         for algorithm in ALGORITHMS
-        for version in connection.get(path, algorithm=algorithm, **_ALL)
+        for version in connection.get(path, is_list, algorithm=algorithm, **_ALL)
     ]
 
     def one(key: DekKey) -> Record:

@@ -13,7 +13,7 @@ from typing import Any
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, segment
+from strata.registry.transfer.rest import THREADS, Connection, is_list, is_names, is_object, segment
 from strata.registry.transfer.rest_associations import read_associations
 from strata.registry.transfer.rest_keys import read_keys
 from strata.storage.log import Record
@@ -49,7 +49,7 @@ def read_service(connection: Connection) -> Copy:
     """
     served = listed_versions(connection)
     subjects = sorted({item["subject"] for item in served})
-    names = connection.get("/subjects", deleted="true", subjectPrefix=_EVERYWHERE)
+    names = connection.get("/subjects", is_names, deleted="true", subjectPrefix=_EVERYWHERE)
     if sorted({_plain(name) for name in names}) != subjects:
         raise TransferError(
             f"{connection.name} changed while it was read; put it into mode READONLY and run the command again"
@@ -106,7 +106,7 @@ def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE)
     def pages() -> Iterator[list[dict[str, Any]]]:
         found = 0
         query = {"subjectPrefix": prefix, "deleted": str(deleted).lower()}
-        while page := connection.get("/schemas", **query, offset=found, limit=_PAGE):
+        while page := connection.get("/schemas", is_list, **query, offset=found, limit=_PAGE):
             yield page
             found += len(page)
 
@@ -115,7 +115,7 @@ def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE)
             try:
                 item["subject"] = _plain(item["subject"])
                 place = item["subject"], int(item["version"])
-            except (KeyError, TypeError, ValueError):
+            except (AttributeError, KeyError, TypeError, ValueError):
                 raise TransferError(f"{connection.name} listed an invalid schema: {item}") from None
             if place in seen:
                 raise TransferError(
@@ -139,7 +139,7 @@ def _plain(subject: str) -> str:
 
 
 def _contexts(connection: Connection) -> list[str]:
-    answer = connection.ask("GET", "/contexts")
+    answer = connection.ask("GET", "/contexts", None, is_names)
     return list(answer.body) if answer.good else []
 
 
@@ -162,7 +162,8 @@ def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[R
         highest[context_of(item["subject"])] = item
     for name, item in sorted(highest.items()):
         path = f"/schemas/ids/{item['id']}"
-        highest_id = connection.get(path, subject=item["subject"], fetchMaxId="true").get("maxId")
+        shown = connection.get(path, is_object, subject=item["subject"], fetchMaxId="true")
+        highest_id = shown.get("maxId")
         if isinstance(highest_id, int) and highest_id > item["id"]:
             yield encode(HighWaterKey(name), highest_id)
 
@@ -187,7 +188,8 @@ def _of_each(
     """Return a setting by scope, without the scopes that have no setting of their own."""
 
     def one(scope: Scope) -> Any:
-        answer = connection.ask("GET", f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}")
+        path = f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}"
+        answer = connection.ask("GET", path, None, is_object)
         if not answer.good and not answer.missing:
             raise TransferError(f"{connection.name} did not return the {kind} of {scope!r} (error {answer.code})")
         return taken(answer.body) if answer.good else None

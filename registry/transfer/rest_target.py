@@ -104,7 +104,7 @@ def _enter_import(target: Connection, context: str, held: Copy) -> None:
     if answer.good:
         return
     raise TransferError(
-        f"{target.name} rejected mode IMPORT for context {context!r}: {answer.body} "
+        f"{target.name} rejected mode IMPORT for context {context!r}: {answer.message} (error {answer.code}). "
         "The context must be empty, or still be in that mode after an interrupted run"
     )
 

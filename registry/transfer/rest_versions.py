@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.rest import Connection, segment
+from strata.registry.transfer.rest import Connection, is_object, segment
 from strata.storage.record_json import properties_of
 from strata.storage.records import context_of, qualified
 from strata.storage.state import SchemaVersion, State
@@ -73,11 +73,14 @@ def take(target: Connection, state: State, step: Step) -> None:
     if deletes:
         answer = target.ask("DELETE", f"{path}/{version}")
         if not answer.good and answer.code not in _ALREADY_DELETED:
-            raise TransferError(f"{target.name} did not soft-delete {subject!r} version {version}: {answer.body}")
+            raise TransferError(
+                f"{target.name} did not soft-delete {subject!r} version {version}: {answer.message} "
+                f"(error {answer.code})"
+            )
         return
     entry = state.version(subject, version)
     assert entry  # noqa: S101 - the steps come from this State
-    placed = target.must("POST", path, _body(entry))
+    placed = target.must("POST", path, _body(entry), is_object)
     if placed.get("id") != schema_id or placed.get("version", version) != version:
         raise TransferError(
             f"{target.name} registered {subject!r} under {placed}; expected version {version}, id {schema_id}"
