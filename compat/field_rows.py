@@ -1,9 +1,10 @@
 """The fields of a schema as rows of a table for people: path, type, default, documentation, tags.
 
-Paths are those of tags (`tags.py`), so a row says how to tag its field. Rows are in the order of the text.
+Paths are those of tags (`tags.py`), so a row says how to tag its field. A record is followed by its own fields, and
+then by the records inside it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +22,8 @@ from strata.compat.schema import ParsedSchema, SchemaFormat
 __all__ = ["FieldRow", "field_rows"]
 
 _LONGEST: Final = 300
-_COMBINED: Final = ("allOf", "anyOf", "oneOf")
+_MOST_LISTED: Final = 20  # symbols of an enum, branches of a oneOf
+_COMBINED: Final = {"allOf": " & ", "anyOf": " | ", "oneOf": " | "}
 
 
 class FieldRow(NamedTuple):
@@ -60,7 +62,16 @@ def field_rows(schema: ParsedSchema, most: int) -> list[FieldRow]:
     Raises:
         SchemaParseError: A JSON Schema has too many paths, since references multiply them.
     """
-    return list(islice(_ROWS[schema.format](schema), most))
+    return _by_record(islice(_ROWS[schema.format](schema), most))
+
+
+def _by_record(rows: Iterable[FieldRow]) -> list[FieldRow]:
+    """Return rows in the order in which records begin, so that no field follows a record that it does not belong to."""
+    found: dict[str, list[FieldRow]] = {}
+    for row in rows:
+        record = row.path if row.is_record else row.path[: -len(row.name) - 1]
+        found.setdefault(record, []).append(row)
+    return [row for group in found.values() for row in group]
 
 
 def _avro_rows(schema: ParsedSchema) -> Iterator[FieldRow]:
@@ -84,7 +95,7 @@ def _avro_type(tree: Any) -> str:
         case "map":
             return f"map<{_avro_type(tree['values'])}>"
         case "enum":
-            return f"enum {tree['name']} ({', '.join(tree['symbols'][:20])}{', …' * (len(tree['symbols']) > 20)})"
+            return f"enum {tree['name']} ({_listed(tree['symbols'][:_MOST_LISTED], len(tree['symbols']))})"
         case "fixed":
             return f"fixed {tree['name']} of {tree['size']} bytes"
         case "record" | "error" as kind:
@@ -93,6 +104,11 @@ def _avro_type(tree: Any) -> str:
     scale = f" {tree.get('precision')}, {tree.get('scale', 0)}" if logical == "decimal" else ""
     suffix = f" ({logical}{scale})" if isinstance(logical, str) else ""
     return _avro_type(tree["type"]) + suffix
+
+
+def _listed(first: Iterable[str], count: int, between: str = ", ") -> str:
+    """Return the first parts of a list, and that there are more if there are."""
+    return between.join([*first, *["…"] * (count > _MOST_LISTED)])
 
 
 def _json_rows(schema: ParsedSchema) -> Iterator[FieldRow]:
@@ -117,12 +133,12 @@ def _json_type(node: Any) -> str:
     if isinstance(node.get("$ref"), str):
         return f"→ {node['$ref']}"
     if isinstance(node.get("enum"), list):
-        return f"enum ({', '.join(map(json_text.write_json, node['enum'][:20]))}{', …' * (len(node['enum']) > 20)})"
+        return f"enum ({_listed(map(json_text.write_json, node['enum'][:_MOST_LISTED]), len(node['enum']))})"
     if "const" in node:
         return f"const {_value(node, 'const', json_text.write_json)}"
-    combined = next((word for word in _COMBINED if isinstance(node.get(word), list)), None)
-    if combined:
-        return f"{combined} of {len(node[combined])}"
+    for word, between in _COMBINED.items():
+        if isinstance(node.get(word), list):
+            return _listed(map(_json_type, node[word][:_MOST_LISTED]), len(node[word]), between)
     types = node.get("type", "any")
     text = " | ".join(map(str, types)) if isinstance(types, list) else str(types)
     if text == "array" and isinstance(node.get("items"), dict):

@@ -284,5 +284,7 @@ def _text(node: Node) -> str:
         return node.full
     if isinstance(node, PrimitiveType):
         logical: Json = node.properties.get("logicalType")
+        if logical == "decimal":
+            logical = f"decimal {node.properties.get('precision')}, {node.properties.get('scale', 0)}"
         return f"{node.kind} ({logical})" if isinstance(logical, str) else node.kind
     return node.name.full

@@ -31,7 +31,9 @@ _MOST_JUMPS: Final = 200  # from a repeated type to its first place, for one fin
 class Effect:
     """What a change means in one direction."""
 
-    breaks: bool | None  # None: the checker gave up before it judged this change
+    breaks: (
+        bool | None
+    )  # None: the checker gave up before it judged this change, or no rule covers what it does to data
     words: str
 
 
@@ -84,6 +86,10 @@ class _Side(NamedTuple):
 
 
 _UNSEEN: Final = "No rule of compatibility looks at this."
+_REREAD: Final = (
+    "No rule of compatibility looks at this, but the same bytes are read as other values, without an error."
+)
+_VALUE_ATTRIBUTES: Final = frozenset({"logicalType", "precision", "scale"})  # of Avro: how bytes become values
 _DOC_WORDS: Final = dict.fromkeys(DOC_LIKE | {EditKind.ALIASES_CHANGED}, _UNSEEN) | {
     EditKind.DOC_CHANGED: "No effect on data."
 }
@@ -337,6 +343,8 @@ def _effect(edit: Edit, findings: Sequence[Incompatibility], side: _Side, *, is_
         sentences = dict.fromkeys(explain(finding) for finding in findings[:_MOST_SENTENCES])
         more = len(findings) - _MOST_SENTENCES
         return Effect(breaks=True, words=" ".join(map(cut, sentences)) + f" And {more} more." * (more > 0))
+    if edit.kind is EditKind.ATTRIBUTE_CHANGED and edit.name in _VALUE_ATTRIBUTES:
+        return Effect(breaks=None, words=_REREAD)
     if edit.kind in _DOC_WORDS:
         return Effect(breaks=False, words=_DOC_WORDS[edit.kind])
     if is_unjudged:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from strata.compat.difference.compare import Change, Difference, Effect
 from strata.compat.levels import Level
 
-__all__ = ["as_json", "as_lines", "title"]
+__all__ = ["as_json", "as_lines", "title", "values"]
 
 _LEVELS: Final = (Level.BACKWARD, Level.FORWARD, Level.FULL)
 _MARKS: Final = {True: "breaks", False: "safe", None: "unknown"}
@@ -35,12 +35,19 @@ def title(change: Change) -> str:
     words = [str(change.kind).replace("_", " ").lower(), change.path or "(root)"]
     if change.name and change.name != change.path:
         words.append(change.name)
-    values = [None if value is None else _one_line(value) for value in (change.before, change.after)]
-    if values[0] is not None and values[1] is not None:
-        words.append(f"{values[0]} → {values[1]}")
+    before, after = values(change)
+    if before is not None and after is not None:
+        words.append(f"{before} → {after}")
     else:
-        words += [value for value in values if value is not None and value != change.name]
+        words += [value for value in (before, after) if value is not None and value != change.name]
     return f"{words[0]}: {' '.join(map(_one_line, words[1:]))}"
+
+
+def values(change: Change) -> tuple[str | None, str | None]:
+    """Return the values before and after, each on one line; what changed from or to nothing has the value `(none)`."""
+    missing = "(none)" if str(change.kind).endswith("_CHANGED") and (change.before or change.after) else None
+    before, after = (_one_line(value) if value else missing for value in (change.before, change.after))
+    return before, after
 
 
 def as_json(difference: Difference, *, most: int = 1000) -> dict[str, Any]:

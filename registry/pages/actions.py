@@ -16,8 +16,9 @@ from strata.registry.access.rules import Operation
 from strata.registry.access.visibility import check_version
 from strata.registry.effective_settings import Mode
 from strata.registry.lookup import parse_version, version_of
-from strata.registry.pages.addresses import api_path, page_address, subject_address
+from strata.registry.pages.addresses import api_path, page_address, subject_address, subject_segment
 from strata.registry.pages.forms import Form
+from strata.registry.pages.texts import indented
 from strata.registry.pages.view import Page
 from strata.registry.parsing import parse_version as parsed_version
 from strata.registry.subject_names import subject_name
@@ -39,7 +40,7 @@ class Place(NamedTuple):
     @property
     def segment(self) -> str:
         """The subject as a segment of a path, which is never empty."""
-        return self.subject or ":.:"
+        return subject_segment(self.subject)
 
 
 class Call(NamedTuple):
@@ -113,7 +114,7 @@ def _register(_page: Page, place: Place, form: Form) -> Call:
 
 
 def reference_lines(form: Form) -> list[str]:
-    """Return the references of a form, one in a line, with the one that was picked from the list."""
+    """Return the references of a form, one per line, with the one that was picked from the list."""
     name, target = form.text("reference_name").strip(), form.text("reference_to").strip()
     return _lines(form.text("references")) + ([f"{name}={target}"] if name or target else [])
 
@@ -136,7 +137,7 @@ def _start_of_registration(page: Page, place: Place) -> dict[str, str]:
     return {
         "subject": place.subject,
         "format": latest.schema.schema_type,
-        "schema": latest.schema.text,
+        "schema": indented(latest.schema.text) if latest.schema.schema_type != "PROTOBUF" else latest.schema.text,
         "references": references,
     }
 
@@ -174,11 +175,11 @@ def _set_mode(_page: Page, place: Place, form: Form) -> Call:
 
 
 def _scope(route: str, place: Place) -> str:
-    return api_path(route, place.subject) if place.subject else api_path(route)
+    return api_path(route, place.segment) if place.subject else api_path(route)
 
 
 def _after_setting(place: Place) -> str:
-    return page_address("settings", place.subject) if place.subject else page_address("settings")
+    return page_address("settings", place.segment) if place.subject else page_address("settings")
 
 
 # --- deletion
@@ -210,7 +211,9 @@ def _edit(page: Page, place: Place, form: Form) -> Call:
     entry = _version(page, place)
     records = {row.path for row in _rows(page, entry) if row.is_record}
     metadata = dict(entry.schema.value.metadata or {})
-    metadata["properties"] = dict(_pair(line) for line in _lines(form.text("properties")))
+    if _properties(_start_of_edit(page, place)["properties"]) != (metadata.get("properties") or {}):
+        raise errors.unreadable_body("A property of this version does not fit in one line: change it with the API")
+    metadata["properties"] = _properties(form.text("properties"))
     metadata["sensitive"] = _lines(form.text("sensitive"))
     body: dict[str, Any] = {"metadata": metadata}
     for field, name in (("add", "tagsToAdd"), ("remove", "tagsToRemove")):
@@ -225,8 +228,12 @@ def _start_of_edit(page: Page, place: Place) -> dict[str, str]:
     return {"properties": properties, "sensitive": "\n".join(metadata.get("sensitive") or ())}
 
 
+def _properties(text: str) -> dict[str, str]:
+    return dict(_pair(line) for line in _lines(text))
+
+
 def _tagged(line: str, records: set[str]) -> dict[str, Any]:
-    path, _, tags = line.partition(":")
+    path, _, tags = line.rpartition(":")
     path = path.strip()
     kind = EntityType.RECORD if path in records else EntityType.FIELD
     entity = {"entityPath": path, "entityType": kind.value}
@@ -260,8 +267,9 @@ def _version(page: Page, place: Place) -> SchemaVersion:
 
 
 _SUBJECT = Field("subject", "Subject")
-_REFERENCES = Field("references", "References", "references", hint="one in a line: NAME=SUBJECT:VERSION")
-_FOR_GOOD = "Deletes what is deleted already for good. Records that were written with it can no longer be read."
+_REFERENCES = Field("references", "References", "references", hint="one per line: NAME=SUBJECT:VERSION")
+_TAG_HINT = "one field per line: RECORD.FIELD: TAG, TAG"
+_FOR_GOOD = "Deletes permanently what is soft-deleted. Records that were written with its schema can no longer be read."
 
 ACTIONS: Mapping[str, Action] = {
     "register": Action(
@@ -322,10 +330,10 @@ ACTIONS: Mapping[str, Action] = {
         Operation.WRITE,
         _edit,
         (
-            Field("properties", "Properties", "area", hint="one in a line: NAME=VALUE"),
-            Field("sensitive", "Names of sensitive properties", "area", hint="one in a line"),
-            Field("add", "Tags to add", "area", hint="one field in a line: PATH: TAG, TAG"),
-            Field("remove", "Tags to remove", "area", hint="one field in a line: PATH: TAG, TAG"),
+            Field("properties", "Properties", "area", hint="one per line: NAME=VALUE"),
+            Field("sensitive", "Names of sensitive properties", "area", hint="one per line"),
+            Field("add", "Tags to add", "area", hint=_TAG_HINT),
+            Field("remove", "Tags to remove", "area", hint=_TAG_HINT),
         ),
         _start_of_edit,
     ),

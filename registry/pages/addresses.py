@@ -5,9 +5,19 @@ from urllib.parse import quote, urlencode
 
 from strata.registry.page_paths import PAGES
 
-__all__ = ["ADDRESSES", "api_path", "local_path", "page_address", "subject_address", "version_address", "with_query"]
+__all__ = [
+    "ADDRESSES",
+    "api_path",
+    "local_path",
+    "page_address",
+    "subject_address",
+    "subject_segment",
+    "version_address",
+    "with_query",
+]
 
-_NO_NAME = ":.:"  # the subject with an empty name, which no path could hold
+_IN_DEFAULT = ":.:"
+_NO_SEGMENT = ("", ".", "..")  # names that no path can hold: browsers resolve dots, however they are encoded
 
 
 def page_address(*segments: object, **query: object) -> str:
@@ -31,14 +41,19 @@ def with_query(path: str, query: Mapping[str, object]) -> str:
     return f"{path}?{urlencode(given, errors='replace')}" if given else path
 
 
-def subject_address(subject: str) -> str:
-    """Return the address of a subject's page."""
-    return page_address("subjects", subject or _NO_NAME)
+def subject_address(subject: str, *segments: object, **query: object) -> str:
+    """Return the address of a subject's page, or of a page below it."""
+    return page_address("subjects", subject_segment(subject), *segments, **query)
 
 
 def version_address(subject: str, version: int) -> str:
     """Return the address of a version's page."""
-    return page_address("subjects", subject or _NO_NAME, "versions", version)
+    return subject_address(subject, "versions", version)
+
+
+def subject_segment(subject: str) -> str:
+    """Return a subject as a segment of a path: a name that cannot be one gets the prefix of the default context."""
+    return f"{_IN_DEFAULT}{subject}" if subject in _NO_SEGMENT else subject
 
 
 def local_path(text: str) -> str:
@@ -51,6 +66,7 @@ ADDRESSES = {
     "page_address": page_address,
     "subject_address": subject_address,
     "version_address": version_address,
+    "subject_segment": subject_segment,
     "api_path": api_path,
 }
 """The functions that templates call."""

@@ -6,6 +6,7 @@ node of a crowded layer says how many more there are.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
@@ -13,7 +14,7 @@ from markupsafe import Markup, escape
 from strata.registry.access.visibility import is_readable
 from strata.registry.lookup import LATEST
 from strata.registry.pages.addresses import version_address
-from strata.registry.pages.rendering import plain_text
+from strata.registry.pages.texts import plain_text
 from strata.registry.pages.view import Page
 from strata.storage.records import DEFAULT_CONTEXT, Subject, Version, context_of, qualified
 from strata.storage.state import SchemaVersion, State
@@ -28,6 +29,20 @@ _LONGEST_LABEL: Final = 30
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 250, 34, 60, 14, 8
 
 Place = tuple[Subject, Version]
+
+
+class _Bend(NamedTuple):
+    """The place where the edges to a version cross a layer in which neither of their ends is."""
+
+    target: Place
+    layer: int
+
+
+_Stop = Place | _Bend
+_ARROW: Final = Markup(
+    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+    '<polygon points="0 0 8 4 0 8"/></marker></defs>'
+)
 
 
 class Node(NamedTuple):
@@ -124,13 +139,14 @@ def _label(place: Place) -> str:
 
 def drawn(graph: Graph) -> Markup:
     """Return a graph as an SVG element, whose nodes are links; every text is escaped."""
-    columns = _columns(graph)
-    spots = {place: _spot(x, y) for x, column in enumerate(columns) for y, place in enumerate(column)}
+    routes = _routes(graph)
+    columns = _columns(graph, routes)
+    spots = {stop: _spot(x, y) for x, column in enumerate(columns) for y, stop in enumerate(column)}
     first = min(graph.layers.values())
     rows = max(len(column) + (graph.more.get(first + x, 0) > 0) for x, column in enumerate(columns))
     width = len(columns) * (_WIDTH + _GAP_X) - _GAP_X + 2 * _MARGIN
     height = rows * (_HEIGHT + _GAP_Y) - _GAP_Y + 2 * _MARGIN
-    lines = [_line(spots[one], spots[other]) for one, other in graph.edges if one in spots and other in spots]
+    lines = [_line([spots[stop] for stop in route]) for route in routes]
     boxes = [_box(node, spots[place]) for place, node in graph.nodes.items()]
     more = [
         _more(count, _spot(layer - first, len(columns[layer - first])))
@@ -139,24 +155,40 @@ def drawn(graph: Graph) -> Markup:
     ]
     return Markup(
         '<svg class="graph" role="group" aria-labelledby="graph-title graph-text" width="{0}" height="{1}" '
-        'viewBox="0 0 {0} {1}"><title id="graph-title">References</title><desc id="graph-text">{2}</desc>{3}</svg>'
-    ).format(width, height, _shown(_description(graph)), Markup("").join([*lines, *boxes, *more]))
+        'viewBox="0 0 {0} {1}"><title id="graph-title">References</title><desc id="graph-text">{2}</desc>{3}{4}</svg>'
+    ).format(width, height, _shown(_description(graph)), _ARROW, Markup("").join([*lines, *boxes, *more]))
 
 
-def _columns(graph: Graph) -> list[list[Place]]:
-    """Return the nodes by layer, each layer in the order of its neighbours in the layer nearer to the center."""
-    first, last = min(graph.layers.values()), max(graph.layers.values())
-    columns: dict[int, list[Place]] = {number: [] for number in range(first, last + 1)}
-    for place, number in graph.layers.items():
-        columns[number].append(place)
-    near: dict[Place, list[Place]] = {}
+def _routes(graph: Graph) -> list[list[_Stop]]:
+    """Return the stops of each edge: its ends, and a bend in each layer between, so that it crosses no other node.
+
+    Edges to the same version share their bends.
+    """
+    found: list[list[_Stop]] = []
     for one, other in graph.edges:
-        near.setdefault(one, []).append(other)
-        near.setdefault(other, []).append(one)
+        bends = [_Bend(other, layer) for layer in range(graph.layers[one] + 1, graph.layers[other])]
+        found.append([one, *bends, other])
+    return found
+
+
+def _columns(graph: Graph, routes: Iterable[Sequence[_Stop]]) -> list[list[_Stop]]:
+    """Return the stops by layer, each layer in the order of its neighbours in the layer nearer to the center."""
+    layers: dict[_Stop, int] = {}
+    layers.update(graph.layers.items())
+    near: dict[_Stop, list[_Stop]] = {}
+    for route in routes:
+        layers.update((stop, stop.layer) for stop in route if isinstance(stop, _Bend))
+        for one, other in pairwise(route):
+            near.setdefault(one, []).append(other)
+            near.setdefault(other, []).append(one)
+    first, last = min(layers.values()), max(layers.values())
+    columns: dict[int, list[_Stop]] = {number: [] for number in range(first, last + 1)}
+    for stop, number in layers.items():
+        columns[number].append(stop)
     for number in sorted(columns, key=abs):
         if number:
-            inner = {place: row for row, place in enumerate(columns[number - (1 if number > 0 else -1)])}
-            columns[number].sort(key=lambda place: _middle([inner[one] for one in near.get(place, ()) if one in inner]))
+            inner = {stop: row for row, stop in enumerate(columns[number - (1 if number > 0 else -1)])}
+            columns[number].sort(key=lambda stop: _middle([inner[one] for one in near.get(stop, ()) if one in inner]))
     return [columns[number] for number in range(first, last + 1)]
 
 
@@ -168,12 +200,15 @@ def _spot(column: int, row: int) -> tuple[int, int]:
     return _MARGIN + column * (_WIDTH + _GAP_X), _MARGIN + row * (_HEIGHT + _GAP_Y)
 
 
-def _line(start: tuple[int, int], end: tuple[int, int]) -> Markup:
-    (x1, y1), (x2, y2) = start, end
-    from_x, to_x = (x1 + _WIDTH, x2) if x2 > x1 else (x1, x2 + _WIDTH) if x2 < x1 else (x1 + _WIDTH, x2 + _WIDTH)
-    bend = from_x + _GAP_X // 2 if x2 >= x1 else from_x - _GAP_X // 2
-    y1, y2 = y1 + _HEIGHT // 2, y2 + _HEIGHT // 2
-    return Markup('<path d="M{} {}C{} {} {} {} {} {}"/>').format(from_x, y1, bend, y1, bend, y2, to_x, y2)
+def _line(spots: Sequence[tuple[int, int]]) -> Markup:
+    """Return the line of an edge along its stops, straight through the columns of its bends."""
+    steps: list[str] = []
+    for (x1, y1), (x2, y2) in pairwise(spots):
+        from_x, to_x = (x1 + _WIDTH, x2) if x2 > x1 else (x1, x2 + _WIDTH) if x2 < x1 else (x1 + _WIDTH, x2 + _WIDTH)
+        bend = from_x + _GAP_X // 2 if x2 >= x1 else from_x - _GAP_X // 2
+        from_y, to_y = y1 + _HEIGHT // 2, y2 + _HEIGHT // 2
+        steps.append(f"{'L' if steps else 'M'}{from_x} {from_y}C{bend} {from_y} {bend} {to_y} {to_x} {to_y}")
+    return Markup('<path d="{}" marker-end="url(#arrow)"/>').format("".join(steps))
 
 
 def _box(node: Node, spot: tuple[int, int]) -> Markup:

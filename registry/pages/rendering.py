@@ -5,7 +5,6 @@ them appear as their code point.
 """
 
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -16,15 +15,13 @@ from markupsafe import Markup, escape
 
 from strata.registry.pages.actions import ACTIONS
 from strata.registry.pages.addresses import ADDRESSES
+from strata.registry.pages.texts import plain_text
 from strata.storage.records import DEFAULT_CONTEXT, context_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["plain_text", "render"]
-
-# Controls besides tab and line feed, marks for direction, invisible characters, lone surrogates.
-_ODD = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+__all__ = ["render"]
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
@@ -35,11 +32,6 @@ def render(template: str, values: Mapping[str, Any]) -> bytes:
         values: what it shows.
     """
     return _environment().get_template(template).render(values).encode(errors="replace")
-
-
-def plain_text(text: str) -> str:
-    """Return a text in which each character that is invisible, or moves others, is spelled out."""
-    return _ODD.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
 @cache
@@ -59,6 +51,7 @@ def _environment() -> "Environment":
     made.filters.update(
         exact=_exact,
         moment=_moment,
+        milliseconds=_milliseconds,
         context=context_of,
         own_name=_own_name,
         shortened=_shortened,
@@ -84,6 +77,11 @@ def _moment(milliseconds: int) -> str:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return str(milliseconds)
+
+
+def _milliseconds(time: str) -> int:
+    """Return a time of the API in milliseconds since the epoch."""
+    return int(datetime.fromisoformat(time).timestamp() * 1000)
 
 
 def _own_name(subject: str) -> str:

@@ -9,9 +9,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from strata.registry.pages.rendering import plain_text
-
-__all__ = ["ShownText", "indented", "shown_text"]
+__all__ = ["ShownText", "indented", "plain_text", "shown_text"]
 
 _MOST_HIGHLIGHTED: Final = 16 << 10
 _MOST: Final = 256 << 10
@@ -19,6 +17,8 @@ _LEXERS: Final = {"AVRO": "JsonLexer", "JSON": "JsonLexer", "PROTOBUF": "ProtoBu
 # A string without an end is one part: no character is read twice.
 _PART: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}\[\],:]|[^"{}\[\],:\s]+|\s+', re.DOTALL)
 _DEEPEST: Final = 100
+# Controls besides tab and line feed, marks for direction, invisible characters, lone surrogates.
+_ODD = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 class ShownText(NamedTuple):
@@ -44,6 +44,11 @@ def shown_text(text: str, schema_type: str) -> ShownText:
     if lexer is None or len(shown) > _MOST_HIGHLIGHTED:
         return ShownText(escape(shown), is_cut)
     return ShownText(_highlighted(shown, lexer), is_cut)
+
+
+def plain_text(text: str) -> str:
+    """Return a text in which each character that is invisible, or moves others, is spelled out."""
+    return _ODD.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
 def indented(text: str, most: int = _MOST) -> str:

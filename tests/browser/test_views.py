@@ -30,7 +30,7 @@ VIEWS = {  # address, and what a person reads there
     "health": ("/ui/health", "This node is ready."),
     "register": ("/ui/do/register?subject=orders-value", "Registers a schema"),
     "delete-for-good": ("/ui/do/delete-for-good?subject=clicks-11-value", "Records that were written with it"),
-    "edit": ("/ui/do/edit?subject=orders-value&version=3", "one in a line"),
+    "edit": ("/ui/do/edit?subject=orders-value&version=3", "one per line"),
     "failure": ("/ui/subjects/no-such", "no-such"),
 }
 PICTURES = ("subjects", "version", "diff", "search", "health")

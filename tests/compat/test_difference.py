@@ -326,6 +326,28 @@ def test_docs_and_attributes_break_nothing(schema_format, previous, new):
     assert {(one.readers.breaks, one.writers.breaks) for one in found.changes} == {(False, False)}
 
 
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+
+
+@pytest.mark.parametrize(
+    ("previous", "new", "line"),
+    [
+        (DECIMAL, DECIMAL | {"scale": 3}, "attribute changed: a scale 2 → 3"),
+        (MILLIS, MILLIS | {"logicalType": "timestamp-micros"}, 'logicalType "timestamp-millis" → "timestamp-micros"'),
+        (MILLIS, LONG, 'attribute changed: a logicalType "timestamp-millis" → (none)'),
+    ],
+)
+def test_what_changes_values_is_not_called_safe(previous, new, line):
+    """No rule looks at logical types, but the same bytes become other values: neither direction is called safe."""
+    found = difference(*(parse(AVRO, record(("a", {"type": kind}))) for kind in (previous, new)))
+    shown = "\n".join(as_lines(found))
+
+    assert line in shown
+    assert "safe" not in shown
+    assert found.verdicts[Level.FULL]
+
+
 def test_white_space_is_no_change():
     """Texts with the same canonical form do not differ."""
     text = json.dumps(record(("a", INT)))

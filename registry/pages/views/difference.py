@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 from strata.compat.difference.compare import Difference, difference
-from strata.compat.difference.text import title
+from strata.compat.difference.text import values
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import OutOfTime
 from strata.registry import errors
 from strata.registry.effective_settings import config_in_force
 from strata.registry.lookup import LATEST
-from strata.registry.pages.addresses import page_address
+from strata.registry.pages.addresses import subject_address
 from strata.registry.pages.text_difference import line_rows
 from strata.registry.pages.texts import indented
 from strata.registry.pages.view import Page
@@ -26,7 +26,7 @@ _MOST_VERSIONS = 1000
 
 def difference_address(subject: str, old: int, new: int) -> str:
     """Return the address of the page of a difference."""
-    return page_address("subjects", subject or ":.:", "diff", **{"from": old, "to": new})
+    return subject_address(subject, "diff", **{"from": old, "to": new})
 
 
 def show_difference(page: Page) -> dict[str, Any]:
@@ -46,7 +46,8 @@ def show_difference(page: Page) -> dict[str, Any]:
         "versions": [str(one.version) for one in every[-_MOST_VERSIONS:]],
         "found": found,
         "fault": fault,
-        "changes": [(title(one), one) for one in found.changes[:_MOST_CHANGES]] if found else [],
+        "changes": found.changes[:_MOST_CHANGES] if found else (),
+        "values": values,
         "more": max(0, len(found.changes) - _MOST_CHANGES) + found.more if found else 0,
         "levels": [level for level in Level if not LEVELS[level].transitive and level is not Level.NONE],
         "level": config_in_force(page.state, new.subject).level or page.service.settings.compatibility_level,

@@ -10,7 +10,7 @@ from strata.compat.schema import SchemaParseError
 from strata.registry.access.visibility import is_readable
 from strata.registry.errors import RegistryError
 from strata.registry.lookup import LATEST, uses_of
-from strata.registry.pages.addresses import page_address
+from strata.registry.pages.addresses import subject_address
 from strata.registry.pages.reference_graph import drawn, reference_graph
 from strata.registry.pages.texts import shown_text
 from strata.registry.pages.view import Page
@@ -57,7 +57,7 @@ def shown_version(page: Page, entry: SchemaVersion) -> dict[str, Any]:
         "entry": entry,
         "text": shown_text(entry.schema.text, entry.schema.schema_type),
         "size": len(entry.schema.text.encode(errors="replace")),
-        "download": page_address("subjects", entry.subject or ":.:", "versions", entry.version, "text"),
+        "download": subject_address(entry.subject, "versions", entry.version, "text"),
         "rows": rows[:_MOST_FIELDS],
         "more_rows": len(rows) > _MOST_FIELDS,
         "fault": fault,

@@ -15,6 +15,9 @@ TWO = {"type": "record", "name": "R", "fields": [*ONE["fields"], {"name": "y", "
 BROKEN = {"type": "record", "name": "R", "fields": [*ONE["fields"], {"name": "y", "type": "int"}]}
 
 
+CONTRACT = {"properties": {"owner": "me\nher=e"}, "sensitive": ["owner"]}
+
+
 @pytest.fixture
 def browser(open_pages):
     """Open the pages of a fresh registry with all actions."""
@@ -79,6 +82,22 @@ def test_the_verdict_while_typing(browser):
         assert "<html" not in text
     assert (200, [1]) == api(browser, "GET", "/subjects/s/versions")
     assert 403 == browser.post("/ui/do/register/check", form | {"form_token": ""})[0]
+
+
+def test_a_new_version_begins_with_the_latest_one(browser):
+    """The form of a registration holds the latest schema as the page of the version shows it: indented."""
+    do(browser, "register", subject="s", schema=json.dumps(ONE))
+    text = browser.get("/ui/do/register?subject=s")
+    assert json.dumps(ONE, indent=2) == unescape(re.search(r"<textarea[^>]*>\n(.*?)</textarea>", text, re.DOTALL)[1])
+
+
+def test_properties_that_do_not_fit_in_one_line(browser):
+    """A property that the form cannot hold is not changed by accident."""
+    body = {"schema": json.dumps(ONE), "metadata": CONTRACT}
+    assert 200 == api(browser, "POST", "/subjects/s/versions", body)[0]
+    status, text = do(browser, "edit", subject="s", version="1", properties="owner=me\nher=e", sensitive="owner")
+    assert (400, True) == (status, "does not fit in one line" in words(text))
+    assert (200, [1]) == api(browser, "GET", "/subjects/s/versions")
 
 
 def test_a_schema_that_is_refused(browser):

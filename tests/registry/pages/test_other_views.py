@@ -72,6 +72,6 @@ def test_keys(browser):
     assert ["kek-1", "aws-kms", "arn:1"] == rows(browser.get("/ui/keys"))[1][:3]
     text = browser.get("/ui/keys/kek-1")
     assert ["a", "AES256_GCM", "1"] == rows(text)[1][:3]
-    assert "<dt>p</dt><dd>&lt;q&gt;</dd>" in text
+    assert "<dt>KMS property <bdi>p</bdi></dt><dd>&lt;q&gt;</dd>" in text
     assert "c2VjcmV0" not in text
     assert 404 == browser.call("GET", "/ui/keys/none")[0]

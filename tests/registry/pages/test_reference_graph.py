@@ -61,6 +61,18 @@ def test_both_directions(browser):
     assert 4 == len(list(svg.iter(f"{SVG}path")))
 
 
+def test_an_edge_crosses_no_other_node(browser):
+    """An edge to a version two layers away goes around the version between: its line does not pass through the box."""
+    svg, _ = graph(browser, "middle")
+    long = max((one.get("d") for one in svg.iter(f"{SVG}path")), key=lambda path: path.count("C"))
+    boxes = [(int(one.get("x")), int(one.get("y"))) for one in svg.iter(f"{SVG}rect")]
+    crossing_x, crossing_y = (int(number) for number in re.search(r"L(\d+) (\d+)", long).groups())
+    column = [y for x, y in boxes if x == crossing_x - 250]
+
+    assert 2 == long.count("C")
+    assert [] == [y for y in column if y <= crossing_y <= y + 34]
+
+
 def test_the_drawing_is_described(browser):
     """The drawing has a title and says its edges in words."""
     svg, _ = graph(browser, "top")

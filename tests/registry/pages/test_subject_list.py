@@ -81,6 +81,19 @@ def test_a_name_with_a_slash_leads_to_its_page(browser):
     assert 'href="/ui/subjects/%3A.other%3Ad%2Fe"' in browser.get("/ui/subjects")
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_of_dots_leads_to_its_page(open_pages, name):
+    """Browsers take a segment of dots for a step in the path, so the address of such a subject has its context."""
+    browser = open_pages()
+    body = json.dumps({"schema": '"int"'})
+    path = f"/subjects/{quote(f':.:{name}', safe='')}/versions"
+    assert 200 == browser.call("POST", path, body, **{"Content-Type": "application/json"})[0]
+    address = f"/ui/subjects/{quote(f':.:{name}', safe='')}"
+    assert f'href="{address}"' in browser.get("/ui/subjects")
+    for below in ("", "/versions/1", "/usage"):
+        assert f"<bdi>{name}</bdi>" in browser.get(address + below)
+
+
 def test_pages_of_many(open_pages):
     """Fifty subjects are on a page, and links lead to the others with the same filters."""
     opened = open_pages()

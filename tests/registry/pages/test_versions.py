@@ -21,7 +21,8 @@ CONTRACT = {
         "properties": {"owner": "<script>alert(1)</script>"}, "tags": {"**.id": ["PII"]}, "sensitive": ["owner"],
     },
     "ruleSet": {"domainRules": [{"name": "positive", "kind": "CONDITION", "type": "CEL", "mode": "WRITE",
-                                 "expr": "message.id > 0 && '</pre>' != ''"}]},
+                                 "expr": "message.id > 0 && '</pre>' != ''",
+                                 "onFailure": "DLQ", "params": {"dlq.topic": "bad-orders"}}]},
 }  # fmt: skip
 
 
@@ -99,6 +100,13 @@ def test_settings_come_from_somewhere(browser, subject, level, mode):
         row[0].split()[0]: tuple(row[1:]) for row in rows(browser.get(f"/ui/subjects/{quote(subject, safe='')}")) if row
     }
     assert (level, mode) == (found["compatibilityLevel"], found["mode"])
+
+
+def test_a_rule_is_shown_as_a_whole(browser):
+    """A rule's row has its parameters and what happens after it."""
+    row = next(row for row in rows(browser.get(ORDERS)) if "positive" in row)
+    assert "dlq.topic = bad-orders" in row[4]
+    assert ["-", "DLQ"] == row[5:]
 
 
 def test_an_alias(browser):
