@@ -177,8 +177,8 @@ def _write(folder: Path, top: Mapping[str, Any], schemas: Mapping[str, Held]) ->
         (folder / "schemas").mkdir(parents=True, exist_ok=True)
         for name, version in schemas.items():
             content = version.text if version.format == "PROTOBUF" else indented(version.text)
-            (folder / name).write_text(content if content.endswith("\n") else f"{content}\n", newline="")
-        manifest.write_text(text)
+            (folder / name).write_text(content if content.endswith("\n") else f"{content}\n", "utf-8", newline="")
+        manifest.write_text(text, "utf-8")
     except (OSError, UnicodeEncodeError) as error:
         raise GitopsError(f"cannot write to {folder}: {error}") from None
 

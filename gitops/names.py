@@ -16,10 +16,10 @@ _FORMATS = {".avsc": "AVRO", ".proto": "PROTOBUF", ".json": "JSON"}
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _COMPLEX = frozenset({"array", "map", "record", "error", "enum", "fixed", "union"})
 _DEPTH = 200
-_IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']\s*;""", re.MULTILINE)
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
-_MESSAGE = re.compile(r"^\s*message\s+(\w+)", re.MULTILINE)
+_IMPORT = re.compile(r"""(?:^|[;}])\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']\s*(?=;)""", re.MULTILINE)
+_COMMENT = re.compile(r"""("[^"\n]*"|'[^'\n]*')|/\*.*?\*/|//[^\n]*""", re.DOTALL)  # not in the quotes of a string
+_PACKAGE = re.compile(r"(?:^|[;}])\s*package\s+([\w.]+)\s*;", re.MULTILINE)
+_MESSAGE = re.compile(r"(?:^|[;}])\s*message\s+(\w+)", re.MULTILINE)
 _WELL_KNOWN = ("google/protobuf/", "google/type/", "confluent/")
 
 
@@ -84,7 +84,7 @@ def _full(name: str, namespace: str) -> str:
 
 
 def _protobuf(text: str, file: str) -> Names:
-    plain = _COMMENT.sub(" ", text)
+    plain = _COMMENT.sub(lambda match: match[1] or " ", text)
     package, message = _PACKAGE.search(plain), _MESSAGE.search(plain)
     own = ".".join(match[1] for match in (package, message) if match) if message else ""
     parts = file.split("/") if file else []

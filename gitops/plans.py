@@ -219,7 +219,9 @@ def write_plan(plan: Plan, path: Path) -> None:
     ]
     content = {"format": _FORMAT, "version": _VERSION, "registry": plan.registry, "offset": plan.offset}
     try:
-        path.write_text(json.dumps({**content, "unchanged": plan.unchanged, "changes": changes}, indent=1) + "\n")
+        path.write_text(
+            json.dumps({**content, "unchanged": plan.unchanged, "changes": changes}, indent=1) + "\n", "utf-8"
+        )
     except OSError as error:
         raise GitopsError(f"cannot write {path}: {error.strerror}") from None
 
@@ -231,7 +233,7 @@ def read_plan(path: Path) -> Plan:
         GitopsError: If it is no plan file of this version.
     """
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text("utf-8"))
         if (content["format"], content["version"]) != (_FORMAT, _VERSION):
             raise GitopsError(f"{path} is a plan of another version of strata; plan again")
         changes = tuple(

@@ -54,7 +54,7 @@ def _credentials(auth: str | None) -> dict[str, Any]:
         return {}
     if auth.startswith("@"):
         try:
-            auth = Path(auth[1:]).read_text().strip()
+            auth = Path(auth[1:]).read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError):
             raise GitopsError(f"{auth[1:]} cannot be read; expected a text file with the credentials") from None
     user, colon, password = auth.partition(":")
@@ -64,7 +64,7 @@ def _credentials(auth: str | None) -> dict[str, Any]:
 def _profile(name: str) -> dict[str, Any]:
     path = Path(os.environ.get("STRATA_PROFILES") or Path.home() / ".config" / "strata" / "profiles.yaml")
     try:
-        profiles = Fields(str(path), read_text(path.read_text()))
+        profiles = Fields(str(path), read_text(path.read_text("utf-8")))
     except OSError as error:
         raise GitopsError(f"cannot read the profiles in {path}: {error.strerror}") from None
     except (InvalidText, UnicodeDecodeError) as error:

@@ -1,9 +1,11 @@
 """The result of a check as text for people, JSON, GitHub annotations, SARIF 2.1.0 or JUnit XML."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from strata import __version__
 from strata.gitops.checks import Problem, Severity
@@ -11,13 +13,14 @@ from strata.gitops.desired import Desired
 
 __all__ = ["REPORTS"]
 
+_NOT_IN_XML = re.compile("[^\\t\\n -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.UNJUDGED: "warning", Severity.NOTE: "note"}
 _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.UNJUDGED: "warning", Severity.NOTE: "notice"}
 
 
 def _people(problems: Sequence[Problem], checked: Desired) -> str:
-    lines = [f"{_place(one)}: {one.severity}: {one.message} [{one.subject}, {one.rule}]" for one in problems]
+    lines = [_line(f"{_place(one)}: {one.severity}: {one.message} [{one.subject}, {one.rule}]") for one in problems]
     counts = {severity: sum(one.severity is severity for one in problems) for severity in Severity}
     total = sum(one.text is not None for one in checked.subjects.values())
     summary = f"{_count(total, 'schema')} checked, {_count(counts[Severity.ERROR], 'error')}"
@@ -66,11 +69,16 @@ def _github(problems: Sequence[Problem], _: Desired) -> str:
 
 def _xml(text: str) -> str:
     """Return a text without the characters that XML cannot hold."""
-    return "".join(one if one in "\t\n" or one >= " " else "?" for one in text)
+    return _NOT_IN_XML.sub("?", text)
+
+
+def _line(text: str) -> str:
+    """Return a text on one line: names of files and types must not end it, or move the cursor."""
+    return "".join(one if one.isprintable() or one == " " else "?" for one in text)
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return _line(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:
@@ -78,6 +86,7 @@ def _property(text: str) -> str:
 
 
 def _sarif(problems: Sequence[Problem], _: Desired) -> str:
+    problems = [one for one in problems if one.file]  # GitHub takes no report with a result that has no file
     rules = sorted({one.rule for one in problems})
     results = [
         {
@@ -96,10 +105,8 @@ def _sarif(problems: Sequence[Problem], _: Desired) -> str:
 
 def _location(problem: Problem) -> dict[str, Any]:
     logical = {"logicalLocations": [{"name": problem.subject, "kind": "resource"}]}
-    if not problem.file:
-        return logical
     region = {"startLine": problem.position.line, "startColumn": problem.position.column}
-    return {"physicalLocation": {"artifactLocation": {"uri": problem.file}, "region": region}, **logical}
+    return {"physicalLocation": {"artifactLocation": {"uri": quote(problem.file)}, "region": region}, **logical}
 
 
 def _junit(problems: Sequence[Problem], checked: Desired) -> str:
@@ -119,7 +126,7 @@ def _junit(problems: Sequence[Problem], checked: Desired) -> str:
             inner.append(f'<{tag} type="{escape(one.rule)}" message="{escape(_xml(one.message))}">{shown}</{tag}>')
         failures += any(one.startswith("<failure") for one in inner)
         errors += any(one.startswith("<error") for one in inner)
-        attributes = f'classname="{escape(subject.file)}" name="{escape(_xml(subject.name))}"'
+        attributes = f'classname="{escape(_xml(subject.file))}" name="{escape(_xml(subject.name))}"'
         cases.append(f"  <testcase {attributes}>{''.join(inner)}</testcase>\n")
     counts = f'tests="{len(cases)}" failures="{failures}" errors="{errors}"'
     return (

@@ -9,7 +9,7 @@ from strata.gitops.desired import Desired, by_convention, work_out
 from strata.gitops.errors import GitopsError
 from strata.gitops.manifest import DEFAULT_NAMES, read_manifest
 from strata.gitops.names import file_format
-from strata.gitops.trees import Folder, Revision, Tree, is_revision
+from strata.gitops.trees import Folder, Revision, Tree, is_revision, is_unborn
 from strata.gitops.versions import TreeVersions, Versions
 
 __all__ = ["Selection", "is_url", "select", "versions_at"]
@@ -121,6 +121,8 @@ def versions_at(text: str, selection: Selection) -> Versions:
     if is_revision(selection.root, text):
         tree = Revision(selection.root, text)
         return TreeVersions(selection.desired(tree), text)
+    if is_unborn(selection.root, text):
+        return TreeVersions(Desired(), text)
     raise GitopsError(f"{text} is no URL, folder, export file or Git revision")
 
 

@@ -1,5 +1,6 @@
 """`strata check`: are the schemas of a tree valid, and may they follow the ones that exist?"""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from strata.gitops.commands.running import connected, environment_option, manife
 __all__ = ["check"]
 
 _LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+_OF_GITHUB = ("github", "sarif")
 _OUTPUTS = ("text", "json", "github", "sarif", "junit")
 
 
@@ -48,6 +50,7 @@ def check(
     from strata.compat.levels import Level, Policy
     from strata.gitops.checks import Options, Severity, check_tree
     from strata.gitops.errors import GitopsError
+    from strata.gitops.places import placed
     from strata.gitops.reports import REPORTS
     from strata.gitops.sources import is_url, select, versions_at
     from strata.gitops.trees import Folder
@@ -63,15 +66,21 @@ def check(
     checked = selection.part(desired)
     if selection.files:
         problems = [one for one in problems if one.subject in checked.subjects]
-    report = REPORTS[output](problems, checked)
+    report = REPORTS[output](*placed(problems, checked, selection, _base(output)))
     if output_file is None:
         click.echo(report, nl=False)
     else:
         try:
-            Path(output_file).write_text(report)
+            Path(output_file).write_text(report, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise GitopsError(f"cannot write {output_file}: {error.strerror}") from None
     found = {one.severity for one in problems}
     if not any(one.text is not None for one in checked.subjects.values()):
         raise GitopsError("no schema files found")
     return 1 if Severity.ERROR in found else 2 if Severity.UNJUDGED in found else 0
+
+
+def _base(output: str) -> Path:
+    """Return the folder from which a report names files: GitHub reads two formats from the top of its checkout."""
+    workspace = os.environ.get("GITHUB_WORKSPACE") if output in _OF_GITHUB else None
+    return Path(workspace) if workspace else Path.cwd()

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,9 @@ def reporting(failed: int = 2) -> Callable[[Callable[..., int | None]], Callable
     def decorate(command: Callable[..., int | None]) -> Callable[..., None]:
         @wraps(command)
         def run(**options: Any) -> None:
+            for stream in (sys.stdout, sys.stderr):
+                if isinstance(stream, TextIOWrapper):  # a schema may hold half of a character pair
+                    stream.reconfigure(errors="backslashreplace")
             try:
                 code = command(**options) or 0
                 sys.stdout.flush()
