@@ -23,7 +23,7 @@ from strata.registry.access.fields import AuthFileError, at, check_keys, entries
 from strata.registry.access.names import InvalidName, check_name
 from strata.registry.access.passwords import InvalidHash, PasswordHash, parse_hash
 from strata.registry.access.roles import expand_role
-from strata.registry.access.rules import Rule, RuleError, parse_rule
+from strata.registry.access.rules import Rule, RuleError, parse_new_rule
 
 __all__ = ["MOST_BYTES", "AuthFile", "AuthFileError", "User", "parse_auth_file", "read_content"]
 
@@ -84,7 +84,7 @@ def parse_auth_file(data: bytes) -> AuthFile:
     rules = [rule for where, entry in entries(content, "roles") for rule in _rules_of_role(where, entry)]
     for where, entry in entries(content, "rules"):
         with at(where, RuleError):
-            rules.append(parse_rule(entry))
+            rules.append(parse_new_rule(entry))
     return AuthFile(MappingProxyType(users), tuple(rules))
 
 

@@ -26,6 +26,8 @@ __all__ = [
     "ResourceType",
     "Rule",
     "RuleError",
+    "parse_filter",
+    "parse_new_rule",
     "parse_resource",
     "parse_rule",
     "rule_json",
@@ -142,6 +144,12 @@ FIELDS = ("principal", "resource", "resource_type", "pattern_type", "host", "ope
 """The fields of a rule as JSON."""
 
 _DEFAULTS = {"resource": "", "pattern_type": Pattern.LITERAL, "host": ANYWHERE, "permission": Permission.ALLOW}
+_WORDS: Mapping[str, type[StrEnum]] = {
+    "resource_type": ResourceType,
+    "pattern_type": Pattern,
+    "operation": Operation,
+    "permission": Permission,
+}
 _NAMED = (ResourceType.SUBJECT, ResourceType.KEK)
 _OPERATIONS = {
     ResourceType.SUBJECT: frozenset(Operation) - {Operation.ALTER},
@@ -179,6 +187,46 @@ def parse_rule(content: object) -> Rule:
         operation=operation,
         permission=_member(Permission, fields, "permission"),
     )
+
+
+def parse_new_rule(content: object) -> Rule:
+    """Return the rule of a JSON object that a user wrote; the log may hold others.
+
+    Args:
+        content: as for `parse_rule`.
+
+    Raises:
+        RuleError: if it is not a rule, or its name ends in a star as if it were a pattern: a denial would deny nothing.
+    """
+    rule = parse_rule(content)
+    name = rule.resource.name
+    if name.endswith("*") and name != ALL_NAMES:
+        raise RuleError(
+            f"resource is {name!r}; for all names that begin with {name.rstrip('*')!r}, expected pattern_type PREFIXED "
+            "and no star"
+        )
+    return rule
+
+
+def parse_filter(content: Mapping[Any, Any]) -> dict[str, str]:
+    """Return the fields of a JSON object, of any number, that a rule must have, as `rule_json` writes them.
+
+    Raises:
+        RuleError: if no rule could have them: to find nothing would look as if there were no such rule.
+    """
+    fields = {str(name): value for name, value in content.items()}
+    if unknown := sorted(name for name in fields if name not in FIELDS):
+        raise RuleError(f"unknown field {unknown[0]!r}; expected {', '.join(FIELDS)}")
+    found = {name: _text(fields, name) for name in fields}
+    for name, words in _WORDS.items():
+        if name in found:
+            found[name] = _member(words, found, name).value
+    for name, check in (("principal", _principal), ("host", _host)):
+        if name in found:
+            found[name] = check(found[name])
+    if "resource" in found and found["resource"] != _DEFAULT_PREFIX:
+        found["resource"] = found["resource"].removeprefix(_DEFAULT_PREFIX)
+    return found
 
 
 def parse_resource(kind: ResourceType, text: str = "") -> Resource:

@@ -38,7 +38,7 @@ class WatchedFile:
     def __init__(self, path: Path, changed: Callable[[], None] = lambda: None, *, every_s: float = _EVERY_S) -> None:
         self._path, self._changed, self._every_s = path, changed, every_s
         self._mark = self._stamp()
-        self.content: AuthFile = self._read()
+        self.content: AuthFile = self._parsed(read_bytes(path))
         self.failure: str | None = None
         self.failures = 0
 
@@ -55,7 +55,9 @@ class WatchedFile:
             return
         self._mark = mark
         try:
-            content = await asyncio.to_thread(self._read)
+            content = await asyncio.to_thread(self._read_again)
+            if mark != self._stamp():  # it is being written; the next look finds another mark, and reads it again
+                return
         except AuthFileError as error:
             self.failure, self.failures = str(error), self.failures + 1
             _log.error(
@@ -84,8 +86,13 @@ class WatchedFile:
             return None
         return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
-    def _read(self) -> AuthFile:
+    def _read_again(self) -> AuthFile:
         data = read_bytes(self._path)
+        if not data.strip():  # a disk was full, or the file is being written
+            raise AuthFileError(f"{self._path}: the file is empty; to remove all users, write `users: []`")
+        return self._parsed(data)
+
+    def _parsed(self, data: bytes) -> AuthFile:
         try:
             return parse_auth_file(data)
         except AuthFileError as error:

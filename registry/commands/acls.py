@@ -93,8 +93,11 @@ def remove(
         fields |= _resource_fields(resource)
     if not fields and not everything:
         raise click.UsageError("name the rules to remove, or --all")
-    for rule in _connection(url, auth, tls).must("DELETE", _ACLS, [fields]):
+    gone = _connection(url, auth, tls).must("DELETE", _ACLS, [fields])
+    for rule in gone:
         click.echo(_shown(rule))
+    if not gone:
+        click.echo("strata: no rule in the log matches; nothing was removed", err=True)
 
 
 @acl.command()

@@ -21,6 +21,7 @@ from strata.registry.wire.acls import (
     parse_filters,
     parse_question,
     parse_rules,
+    parse_wanted,
     rules_json,
 )
 from strata.registry.wire.json_bodies import answer
@@ -31,7 +32,7 @@ router = Router("/security/acls", "access control")
 Wanted = Annotated[str | None, Query(description="only rules with this value")]
 
 
-@router.reads("GET", "", list[AclAnswer], need=on_cluster(Operation.DESCRIBE))
+@router.reads("GET", "", list[AclAnswer], (400,), need=on_cluster(Operation.DESCRIBE))
 async def listed(
     service: ServiceDep,
     principal: Wanted = None,
@@ -44,7 +45,9 @@ async def listed(
 ) -> Response:
     """List the rules of the log; those of the auth file are not among them."""
     values = (principal, resource, resource_type, pattern_type, host, operation, permission)
-    matches = matching([{name: value for name, value in zip(FIELDS, values, strict=True) if value is not None}])
+    matches = matching(
+        [parse_wanted({name: value for name, value in zip(FIELDS, values, strict=True) if value is not None})]
+    )
     return answer(rules_json(filter(matches, listed_rules(await service.fresh()))))
 
 

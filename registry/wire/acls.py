@@ -7,7 +7,7 @@ import orjson
 from pydantic import Field, RootModel
 
 from strata.registry import errors
-from strata.registry.access.rules import FIELDS, Rule, RuleError, parse_rule, rule_json
+from strata.registry.access.rules import FIELDS, Rule, RuleError, parse_filter, parse_new_rule, parse_rule, rule_json
 from strata.registry.wire.contracts import Answer, Body
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "parse_filters",
     "parse_question",
     "parse_rules",
+    "parse_wanted",
     "rules_json",
 ]
 
@@ -96,7 +97,7 @@ def parse_rules(data: bytes) -> list[Rule]:
         if missing:
             raise errors.unreadable_body(f"The request body cannot be used: [{number}].{missing[0]} is missing")
         try:
-            found.append(parse_rule(content))
+            found.append(parse_new_rule(content))
         except RuleError as error:
             raise errors.unreadable_body(f"The request body cannot be used: [{number}]: {error}") from None
     return found
@@ -108,13 +109,18 @@ def parse_filters(data: bytes) -> list[Mapping[str, str]]:
     Raises:
         RegistryError: 400 if one of them cannot be used.
     """
-    filters: list[Mapping[str, str]] = [
-        {str(name): str(value) for name, value in content.items()} for content in _items(data)
+    return [
+        _checked(fields, f"The request body cannot be used: [{number}]: ") for number, fields in enumerate(_items(data))
     ]
-    for number, fields in enumerate(filters):
-        if unknown := [name for name in fields if name not in FIELDS]:
-            raise errors.unreadable_body(f"The request body cannot be used: [{number}]: unknown field {unknown[0]!r}")
-    return filters
+
+
+def parse_wanted(fields: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the fields that a rule must have, from the parameters of a query.
+
+    Raises:
+        RegistryError: 400 if one of them cannot be used.
+    """
+    return _checked(fields, "")
 
 
 def matching(filters: Sequence[Mapping[str, str]]) -> Callable[[Rule], bool]:
@@ -122,14 +128,16 @@ def matching(filters: Sequence[Mapping[str, str]]) -> Callable[[Rule], bool]:
 
     def matches(rule: Rule) -> bool:
         fields = rule_json(rule)
-        return any(all(_same(name, fields[name], value) for name, value in one.items()) for one in filters)
+        return any(all(fields[name] == value for name, value in one.items()) for one in filters)
 
     return matches
 
 
-def _same(name: str, mine: str, given: str) -> bool:
-    # Names and principals are exact; the other fields are words, of which any case is the same.
-    return mine == given or (name not in ("principal", "resource") and mine == given.upper())
+def _checked(fields: Mapping[str, Any], place: str) -> Mapping[str, str]:
+    try:
+        return parse_filter(fields)
+    except RuleError as error:
+        raise errors.unreadable_body(f"{place}{error}") from None
 
 
 def _items(data: bytes) -> list[dict[str, Any]]:

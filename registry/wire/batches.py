@@ -8,7 +8,7 @@ from pydantic import Field
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry import errors
-from strata.registry.access.rules import EVERY_USER, Operation, RuleError, parse_rule
+from strata.registry.access.rules import EVERY_USER, Operation, RuleError, parse_new_rule
 from strata.registry.decide.batch import Batch, Outcome, Result, Step, deletion, registration, rights, settings
 from strata.registry.decide.register import Rules
 from strata.registry.subject_names import writable_scope, writable_subject
@@ -71,8 +71,8 @@ class StepBody(Body):
         about = {name: value for name, value in given.items() if value is not None}
         try:
             # The resource is known without any rule about it.
-            resource = parse_rule({**about, "principal": EVERY_USER, "operation": Operation.ALL.value}).resource
-            rules = [parse_rule({**about, **rule.model_dump(exclude_none=True)}) for rule in self.rules]
+            resource = parse_new_rule({**about, "principal": EVERY_USER, "operation": Operation.ALL.value}).resource
+            rules = [parse_new_rule({**about, **rule.model_dump(exclude_none=True)}) for rule in self.rules]
         except RuleError as error:
             raise errors.unreadable_body(f"The rights cannot be used: {error}") from None
         return rights(resource, rules, now, only=self.only is True)

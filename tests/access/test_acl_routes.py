@@ -52,7 +52,12 @@ def test_rules_are_added_listed_and_deleted(guarded):
         ("POST", [acl(), {"principal": "User:a"}], "[1].resource is missing"),
         ("POST", [acl("alice")], "[0]: principal is 'alice'; expected User:NAME"),
         ("POST", [acl(), acl(operation="SEE")], "[1]: operation is 'SEE'"),
+        ("POST", [acl(resource="a-*")], "that begin with 'a-', expected pattern_type PREFIXED and no star"),
         ("DELETE", [{"subject": "a"}], "[0]: unknown field 'subject'"),
+        ("DELETE", [{"operation": "SEE"}], "[0]: operation is 'SEE'; expected one of READ"),
+        ("DELETE", [{"principal": "alice"}], "[0]: principal is 'alice'; expected User:NAME"),
+        ("DELETE", [{"permission": None}], "[0]: permission is missing"),
+        ("DELETE", [{"host": "here"}], "[0]: host is 'here'; expected *, an IP address"),
         ("DELETE", "x", "expected a list of objects"),
     ],
 )
@@ -63,6 +68,22 @@ def test_a_wrong_rule_changes_nothing(guarded, method, body, message):
 
     assert (status, message in content["message"]) == (400, True)
     assert list(registry.log.read(START)) == []
+
+
+def test_filters_find_rules_however_they_are_spelled(guarded):
+    """The case of words, the form of an address and the default context make no difference."""
+    registry = guarded()
+    rule = acl(host="10.0.0.1")
+    registry.ask("POST", ACLS, [rule])
+
+    assert [rule] == registry.ask("GET", f"{ACLS}?operation=read&host=10.0.0.1/32&resource=:.:orders-")[1]
+    assert (400, "operation is 'SEE'") == _refusal(registry, f"{ACLS}?operation=SEE")
+    assert [rule] == registry.ask("DELETE", ACLS, [{"pattern_type": "prefixed", "resource": ":.:orders-"}])[1]
+
+
+def _refusal(registry, path):
+    status, content, _ = registry.ask("GET", path)
+    return status, content["message"].partition(";")[0]
 
 
 def test_rules_of_the_log_count_at_once(guarded):
@@ -177,6 +198,10 @@ def test_commands_change_and_test_the_rules(service):
     assert run("acl", "remove", service, *alice, "--subject", "orders-x") == (
         0,
         "User:alice may not READ subject orders-x\n",
+    )
+    assert run("acl", "remove", service, *alice, "--subject", "orders-x") == (
+        0,
+        "strata: no rule in the log matches; nothing was removed\n",
     )
     assert run("acl", "remove", service, "--all")[1].count("\n") == 2
 

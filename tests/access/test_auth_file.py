@@ -80,6 +80,11 @@ WRONG = [
     ("an unknown role", role(role="boss"), "roles[0]: unknown role 'boss'"),
     ("a role on nothing", "roles: [{principal: User:a, role: owner}]", "roles[0]: the role owner needs subjects"),
     ("a principal without its kind", role(principal="alice"), "roles[0]: principal is 'alice'"),
+    (
+        "a rule on what looks like a prefix",
+        "rules: [{principal: User:a, operation: READ, resource_type: SUBJECT, resource: a-*}]",
+        "rules[0]: resource is 'a-*'; for all names that begin with 'a-', expected pattern_type PREFIXED and no star",
+    ),
     ("a rule without operation", "rules: [{principal: User:a, resource_type: REGISTRY}]", "rules[0]: operation is"),
     (
         "a rule with a misspelled field",

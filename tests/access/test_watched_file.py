@@ -5,8 +5,9 @@ import os
 
 import pytest
 
+from strata.registry.access import watched_file
 from strata.registry.access.auth_file import AuthFileError
-from strata.registry.access.watched_file import WatchedFile
+from strata.registry.access.watched_file import WatchedFile, read_bytes
 
 HASH = "$scrypt$ln=4,r=8,p=1$c2FsdHNhbHQ$" + "A" * 43
 
@@ -69,7 +70,7 @@ async def test_a_link_to_another_file(path, watched, tmp_path):
     assert ["carol"] == list(found.content.users)
 
 
-@pytest.mark.parametrize("broken", ["users: [", "users: [{name: bob}]", text("alice", "alice"), "usres: []"])
+@pytest.mark.parametrize("broken", ["", "\n", "users: [", "users: [{name: bob}]", text("alice", "alice"), "usres: []"])
 async def test_a_broken_file_changes_nothing(path, watched, changes, broken, caplog):
     """None of a broken file is in force; the failure is counted and logged once, until the file is right again."""
     replace(path, broken)
@@ -89,6 +90,25 @@ async def test_a_broken_file_changes_nothing(path, watched, changes, broken, cap
         watched.failure,
         watched.failures,
     )
+
+
+async def test_a_file_that_changes_while_it_is_read(path, watched, changes, monkeypatch):
+    """The first part of a file may be valid, and lack the denials of the rest."""
+
+    def read_and_write(path):
+        data = read_bytes(path)
+        path.write_text(text("bob", "carol"))
+        return data
+
+    replace(path, text("bob"))
+    monkeypatch.setattr(watched_file, "read_bytes", read_and_write)
+    await watched.refresh()
+    assert (["alice"], 0) == (list(watched.content.users), len(changes))
+
+    monkeypatch.undo()
+    await watched.refresh()
+
+    assert (["bob", "carol"], 1, 0) == (list(watched.content.users), len(changes), watched.failures)
 
 
 async def test_a_file_that_is_gone_stays_in_force(path, watched):

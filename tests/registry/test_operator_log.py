@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("forked_nodes")
 STRATA = str(Path(sys.executable).with_name("strata"))
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn", "kmsProps": {"token.id": "hunter2"}}
-RULE = {"principal": "User:ann", "resource": "a*", "resource_type": "SUBJECT", "pattern_type": "PREFIXED",
+RULE = {"principal": "User:ann", "resource": "a", "resource_type": "SUBJECT", "pattern_type": "PREFIXED",
         "host": "*", "operation": "READ", "permission": "ALLOW"}  # fmt: skip
 DEKS = "/dek-registry/v1/keks/k/deks"
 ASSOCIATION = {"resourceName": "t", "resourceNamespace": "n", "resourceId": "r", "resourceType": "topic",
@@ -69,9 +69,9 @@ CHANGED = [
     ("PUT", "/exporters/e/pause", None, "exporter_update", "set the exporter e (paused)", {}),
     ("DELETE", "/exporters/e", None, "exporter_delete", "deleted the exporter e, the progress of the exporter e", {}),
     ("POST", "/security/acls", [RULE], "acl_create",
-     "added the rule ALLOW READ on SUBJECT a* (PREFIXED) for User:ann from *", {}),
+     "added the rule ALLOW READ on SUBJECT a (PREFIXED) for User:ann from *", {}),
     ("DELETE", "/security/acls", [RULE], "acl_delete",
-     "removed the rule ALLOW READ on SUBJECT a* (PREFIXED) for User:ann from *", {}),
+     "removed the rule ALLOW READ on SUBJECT a (PREFIXED) for User:ann from *", {}),
     ("PUT", "/mode/:.c:", {"mode": "IMPORT"}, "mode_update", "set the mode of :.c:: IMPORT", {"mode": "IMPORT"}),
     ("POST", "/subjects/:.c:i/versions", {"schema": '"long"', "id": 900, "version": 7}, "schema_register",
      "registered version 7 of :.c:i as schema 900", {"subject": ":.c:i", "version": 7, "schema_id": 900}),
