@@ -5,10 +5,25 @@ import unicodedata
 from strata.registry import errors
 from strata.storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
 
-__all__ = ["GLOBAL_SCOPE", "context_of", "is_scope_name", "scope", "subject_name", "writable_scope", "writable_subject"]
+__all__ = [
+    "GLOBAL_SCOPE",
+    "context_name",
+    "context_of",
+    "is_scope_name",
+    "scope",
+    "subject_name",
+    "writable_scope",
+    "writable_subject",
+]
 
 GLOBAL_SCOPE = ":.__GLOBAL:"
 _RESERVED = ("__GLOBAL", "__EMPTY", "*")
+
+
+def context_name(text: str) -> str:
+    """Return the name of a context, which may be given as `.c`, `c` or `:.c:`."""
+    name = text.strip().strip(":")
+    return name if name.startswith(".") else f".{name}"
 
 
 def subject_name(text: str) -> Subject:

@@ -63,9 +63,9 @@ def promote(
     from strata.registry.effective_settings import Mode, mode_in_force
     from strata.registry.following.promotion import assumed_highest, loss_of, standby_in, state_of
     from strata.registry.following.promotion import promote as end_copy
-    from strata.registry.following.scope import context_name
     from strata.registry.following.sources import source_at
     from strata.registry.settings import properties_in
+    from strata.registry.subject_names import context_name
     from strata.registry.transfer.copies import TransferError
     from strata.registry.transfer.logs import opened
     from strata.storage.log import LogError

@@ -10,13 +10,15 @@ from dataclasses import replace
 
 from strata.registry import errors
 from strata.registry.decide.decision import Decision
+from strata.registry.subject_names import context_name
 from strata.storage.record_json import encode
-from strata.storage.records import ExporterKey, ExporterValue, ExportKey, ExportValue
+from strata.storage.records import DEFAULT_CONTEXT, ExporterKey, ExporterValue, ExportKey, ExportValue, context_of
 from strata.storage.state import State
 
 __all__ = [
     "AUTO",
     "CUSTOM",
+    "EVERYWHERE",
     "EVERY_SUBJECT",
     "KEK",
     "MOST_EXPORTERS",
@@ -31,6 +33,8 @@ __all__ = [
     "delete_exporter",
     "exporter_counts",
     "exporter_of",
+    "is_copy_below",
+    "never_sent",
     "note_progress",
     "progress_of",
     "reset_exporter",
@@ -48,6 +52,9 @@ SUBJECT, KEK = "${subject}", "${kek}"
 EVERY_SUBJECT = "*"
 """The pattern of all subjects of the default context."""
 
+EVERYWHERE = (":*:", ":*:*")
+"""The patterns of all subjects."""
+
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 STARTING, RUNNING, PAUSED = "STARTING", "RUNNING", "PAUSED"
 MOST_EXPORTERS = 100
@@ -61,6 +68,23 @@ class Superseded(Exception):
 def auto_context(cluster_id: str) -> str:
     """Return the context of the type AUTO, which is named after the log of this registry."""
     return f".{_NO_NAME.sub('-', cluster_id).strip('-')}"
+
+
+def is_copy_below(into: str, subject: str) -> bool:
+    """Return whether a subject, or a pattern of subjects, is below the context of a destination already.
+
+    Such a subject came from there, and is not sent: otherwise registries that export to each other, or to themselves,
+    would never end.
+    """
+    return into != DEFAULT_CONTEXT and f"{into}." in f"{context_of(subject)}."
+
+
+def never_sent(exporter: ExporterValue) -> list[str]:
+    """Return the patterns of an exporter into a chosen context whose subjects are all taken for copies from there."""
+    if exporter.context_type != CUSTOM:
+        return []
+    into = context_name(exporter.context)
+    return [one for one in exporter.subjects if one not in EVERYWHERE and is_copy_below(into, one)]
 
 
 def exporter_of(state: State, name: str) -> ExporterValue:

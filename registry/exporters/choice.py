@@ -5,8 +5,8 @@ Rules of this file: pure.
 
 from dataclasses import dataclass, replace
 
-from strata.registry.decide.exporters import AUTO, CUSTOM, EVERY_SUBJECT, SUBJECT
-from strata.registry.following.scope import context_name
+from strata.registry.decide.exporters import AUTO, CUSTOM, EVERY_SUBJECT, EVERYWHERE, SUBJECT, is_copy_below
+from strata.registry.subject_names import context_name
 from strata.registry.transfer.selection import referred_to
 from strata.storage.records import (
     DEFAULT_CONTEXT,
@@ -23,7 +23,6 @@ from strata.storage.state import State
 __all__ = ["Choice", "Place", "choice_of"]
 
 Place = tuple[Subject, Version]
-_EVERYWHERE = (":*:", ":*:*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +70,8 @@ class Choice:
         return Subject(plain if into == DEFAULT_CONTEXT else f":{into}:{plain}")
 
     def chooses(self, subject: str) -> bool:
-        """Return whether a pattern names a subject that did not come below the context of the destination already.
-
-        Otherwise registries that export to each other, or to themselves, would never end.
-        """
-        is_back = self.into != DEFAULT_CONTEXT and f"{self.into}." in f"{context_of(subject)}."
-        return not is_back and any(_matches(pattern, subject) for pattern in self.patterns)
+        """Return whether a pattern names a subject that did not come below the context of the destination already."""
+        return not is_copy_below(self.into, subject) and any(_matches(pattern, subject) for pattern in self.patterns)
 
     def _reference(self, reference: Reference, context: str) -> Reference:
         """Return a reference of a schema in a context as it reads at the destination."""
@@ -107,7 +102,7 @@ def _joined(into: str, context: str) -> str:
 
 
 def _matches(pattern: str, subject: str) -> bool:
-    if pattern in _EVERYWHERE:
+    if pattern in EVERYWHERE:
         return True
     name = qualified(pattern, DEFAULT_CONTEXT) if not pattern.startswith(":.:") else pattern[3:]
     if name.endswith("*"):

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from strata.registry.following.follower import Follower
-from strata.registry.following.scope import Scope, context_name
+from strata.registry.following.scope import Scope
 from strata.registry.following.sources import LogSource, ServiceSource, Source
 from strata.registry.metrics.tally import Tally
 from strata.registry.setting_types import listed
 from strata.registry.settings import Settings, properties_in
+from strata.registry.subject_names import context_name
 from strata.registry.transfer.tls_files import TlsFiles
 from strata.registry.writer import Writer
 from strata.storage.records import DEFAULT_CONTEXT

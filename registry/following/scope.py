@@ -32,15 +32,9 @@ from strata.storage.records import (
 )
 from strata.storage.state import State
 
-__all__ = ["Scope", "context_name"]
+__all__ = ["Scope"]
 
 _ALIASES = ("alias", "aliasForDeks")
-
-
-def context_name(text: str) -> str:
-    """Return the name of a context, which may be given as `.c`, `c` or `:.c:`."""
-    name = text.strip().strip(":")
-    return name if name.startswith(".") else f".{name}"
 
 
 @dataclass(frozen=True, slots=True)

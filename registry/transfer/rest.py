@@ -5,6 +5,7 @@ It does not follow redirects, so credentials go only where the user sent them.
 
 import base64
 import json
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ _LONGEST_REST_S = (
     10.0  # between retries, whatever a service asks for: the caller reports what is wrong, and comes again
 )
 _SHOWN = 200  # characters of an odd answer
+_CLIENT = re.compile(r"^(<.*?>|HTTPS?Connection(Pool)?\(.*?\)): ")  # what urllib3 puts before a reason
 _TIMEOUT_S = 60.0
 THREADS = 8
 _KeyT = TypeVar("_KeyT", bound=Key)
@@ -286,5 +288,4 @@ def _message(content: Any) -> str:
 
 
 def _reason(error: HTTPError) -> str:
-    cause = getattr(error, "reason", None) or error
-    return str(cause).rpartition(">: ")[2]
+    return _CLIENT.sub("", str(getattr(error, "reason", None) or error))

@@ -6,7 +6,16 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from strata.registry import errors
-from strata.registry.decide.exporters import AUTO, CUSTOM, EVERY_SUBJECT, KEK, SUBJECT, TYPES, state_shown
+from strata.registry.decide.exporters import (
+    AUTO,
+    CUSTOM,
+    EVERY_SUBJECT,
+    KEK,
+    SUBJECT,
+    TYPES,
+    never_sent,
+    state_shown,
+)
 from strata.registry.destinations.config import destination_of
 from strata.registry.destinations.credentials import HIDDEN, Credentials, shown
 from strata.registry.transfer.copies import TransferError
@@ -202,6 +211,11 @@ def _check(exporter: ExporterValue) -> None:
     name = exporter.context.strip(":").removeprefix(".")
     if exporter.context_type == CUSTOM and (not name or ":" in name or not name.isprintable()):
         raise errors.invalid_exporter_config("contextType CUSTOM needs a context, such as .first")
+    if kept := never_sent(exporter):
+        raise errors.invalid_exporter_subjects(
+            f"{kept[0]!r} would never be sent below the context {exporter.context!r}, because it is taken for a copy; "
+            "choose another context, or contextType NONE to keep it"
+        )
     if SUBJECT not in exporter.subject_format or ":" in exporter.subject_format:
         raise errors.invalid_exporter_subjects(f"subjectRenameFormat must contain {SUBJECT} and no colon")
     if exporter.kek_format != KEK:

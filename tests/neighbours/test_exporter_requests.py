@@ -204,6 +204,20 @@ def test_what_came_below_the_context_is_not_sent_again(context):
     assert Choice((":*:",)).chooses(f":{context}:a")
 
 
+@pytest.mark.parametrize("pattern", [":.dr:*", ":.dr:", ":.dr:a", ":.b.dr:a*", ":.dr.a:*"])
+def test_a_pattern_that_would_never_be_sent_is_refused(pattern):
+    """A pattern whose context is taken for a copy is refused when it is set, instead of sending nothing."""
+    asked = {"name": "e", "subjects": ["a", pattern], "contextType": "CUSTOM", "context": "dr", "config": THERE}
+    with served("memory:", exporter_seconds=3600) as registry:
+        status, answer = registry.ask("POST", "/exporters", asked)
+        assert (409, 40952) == (status, answer["error_code"])
+        assert pattern in answer["message"]
+        assert "contextType NONE" in answer["message"]
+
+        assert 200 == registry.ask("POST", "/exporters", asked | {"contextType": "NONE"})[0]
+        assert 200 == registry.ask("POST", "/exporters", asked | {"name": "f", "subjects": [":*:", "dr*"]})[0]
+
+
 def version(subject, number, schema_id, text='"int"', *, deleted=False):
     """Return a version that a destination shall hold, by its place."""
     return {(subject, number): SchemaValue(subject, number, schema_id, text, deleted=deleted)}

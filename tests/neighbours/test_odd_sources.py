@@ -114,6 +114,15 @@ def test_a_destination_whose_gateway_allows_reads_only():
         Target(Connection(url), threading.Event())._enter_import("orders")
 
 
+def test_a_service_that_is_not_there():
+    """The message names the address once, without the objects of the HTTP client."""
+    with answering(registry) as url:
+        pass
+    with pytest.raises(TransferError) as raised:
+        Connection(url, retries=0).ask("GET", "/subjects")
+    assert str(raised.value).startswith(f"the registry {url} does not answer: Failed to establish a new connection")
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_service_that_asks_for_hours_of_rest(status, monkeypatch):
     """A `Retry-After` is respected, but only so long that the caller still says what is wrong."""
