@@ -51,7 +51,7 @@ def retagged(schema: ParsedSchema, add: Tags, remove: Tags, *, must_exist: bool 
     missing -= seen
     if missing and must_exist:
         entity = min(missing)
-        raise SchemaParseError(f"The schema has no {entity.type.value} with the path {entity.path!r} to tag")
+        raise SchemaParseError(f"The schema has no {entity.type.value.removeprefix('sr_')} {entity.path!r} to tag")
     return text
 
 

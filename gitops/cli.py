@@ -17,6 +17,7 @@ COMMANDS = {
     "config": "hand",
     "contract": "contract",
     "delete": "hand",
+    "edit": "hand",
     "diff": "dump",
     "dump": "dump",
     "get": "hand",
@@ -24,6 +25,7 @@ COMMANDS = {
     "mode": "hand",
     "plan": "plan",
     "register": "hand",
+    "undelete": "hand",
 }
 """Command -> the module in `commands` that defines it under the same name; an underscore follows a name of Python."""
 

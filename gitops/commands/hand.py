@@ -1,4 +1,4 @@
-"""The commands for work by hand: register, get, list, compat, config, mode, delete; and shell completion."""
+"""The commands for work by hand: register, get, list, compat, config, mode, edit, delete, undelete; completion."""
 
 import json
 import sys
@@ -11,9 +11,10 @@ import click
 from strata.gitops.commands.running import connected, reporting, service_at
 from strata.gitops.errors import GitopsError
 
-__all__ = ["compat", "completion", "config", "delete", "get", "list_", "mode", "register"]
+__all__ = ["compat", "completion", "config", "delete", "edit", "get", "list_", "mode", "register", "undelete"]
 
 _FORMATS = ("AVRO", "JSON", "PROTOBUF")
+_TAGS = "[record:]PATH=TAG[,TAG]"
 _Command = Callable[..., Any]
 _Rows = Iterable[Sequence[object]]
 
@@ -187,6 +188,55 @@ def delete(*, subject: str, version: str | None, permanent: bool, output: str, c
     _show(output, answer, [("subject", "version"), *((subject, number) for number in gone)], " ".join(map(str, gone)))
 
 
+@click.command(short_help="Bring back a soft-deleted version.")
+@click.argument("subject")
+@click.argument("version")
+@_output("table")
+@connected
+@reporting()
+def undelete(*, subject: str, version: str, output: str, connection: dict[str, Any]) -> None:
+    """Register a soft-deleted VERSION of SUBJECT again, with its metadata and rules, as a new version."""
+    service, path = service_at(connection), f"/subjects/{_segment(subject)}/versions"
+    found = service.get(f"{path}/{_segment(version)}", deleted="true")
+    body = {name: found[name] for name in ("schema", "schemaType", "references") if name in found}
+    # Empty ones too: without them, the new version would get those of the latest one.
+    body |= {name: found.get(name) or {} for name in ("metadata", "ruleSet")}
+    answer = service.send("POST", path, body)
+    _show(
+        output, answer, [("subject", "version", "id"), (subject, answer.get("version", ""), answer["id"])], answer["id"]
+    )
+
+
+@click.command(short_help="Change metadata and tags.")
+@click.argument("subject")
+@click.argument("version", default="latest")
+@click.option("--metadata", metavar="JSON", help="the metadata of the new version  [that of VERSION]")
+@click.option("--add-tags", multiple=True, metavar=_TAGS, help="tags to add to a field or record; repeatable")
+@click.option("--remove-tags", multiple=True, metavar=_TAGS, help="tags to remove; repeatable")
+@_output("table")
+@connected
+@reporting()
+def edit(
+    *, subject: str, version: str, metadata: str | None, add_tags: tuple[str, ...], remove_tags: tuple[str, ...],
+    output: str, connection: dict[str, Any],
+) -> None:  # fmt: skip
+    """Register VERSION of SUBJECT (default: the latest) again with other metadata or tags, as a new version.
+
+    PATH names a field, as in shop.Order.email, or with `record:` before it a record.
+    """
+    body: dict[str, Any] = {}
+    if metadata is not None:
+        body["metadata"] = _json_object(metadata)
+    for name, given in (("tagsToAdd", add_tags), ("tagsToRemove", remove_tags)):
+        if given:
+            body[name] = [_tagged(one) for one in given]
+    path = f"/subjects/{_segment(subject)}/versions/{_segment(version)}/tags"
+    answer = service_at(connection).send("POST", path, body)
+    _show(
+        output, answer, [("subject", "version", "id"), (subject, answer.get("version", ""), answer["id"])], answer["id"]
+    )
+
+
 @click.command(short_help="Print a completion script for a shell.")
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def completion(*, shell: str) -> None:
@@ -224,6 +274,25 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise click.UsageError(f"expected NAME=VALUE, got {text!r}")
     return name, value
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise click.UsageError(f"expected a JSON object, got {text!r}")
+    return found
+
+
+def _tagged(text: str) -> dict[str, Any]:
+    path, equals, tags = text.rpartition("=")
+    if not equals:
+        raise click.UsageError(f"expected {_TAGS}, got {text!r}")
+    kind = "sr_record" if path.startswith("record:") else "sr_field"
+    entity = {"entityPath": path.removeprefix("record:"), "entityType": kind}
+    return {"schemaEntity": entity, "tags": tags.split(",")}
 
 
 def _value(text: str) -> Any:

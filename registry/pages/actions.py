@@ -5,6 +5,7 @@ the limits, the audit and the forwarding of writes are those of the API. The com
 from the same request.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -150,9 +151,10 @@ def _bring_back(page: Page, place: Place, _form: Form) -> Call:
         body["references"] = [
             {"name": one.name, "subject": one.subject, "version": one.version} for one in value.references
         ]
-    body |= {"metadata": value.metadata} if value.metadata else {}
-    body |= {"ruleSet": value.rule_set} if value.rule_set else {}
-    return Call("POST", api_path("subjects", place.segment, "versions"), body)
+    # Empty ones too: without them, the new version would get those of the latest one.
+    body |= {"metadata": value.metadata or {}, "ruleSet": value.rule_set or {}}
+    path = api_path("subjects", place.segment, "versions")
+    return Call("POST", path, body, ("undelete", "--", place.subject, place.version))
 
 
 # --- settings
@@ -216,10 +218,13 @@ def _edit(page: Page, place: Place, form: Form) -> Call:
     metadata["properties"] = _properties(form.text("properties"))
     metadata["sensitive"] = _lines(form.text("sensitive"))
     body: dict[str, Any] = {"metadata": metadata}
+    command = ["edit", "--metadata", json.dumps(metadata, ensure_ascii=False)]
     for field, name in (("add", "tagsToAdd"), ("remove", "tagsToRemove")):
         if tags := [_tagged(line, records) for line in _lines(form.text(field))]:
             body[name] = tags
-    return Call("POST", api_path("subjects", place.segment, "versions", place.version, "tags"), body)
+            command += (part for one in tags for part in (f"--{field}-tags", _option(one)))
+    path = api_path("subjects", place.segment, "versions", place.version, "tags")
+    return Call("POST", path, body, (*command, "--", place.subject, place.version))
 
 
 def _start_of_edit(page: Page, place: Place) -> dict[str, str]:
@@ -233,11 +238,20 @@ def _properties(text: str) -> dict[str, str]:
 
 
 def _tagged(line: str, records: set[str]) -> dict[str, Any]:
-    path, _, tags = line.rpartition(":")
+    path, colon, tags = line.rpartition(":")
     path = path.strip()
+    if not colon:
+        raise errors.unreadable_body(f"Expected tags as RECORD.FIELD: TAG, TAG, got {line!r}")
     kind = EntityType.RECORD if path in records else EntityType.FIELD
     entity = {"entityPath": path, "entityType": kind.value}
     return {"schemaEntity": entity, "tags": [tag.strip() for tag in tags.split(",") if tag.strip()]}
+
+
+def _option(tagged: dict[str, Any]) -> str:
+    """Return tags of a field or a record as an option of `strata edit`."""
+    entity = tagged["schemaEntity"]
+    prefix = "record:" if entity["entityType"] == EntityType.RECORD else ""
+    return f"{prefix}{entity['entityPath']}={','.join(tagged['tags'])}"
 
 
 def _rows(page: Page, entry: SchemaVersion) -> Any:
@@ -320,7 +334,7 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "bring-back": Action(
         "Bring back",
-        "Registers the schema of a deleted version again. It gets the same id, and a new version number.",
+        "Registers the schema of a deleted version again, with its metadata and rules, as a new version.",
         Operation.WRITE,
         _bring_back,
     ),

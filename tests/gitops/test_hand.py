@@ -92,3 +92,19 @@ def test_completion_and_help():
     assert {"plain,check"} <= set(
         output(COMP_WORDS="strata che", COMP_CWORD="1", _STRATA_COMPLETE="bash_complete").split()
     )
+
+
+def test_an_edit_and_a_deleted_version_brought_back(run, files, service):
+    """Metadata and tags make a new version; a deleted version comes back with them under a new number."""
+    files.put("r.avsc", '{"type": "record", "name": "R", "fields": [{"name": "x", "type": "int"}]}')
+    run("register", "r", "r.avsc", code=0)
+    run("edit", "r", "--metadata", '{"properties": {"a": "b"}}', "--add-tags=R.x=A,B", "--add-tags=record:R=C", code=0)
+    found = service.get("/subjects/r/versions/2")
+    assert {"a": "b", "confluent:version": "2"} == found["metadata"]["properties"]
+    assert ["C"] == json.loads(found["schema"])["confluent:tags"]
+    run("edit", "r", "2", "--remove-tags=R.x=A", code=0)
+    assert ["B"] == json.loads(service.get("/subjects/r/versions/3")["schema"])["fields"][0]["confluent:tags"]
+    run("delete", "r", "1", code=0)
+    assert "subject  version  id\nr        4        1\n" == run("undelete", "r", "1", code=0)
+    assert "expected a JSON object" in run("edit", "r", "--metadata=1", code=2)
+    assert "expected [record:]PATH=TAG[,TAG]" in run("edit", "r", "--add-tags=x", code=2)

@@ -205,6 +205,8 @@ REVIEWS = [
     ("mode", {"subject": HOSTILE, "mode": "IMPORT"}, {"curl", "strata"}),
     ("delete", {"subject": HOSTILE, "version": "1"}, {"curl", "strata"}),
     ("delete-for-good", {"subject": HOSTILE}, {"curl", "strata"}),
+    ("bring-back", {"subject": HOSTILE, "version": "1"}, {"curl", "strata"}),
+    ("edit", {"subject": HOSTILE, "version": "1", "properties": "a=it's", "add": "R: A, B"}, {"curl", "strata"}),
     ("register", {"subject": HOSTILE, "schema": '"it\'s"', "references": "a b=it's:1"}, {"curl", "strata"}),
 ]
 
@@ -212,6 +214,7 @@ REVIEWS = [
 @pytest.mark.parametrize(("action", "fields", "tools"), REVIEWS)
 def test_command_lines(browser, action, fields, tools):
     """A review shows command lines that do the same, quoted for a shell, whatever the names hold."""
+    api(browser, "POST", f"/subjects/{quote(HOSTILE, safe='')}/versions", {"schema": json.dumps(ONE)})
     found = lines(do(browser, action, confirmed=False, **fields)[1])
     assert tools == set(found)
     for line in found.values():
@@ -223,12 +226,39 @@ def test_command_lines(browser, action, fields, tools):
         assert quote(HOSTILE, safe="") in " ".join(arguments) or HOSTILE in arguments
 
 
-def test_the_strata_command_does_the_same(browser):
-    """The line of `strata` that a review shows, run in a shell, does what the action would do."""
-    line = lines(do(browser, "level", confirmed=False, subject="-s", level="NONE")[1])["strata"]
+def run(line):
+    """Run the line of `strata` of a review in a shell."""
     program = f"exec {sys.executable} -c 'from strata.command import main; main()' {line.removeprefix('strata ')}"
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert 0 == done.returncode, done.stderr
+
+
+def test_the_strata_command_edits_and_brings_back(browser):
+    """The lines for metadata and tags, and for a deleted version, make the same version as the action."""
+    api(browser, "POST", "/subjects/-s/versions", {"schema": json.dumps(ONE)})
+    fields = {"subject": "-s", "version": "1", "properties": "owner=it's", "add": "R.x: PII, A\nR: B"}
+    run(lines(do(browser, "edit", confirmed=False, **fields)[1])["strata"])
+    by_command = api(browser, "GET", "/subjects/-s/versions/2")[1]
+    api(browser, "DELETE", "/subjects/-s/versions/2")
+    run(lines(do(browser, "bring-back", confirmed=False, subject="-s", version="2")[1])["strata"])
+    again = api(browser, "GET", "/subjects/-s/versions/3")[1]
+    assert by_command["schema"] == again["schema"]
+    assert {"owner": "it's", "confluent:version": "3"} == again["metadata"]["properties"]
+
+
+def test_a_version_comes_back_as_it_was(browser):
+    """A version without metadata comes back without the metadata of the latest one, under its id."""
+    api(browser, "POST", "/subjects/s/versions", {"schema": json.dumps(ONE)})
+    api(browser, "POST", "/subjects/s/versions", {"schema": json.dumps(ONE), "metadata": {"properties": {"a": "b"}}})
+    api(browser, "DELETE", "/subjects/s/versions/1")
+    assert 303 == do(browser, "bring-back", subject="s", version="1")[0]
+    found = api(browser, "GET", "/subjects/s/versions/3")[1]
+    assert (1, None) == (found["id"], found.get("metadata"))
+
+
+def test_the_strata_command_does_the_same(browser):
+    """The line of `strata` that a review shows, run in a shell, does what the action would do."""
+    run(lines(do(browser, "level", confirmed=False, subject="-s", level="NONE")[1])["strata"])
     assert "NONE" == api(browser, "GET", "/config/-s")[1]["compatibilityLevel"]
 
 
