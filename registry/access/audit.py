@@ -16,19 +16,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import orjson
 
 from strata.registry import errors
 from strata.registry.access.request_access import Access
 from strata.registry.access.rules import Rule
+from strata.registry.access.tried import Tried
 from strata.storage.log import Record
 from strata.storage.record_json import decode_key, decode_value
 from strata.storage.records import ConfigKey, ConfigValue, ModeKey, SchemaValue, Value
 from strata.storage.state import State
 
-__all__ = ["EVENTS", "Audit", "Tried", "open_sink"]
+__all__ = ["EVENTS", "Audit", "open_sink"]
 
 _STDOUT, _SYSLOG = "stdout", "syslog:"
 _FACILITY_AUDIT, _NOTICE = 13, 5
@@ -79,13 +80,6 @@ EVENTS: Mapping[tuple[str, str], str] = {
 """The name of a change, by the route that makes it."""
 
 _REFUSALS = {401: "auth_failure", 403: "auth_forbidden", 429: "auth_throttled"}
-
-
-class Tried(NamedTuple):
-    """Rejected credentials: the mechanism, and the user that they name if the mechanism is Basic."""
-
-    mechanism: str
-    user: str | None = None
 
 
 class Sink(Protocol):

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from strata.registry.access.audit import EVENTS, Audit, Tried
-from strata.registry.access.authenticator import certificates_of
-from strata.registry.access.basic import InvalidPassword, parse_credentials
+from strata.registry.access.audit import EVENTS, Audit
 from strata.registry.access.principal import ANONYMOUS
 from strata.registry.access.request_access import EVERYTHING, UNLIMITED, Access
+from strata.registry.access.tried import tried_by
 from strata.registry.errors import RegistryError
 from strata.registry.logs.changes import change_fields, log_change
 from strata.registry.logs.context import REQUEST
@@ -61,7 +60,7 @@ class ChangeLayer:
             await self._within(scope, receive, reply)
         except RegistryError as error:
             if error.status in _REFUSED:
-                tried = _tried(scope) if access.error is not None else None
+                tried = tried_by(scope) if access.error is not None else None
                 self._audit.refusal(asked, access, error.status, error.code, tried)
             raise
         if reply.status in _REFUSED and access.refusal is not None:
@@ -95,20 +94,3 @@ def _asked(scope: Scope, route: str, reply: Reply) -> dict[str, Any]:
     }
     origin = REQUEST.get()
     return asked | {"trace_id": origin.trace_id} if origin and origin.trace_id else asked
-
-
-def _tried(scope: Scope) -> Tried:
-    """Return the mechanism of rejected credentials, and the user name of Basic ones.
-
-    An unknown scheme, or Basic credentials without a colon, may be a secret, so neither is returned.
-    """
-    given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
-    if given is None:
-        return Tried("mtls" if certificates_of(scope) else "proxy")
-    scheme, _, credentials = given.partition(b" ")
-    if scheme.lower() != b"basic":
-        return Tried("bearer" if scheme.lower() == b"bearer" else "other")
-    try:
-        return Tried("basic", parse_credentials(credentials.strip())[0])
-    except InvalidPassword:
-        return Tried("basic")

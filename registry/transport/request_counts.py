@@ -3,6 +3,7 @@
 from time import perf_counter
 
 from strata.registry.access.request_access import Access
+from strata.registry.access.tried import tried_by
 from strata.registry.metrics.requests import Requests
 from strata.registry.metrics.table import METRICS, other
 from strata.registry.metrics.tally import Tally
@@ -50,8 +51,8 @@ class RequestCounts:
         access: Access | None = scope.get(ACCESS) if self._has_access_control else None
         if access is not None:
             outcome = _OUTCOMES.get(status) or ("failed" if access.error is not None else "allowed")
-            mechanism = other(access.principal.mechanism, _MECHANISMS)
-            self._tally.add("strata_access_requests_total", mechanism, outcome)
+            mechanism = access.principal.mechanism if access.error is None else tried_by(scope).mechanism
+            self._tally.add("strata_access_requests_total", other(mechanism, _MECHANISMS), outcome)
 
     def open_connection(self) -> None:
         """Count a connection that a client has opened."""

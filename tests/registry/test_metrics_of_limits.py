@@ -98,6 +98,23 @@ def test_refused_logins_are_counted(configured, tmp_path):
     assert statuses.count(429) == after[LIMITS, "login_rate"] - before[LIMITS, "login_rate"]
 
 
+def test_rejected_credentials_count_for_their_mechanism(configured, tmp_path):
+    """A wrong password counts as Basic, and only a request without credentials as none."""
+    users = tmp_path / "auth.yaml"
+    users.write_text(json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]}))
+    api = configured(Settings(log="memory:", auth_file=users, superusers="User:root"))
+    given = {"basic": f"Basic {base64.b64encode(b'root:no').decode()}", "bearer": "Bearer x", "other": "Digest x"}
+
+    for credentials in given.values():
+        assert 401 == api.get("/subjects", Authorization=credentials)[0]
+    assert 401 == api.get("/subjects")[0]
+    root = base64.b64encode(b"root:root").decode()
+    after = samples(api.get("/metrics", Authorization=f"Basic {root}")[1])
+
+    for mechanism in (*given, "none"):
+        assert 1 == after["strata_access_requests_total", mechanism, "unauthorized"], mechanism
+
+
 def test_the_certificates_that_clients_are_verified_by(tmp_path):
     """The end of the first of several trusted certificates is the one that shows."""
     authority = Authority(tmp_path)
