@@ -14,6 +14,7 @@ from strata.storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, contex
 from strata.storage.state import IdEntry, SchemaVersion, State
 
 __all__ = [
+    "GLUE_VERSION",
     "LATEST",
     "Visible",
     "count_subjects",
@@ -52,6 +53,7 @@ _VERSIONS_LISTED = {
 }
 _FORMATS = ("AVRO", "JSON", "PROTOBUF")  # formats that a log may hold, even if this service does not parse them
 LATEST = -1
+GLUE_VERSION = "glue.schema.version.id"  # the property with the UUID that a version had in AWS Glue
 
 
 def everything(_subject: Subject) -> bool:

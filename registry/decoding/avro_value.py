@@ -38,7 +38,11 @@ def decode_avro(schema: AvroSchema, cursor: Cursor) -> Json:
     value = _Decoder(schema.names, cursor).value(schema.root, "")
     if cursor.offset < cursor.end:
         left = cursor.end - cursor.offset
-        raise Broken(cursor.offset, "", f"expected the end of the record, but {left} bytes are left")
+        raise Broken(
+            cursor.offset,
+            "",
+            f"expected the end of the record, but {left} {'byte is' if left == 1 else 'bytes are'} left",
+        )
     return value
 
 

@@ -2,7 +2,7 @@
 
     00 id(4, big-endian)              Confluent's frame with a schema id
     01 guid(16)                       with the GUID instead, in front of the payload or in a record header
-    03 00|05 uuid(16)                 a frame of AWS Glue, whose schemas are elsewhere
+    03 00|05 uuid(16)                 a frame of AWS Glue; after 05 the payload is compressed by zlib
 
 Source: the wire formats of Confluent's clients (GUIDs since release 8.0) and of AWS Glue's.
 """
@@ -10,12 +10,13 @@ Source: the wire formats of Confluent's clients (GUIDs since release 8.0) and of
 import base64
 import binascii
 import re
+import zlib
 from typing import NamedTuple
 from uuid import UUID
 
 from strata.registry.decoding.parts import Broken, Cursor
 
-__all__ = ["Frame", "bytes_of", "message_indexes", "open_frame"]
+__all__ = ["Frame", "bytes_of", "message_indexes", "open_frame", "unpacked"]
 
 _SPACES = re.compile(r"[\s,]+")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
@@ -27,11 +28,21 @@ _MOST_INDEXES = 64
 
 
 class Frame(NamedTuple):
-    """The header of a record: its kind for people, the id or GUID that it names, and where the payload starts."""
+    """The header of a record.
+
+    Attributes:
+        kind: its kind for people.
+        schema: the id or GUID that it names; None if it names none.
+        start: where the payload starts.
+        glue: the UUID of the schema version in AWS Glue, in a frame of its.
+        is_packed: whether the payload is compressed.
+    """
 
     kind: str
     schema: int | UUID | None
     start: int
+    glue: UUID | None = None
+    is_packed: bool = False
 
 
 def bytes_of(text: str, encoding: str = "") -> bytes:
@@ -71,9 +82,27 @@ def open_frame(data: bytes) -> Frame:
     if len(data) > _GUID_SIZE and data[0] == 1:
         return Frame("Confluent, schema GUID", UUID(bytes=data[1:17]), 17)
     if len(data) > _GUID_SIZE + 1 and data[0] == 3 and data[1] in (0, 5):
-        packed = "compressed, " if data[1] else ""
-        return Frame(f"AWS Glue, {packed}schema version {UUID(bytes=data[2:18])}", None, 18)
+        packed, version = "compressed, " if data[1] else "", UUID(bytes=data[2:18])
+        return Frame(f"AWS Glue, {packed}schema version {version}", None, 18, version, bool(data[1]))
     return Frame("none", None, 0)
+
+
+def unpacked(data: bytes, frame: Frame, most: int) -> bytes:
+    """Return a record with its payload as it was before it was compressed; offsets in it count from there.
+
+    Raises:
+        Broken: the payload is not compressed by zlib, or is longer than `most` bytes.
+    """
+    if not frame.is_packed:
+        return data
+    packed = zlib.decompressobj()
+    try:
+        payload = packed.decompress(data[frame.start :], most)
+    except zlib.error as error:
+        raise Broken(frame.start, "", f"expected a payload compressed by zlib: {error}") from None
+    if not packed.eof:
+        raise Broken(frame.start, "", f"expected a whole compressed payload of at most {most} bytes")
+    return data[: frame.start] + payload
 
 
 def message_indexes(cursor: Cursor) -> tuple[int, ...]:

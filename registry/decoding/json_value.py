@@ -30,7 +30,7 @@ def decode_json(cursor: Cursor) -> Json:
     except UnicodeDecodeError as error:
         raise Broken(cursor.offset + error.start, "", f"expected JSON in UTF-8: {error.reason}") from None
     except json.JSONDecodeError as error:
-        raise Broken(cursor.offset + len(text[: error.pos].encode()), "", f"expected JSON: {error.msg}") from None
+        raise Broken(cursor.offset + len(text[: error.pos].encode()), "", f"not valid JSON: {error.msg}") from None
     except RecursionError:
         raise Broken(cursor.offset, "", "the value is nested too deeply; it is not read") from None
     except ValueError as error:

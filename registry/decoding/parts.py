@@ -57,7 +57,11 @@ class Cursor:
         """Return the next bytes."""
         if size > self.end - self.offset:
             left = self.end - self.offset
-            raise Broken(self.offset, path, f"expected {what} of {size} bytes, but only {left} bytes are left")
+            raise Broken(
+                self.offset,
+                path,
+                f"expected {what} of {size} bytes, but only {left} {'byte is' if left == 1 else 'bytes are'} left",
+            )
         taken = self.data[self.offset : self.offset + size]
         self.offset += size
         return taken

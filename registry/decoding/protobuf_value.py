@@ -147,7 +147,11 @@ class _Decoder:
         size = cursor.varint(path, f"the size of {what}")
         if size > cursor.end - cursor.offset:
             left = cursor.end - cursor.offset
-            raise Broken(start, path, f"expected {what} of {size} bytes, but only {left} bytes are left")
+            raise Broken(
+                start,
+                path,
+                f"expected {what} of {size} bytes, but only {left} {'byte is' if left == 1 else 'bytes are'} left",
+            )
         end, cursor.end = cursor.end, cursor.offset + size
         read()
         cursor.end = end

@@ -5,7 +5,7 @@ from fastapi.responses import Response
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.access.visibility import is_readable
-from strata.registry.lookup import versions_with_property
+from strata.registry.lookup import GLUE_VERSION, versions_with_property
 from strata.registry.routes.parameters import GuidPath
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
@@ -16,13 +16,12 @@ from strata.registry.wire.schemas import SchemaAnswer, schema_version
 __all__ = ["router"]
 
 router = Router("/v1/glue", "schemas")
-_PROPERTY = "glue.schema.version.id"
 
 
 @router.reads("GET", "/{guid}", list[SchemaAnswer], kept=Kept.NO, need=listed(Operation.READ))
 async def versions(service: ServiceDep, guid: GuidPath) -> Response:
     """List the versions, soft-deleted ones included, that had this UUID in AWS Glue; usually one."""
     state = await service.fresh()
-    found = await service.writer.in_thread(versions_with_property, state, _PROPERTY, guid.lower())
+    found = await service.writer.in_thread(versions_with_property, state, GLUE_VERSION, guid.lower())
     readable = (one for one in found if is_readable(service.access, state, one.subject, one.version))
     return answer([schema_version(one) for one in readable])

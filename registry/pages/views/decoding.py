@@ -5,11 +5,11 @@ from typing import Any
 from uuid import UUID
 
 from strata.registry import errors
-from strata.registry.access.visibility import readable_use, unknown_schema
-from strata.registry.decoding.frames import Frame, bytes_of, open_frame
+from strata.registry.access.visibility import is_readable, readable_use, unknown_schema
+from strata.registry.decoding.frames import Frame, bytes_of, open_frame, unpacked
 from strata.registry.decoding.parts import Broken
 from strata.registry.decoding.record import MOST_BYTES, Decoded, decoded
-from strata.registry.lookup import ids_of_guid, schema_by_id
+from strata.registry.lookup import GLUE_VERSION, ids_of_guid, schema_by_id, versions_with_property
 from strata.registry.pages.view import Page
 from strata.registry.parsing import parse_version
 from strata.registry.references import resolved
@@ -46,6 +46,7 @@ def show_decoding(page: Page) -> dict[str, Any]:
         shown |= {"frame": frame, "size": len(data)}
         entry = _schema(page, frame)
         shown["entry"] = entry
+        data = _unpacked(data, frame)
         found = _decoded(page, entry, frame, data)
     except Broken as broken:
         return shown | {"fault": f"The text is not a record: {broken.reason}, at character {broken.offset + 1}."}
@@ -76,6 +77,8 @@ def _schema(page: Page, frame: Frame) -> SchemaVersion:
     Raises:
         RegistryError: 400 if the frame names none; 40403, or 40301 if the person may read no version that has it.
     """
+    if frame.glue is not None:
+        return _migrated(page, frame.glue)
     if frame.schema is None:
         raise errors.unreadable_body("The record has no frame that names a schema of this registry; enter a schema id")
     context = page.text("context", DEFAULT_CONTEXT)
@@ -85,6 +88,30 @@ def _schema(page: Page, frame: Frame) -> SchemaVersion:
         if found and (entry := readable_use(page.access, page.state, *found)):
             return entry
     raise unknown_schema(page.access, frame.schema, context)
+
+
+def _migrated(page: Page, version: UUID) -> SchemaVersion:
+    """Return the version that was migrated from AWS Glue with this UUID.
+
+    Raises:
+        RegistryError: 400 if there is none that the person may read, or its format is not decoded here.
+    """
+    found = versions_with_property(page.state, GLUE_VERSION, str(version))
+    entry = next((one for one in found if is_readable(page.access, page.state, one.subject, one.version)), None)
+    if entry is None:
+        raise errors.unreadable_body("No version of this registry was migrated from AWS Glue with this UUID")
+    if entry.schema.schema_type == "PROTOBUF":
+        raise errors.unreadable_body(
+            "Records of AWS Glue in Protobuf are not decoded here; the deserializers read them"
+        )
+    return entry
+
+
+def _unpacked(data: bytes, frame: Frame) -> bytes:
+    try:
+        return unpacked(data, frame, MOST_BYTES)
+    except Broken as broken:
+        raise errors.unreadable_body(f"At byte {broken.offset}: {broken.reason}") from None
 
 
 def _decoded(page: Page, entry: SchemaVersion, frame: Frame, data: bytes) -> Decoded:

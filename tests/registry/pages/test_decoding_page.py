@@ -2,7 +2,9 @@
 
 import json
 import re
+import zlib
 from html import unescape
+from uuid import UUID
 
 import pytest
 
@@ -38,6 +40,27 @@ def posted(browser, **fields):
     status, text = browser.post("/ui/decode", fields)
     assert 200 == status, text
     return text
+
+
+def test_records_of_glue(browser):
+    """A frame of AWS Glue leads to the version that was migrated from there; a compressed payload is unpacked."""
+    version = UUID("11111111-2222-3333-4444-555566667777")
+    metadata = {"properties": {"glue.schema.version.id": str(version)}}
+    body = json.dumps({"schema": json.dumps(SCHEMA), "metadata": metadata})
+    assert 200 == browser.call("POST", "/subjects/%3A.glue%3Aorders/versions", body, **JSON)[0]
+    head = bytes([3, 0]) + version.bytes
+    packed = bytes([3, 5]) + version.bytes
+    for record in (head + PAYLOAD, packed + zlib.compress(PAYLOAD)):
+        shown = words(posted(browser, data=record.hex()))
+        assert "orders version 1" in shown
+        assert '"id": 1, "to"' in shown
+    for record, message in (
+        (packed + PAYLOAD, "expected a payload compressed by zlib"),
+        (packed + zlib.compress(PAYLOAD)[:-3], "expected a whole compressed payload"),
+        (packed + zlib.compress(bytes(1 << 20)), "at most 262144 bytes"),
+        (bytes([3, 0]) + bytes(16) + PAYLOAD, "No version of this registry was migrated from AWS Glue"),
+    ):
+        assert message in words(posted(browser, data=record.hex()))
 
 
 def test_the_form(browser):
@@ -92,7 +115,7 @@ BROKEN = [
     ("00000000010204", {}, "expected a string of 2 bytes, but only 0 bytes are left."),
     ("00000000010202", {}, "At byte 7, in to"),
     ("0000000009", {}, "Schema 9 not found"),
-    ("03000000000000000000000000000000000000", {}, "enter a schema id"),
+    ("03000000000000000000000000000000000000", {}, "No version of this registry was migrated"),
     ("xyz!", {}, "The text is not a record: expected bytes in hex or base64, at character 4."),
     ("00", {"id": "x"}, "Expected a schema id"),
     ("00", {"header": "00"}, "Expected magic byte 1 and a GUID"),
