@@ -28,18 +28,22 @@ _KEYS = dict.fromkeys(("auth", "ca_file", "cert_file", "key_file", "keyring", "u
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def connect(given: Mapping[str, Any]) -> Service:
+def connect(given: Mapping[str, Any], planned: str | None = None) -> Service:
     """Return a registry.
 
     Args:
-        given: url, profile, auth and the files of TLS; the profile completes them.
+        given: url, profile, auth and the files of TLS; the profile completes them, and takes precedence over those that
+            `weak` names: variables of the environment that a profile of the command line must not be mixed with.
+        planned: the URL of a plan, if nothing else has one.
 
     Raises:
         GitopsError: If there is no URL, the profile is missing, or a setting is wrong.
     """
     profile = _profile(given["profile"]) if given.get("profile") else {}
-    merged = {**profile, **{name: value for name, value in given.items() if value is not None}}
-    url = merged.get("url")
+    known, weak = {name: value for name, value in given.items() if value is not None}, given.get("weak", ())
+    merged = {**{name: known[name] for name in weak if name in known}, **profile}
+    merged |= {name: value for name, value in known.items() if name not in weak}
+    url = merged.get("url") or planned
     if not url:
         raise GitopsError("no registry: give --url, or set STRATA_URL, or name a --profile")
     tls: dict[str, Any] = {name: str(merged[name]) for name in ("ca_file", "cert_file", "key_file") if merged.get(name)}

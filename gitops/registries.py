@@ -23,6 +23,7 @@ _MOVED = 40950
 _TOO_LARGE = 413
 _VERSION = "confluent:version"
 _LEVEL = "compatibilityLevel"
+_CLOSED = ("READONLY", "READONLY_OVERRIDE")
 _NO_RIGHTS = "this registry cannot hold rights; only a Strata service takes them from a manifest"
 
 
@@ -135,11 +136,13 @@ class _StepByStep:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._changing: set[str] = set()  # the scopes whose configuration the steps change
+        self._opened: set[str] = set()  # the scopes whose mode they change
 
     def judge(self, steps: Sequence[Mapping[str, Any]]) -> Judgement:
         """Return what the registry would most likely do with steps, by look-ups."""
         planned: dict[str, int] = {}
         self._changing.clear()
+        self._opened.clear()
         deleted = frozenset(str(step["subject"]) for step in steps if step["action"] == "delete")
         judges: dict[str, Callable[[Mapping[str, Any]], Outcome]] = {
             "settings": self._judge_settings,
@@ -147,14 +150,27 @@ class _StepByStep:
             "delete": lambda step: self._judge_deletion(step, deleted),
             "rights": lambda step: Outcome(changed=False, error=_NO_RIGHTS if step["rules"] else None),
         }
-        return Judgement(tuple(judges[step["action"]](step) for step in steps))
+        return Judgement(tuple(self._if_open(step, judges[step["action"]](step)) for step in steps))
+
+    def _if_open(self, step: Mapping[str, Any], outcome: Outcome) -> Outcome:
+        """Return the outcome of a step, which is an error if it changes a scope that is read-only."""
+        scope = str(step["subject"])
+        is_mode, around = "mode" in step, {scope, qualified("", scope), ""}
+        if not outcome.changed or is_mode or step["action"] == "rights" or self._opened & around:
+            return outcome
+        if self.service.mode_in_force(scope) not in _CLOSED:
+            return outcome
+        return replace(outcome, changed=False, error=f"{scope or 'the registry'} is in read-only mode")
 
     def _judge_settings(self, step: Mapping[str, Any]) -> Outcome:
         scope = str(step["subject"])
         config = {("compatibility" if k == _LEVEL else k): v for k, v in self.service.config(scope).items()}
         changed = any(config.get(name) != value for name, value in step.get("config", {}).items())
         self._changing |= {scope} if changed else set()
-        return Outcome(changed or step.get("mode", mode := self.service.mode(scope)) != mode)
+        if "mode" in step and step["mode"] != self.service.mode(scope):
+            self._opened.add(scope)
+            changed = True
+        return Outcome(changed)
 
     def _judge_schema(self, step: Mapping[str, Any], planned: dict[str, int]) -> Outcome:
         subject = str(step["subject"])
@@ -244,8 +260,9 @@ class _StepByStep:
             try:
                 outcomes.append(self._carry_out(step))
             except SerdeError as error:
-                undone = ", ".join(f"{one['action']} {one['subject'] or 'the registry'}" for one in steps[number - 1 :])
-                raise GitopsError(f"{number - 1} of {len(steps)} steps are done; not done: {undone}. {error}") from None
+                raise GitopsError(f"{_so_far(steps, number - 1)}. {error}") from None
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(_so_far(steps, number - 1)) from None
             done(number)
         return outcomes
 
@@ -268,6 +285,13 @@ class _StepByStep:
         answer = self.service.send("POST", f"/subjects{tail}/versions", body, **query)
         version = answer.get("version") or fresh.service.numbers(subject)[-1]
         return Outcome(changed=True, version=int(version))
+
+
+def _so_far(steps: Sequence[Mapping[str, Any]], done: int) -> str:
+    """Return which of some steps are done, and which are not."""
+    named = [f"{one['action']} {one['subject'] or 'the registry'}" for one in steps]
+    before = f" ({', '.join(named[:done])})" if done else ""
+    return f"{done} of {len(steps)} steps are done{before}; not done: {', '.join(named[done:])}"
 
 
 def _is_same(found: Held, latest: Held) -> bool:

@@ -28,6 +28,7 @@ class Service:
         self._numbers: dict[tuple[str, bool], list[int]] = {}
         self._versions: dict[tuple[str, str], Held | None] = {}
         self._configs: dict[str, Mapping[str, Any]] = {}
+        self._modes: dict[str, str | None] = {}
 
     def get(self, path: str, **query: str) -> Any:
         """Return the JSON at a path.
@@ -119,6 +120,18 @@ class Service:
         """Return the own mode of a scope; None if it has none."""
         mode = self._own("/mode", scope).get("mode")
         return None if mode is None else str(mode)
+
+    def mode_in_force(self, scope: str) -> str | None:
+        """Return the mode in force for a scope; None if the registry does not say."""
+        if scope not in self._modes:
+            try:
+                answer = self.get(f"/mode/{segment(scope)}" if scope else "/mode", defaultToGlobal="true")
+                self._modes[scope] = str(answer["mode"])
+            except RegistryError as error:
+                if error.status not in _NOT_HERE:
+                    raise
+                self._modes[scope] = None
+        return self._modes[scope]
 
     def rules(self) -> Sequence[Mapping[str, str]]:
         """Return the rules of access that a Strata service keeps in its log; other registries have none of that kind.

@@ -71,7 +71,7 @@ def select(paths: Sequence[str], manifests: Sequence[str] = (), environment: str
         GitopsError: If a path does not exist, or is neither a manifest, a folder nor a schema.
     """
     root = Path.cwd()
-    given = [*manifests]
+    given = [_in_folder(one) for one in manifests]
     files: list[str] = []
     for path in paths:
         place = Path(path)
@@ -86,12 +86,18 @@ def select(paths: Sequence[str], manifests: Sequence[str] = (), environment: str
     if len(files) == 1 and not given and Path(files[0]).is_dir():
         root, files = Path(files[0]), []
     if not given:
-        given = [str(root / name) for name in DEFAULT_NAMES if (root / name).is_file()][:1]
+        given = [found for found in [_in_folder(str(root))] if found != str(root)]
     if given and not all(Path(one).is_file() for one in given):
         raise GitopsError(f"{next(one for one in given if not Path(one).is_file())}: no such file")
     return Selection(
         root, tuple(_relative(one, root) for one in given), tuple(_relative(one, root) for one in files), environment
     )
+
+
+def _in_folder(path: str) -> str:
+    """Return the manifest in a folder; another path as it is."""
+    found = [str(Path(path) / name) for name in DEFAULT_NAMES if (Path(path) / name).is_file()]
+    return found[0] if found else path
 
 
 def _relative(path: str, root: Path) -> str:

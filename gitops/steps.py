@@ -1,15 +1,14 @@
 """The steps that bring a registry to what a tree says, in the JSON of `POST /v1/apply`. Pure.
 
-Settings come first, so that a schema is judged under its new level; a mode that forbids writing comes last,
-and rights come after all.
+A mode that allows writing comes first, then the other settings, so that a schema is judged under its new level; a mode
+that forbids writing comes after the schemas, and rights come after all.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
 from strata.gitops.desired import Desired, Reference, Subject, qualified
-from strata.gitops.manifest import Settings
 from strata.gitops.rights import Resource, Right, on_subject
 from strata.gitops.versions import Held
 
@@ -26,13 +25,16 @@ _OPEN = "READWRITE"
 def steps_of(desired: Desired) -> list[dict[str, Any]]:
     """Return the steps for all that a tree says, whether or not the registry has it already."""
     scopes = {**desired.scopes, **{name: one.settings for name, one in desired.subjects.items() if one.settings}}
-    steps = [*_settings(scopes)]
+    modes = [{"action": "settings", "subject": name, "mode": one.mode} for name, one in scopes.items() if one.mode]
+    steps: list[dict[str, Any]] = [step for step in modes if step["mode"] == _OPEN]
+    steps += (
+        {"action": "settings", "subject": name, "config": one.config} for name, one in scopes.items() if one.config
+    )
     for subject in desired.subjects.values():
         if subject.text is not None:
             step = {"action": "register", "subject": subject.name, "schema": schema_body(subject, desired.owner)}
             steps.append(step | ({"normalize": True} if subject.normalize else {}))
-    closing = {name: one.mode for name, one in scopes.items() if one.mode not in (None, _OPEN)}
-    return steps + [{"action": "settings", "subject": name, "mode": mode} for name, mode in closing.items()]
+    return steps + [step for step in modes if step["mode"] != _OPEN]
 
 
 def deletions(gone: Mapping[str, Held]) -> list[dict[str, Any]]:
@@ -91,14 +93,6 @@ def schema_body(subject: Subject, owner: str | None) -> dict[str, Any]:
         | ({} if metadata is None else {"metadata": metadata})
         | ({} if subject.rule_set is None else {"ruleSet": subject.rule_set})
     )
-
-
-def _settings(scopes: Mapping[str, Settings]) -> Iterator[dict[str, Any]]:
-    for name, settings in scopes.items():
-        opens = settings.mode == _OPEN
-        if settings.config or opens:
-            step: dict[str, Any] = {"action": "settings", "subject": name}
-            yield step | ({"config": settings.config} if settings.config else {}) | ({"mode": _OPEN} if opens else {})
 
 
 def _spelled(reference: Reference, home: str) -> str:

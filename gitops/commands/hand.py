@@ -136,6 +136,8 @@ def config(
     *, subject: str, changes: tuple[str, ...], deletes: bool, effective: bool, output: str, connection: dict[str, Any]
 ) -> None:
     """Show the configuration of SUBJECT (or of a context, such as `:.staging:`; of the registry without one)."""
+    if deletes and changes:
+        raise click.UsageError("expected --set or --delete, not both")
     service, path = service_at(connection), _scope("/config", subject)
     if deletes:
         answer = service.send("DELETE", path)
@@ -161,6 +163,8 @@ def mode(
     *, subject: str, wanted: str | None, deletes: bool, force: bool, output: str, connection: dict[str, Any]
 ) -> None:
     """Show the mode in force for SUBJECT (or a context; the registry without one), or set its own."""
+    if deletes and wanted is not None:
+        raise click.UsageError("expected --set or --delete, not both")
     service, path = service_at(connection), _scope("/mode", subject)
     flags: dict[str, str] = {"force": "true"} if force else {}
     if deletes:

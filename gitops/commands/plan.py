@@ -96,10 +96,16 @@ def apply(
     from strata.gitops.registries import registry_at
 
     if plan_file is not None:
+        from strata.gitops.errors import GitopsError
         from strata.gitops.plans import read_plan
 
+        if manifests or environment is not None or prune:
+            raise click.UsageError("a plan file takes no --file, --env or --prune: `strata plan` took them")
         made = read_plan(Path(plan_file))
-        return _apply_file(made, registry_at(service_at(connection, made.registry)))
+        service = service_at(connection, planned=made.registry)
+        if service.label != made.registry:
+            raise GitopsError(f"{plan_file} is a plan for {made.registry}, not for {service.label}; plan again")
+        return _apply_file(made, registry_at(service))
     return _apply_manifest(_desired(manifests, environment), connection, prune=prune)
 
 

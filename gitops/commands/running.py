@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from strata.gitops.errors import GitopsError
 
@@ -46,8 +47,8 @@ def reporting(failed: int = 2) -> Callable[[Callable[..., int | None]], Callable
             except GitopsError as error:
                 click.echo(f"strata: {error}", err=True)
                 code = failed
-            except KeyboardInterrupt:
-                click.echo("strata: interrupted", err=True)
+            except KeyboardInterrupt as interruption:
+                click.echo(f"strata: interrupted: {interruption}".removesuffix(": "), err=True)
                 code = _INTERRUPTED
             except BrokenPipeError:  # `| head` closes the pipe
                 with suppress(OSError):
@@ -78,7 +79,10 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         tls = {"ca_file": ca_file, "cert_file": cert_file, "key_file": key_file}
         given = {"url": url, "profile": profile, "auth": auth, **tls}
-        return command(connection=given, **options)
+        source = click.get_current_context().get_parameter_source
+        by_name = source("profile") is ParameterSource.COMMANDLINE
+        weak = {name for name in given if by_name and source(name) is ParameterSource.ENVIRONMENT}
+        return command(connection={**given, "weak": weak}, **options)
 
     for option in reversed(_CONNECTION):
         run = option(run)
@@ -100,19 +104,22 @@ _CONNECTION = (
 )
 
 
-def service_at(connection: dict[str, Any], url: str | None = None) -> "Service":
+def service_at(connection: dict[str, Any], url: str | None = None, planned: str | None = None) -> "Service":
     """Return the registry of the options of `connected`.
 
     Args:
         connection: the options.
         url: a URL that takes precedence.
+        planned: the URL of a plan, if neither the options nor the profile has one.
 
     Raises:
         GitopsError: If there is no URL, or a setting is wrong.
     """
     from strata.gitops.profiles import connect
 
-    return connect({**connection, "url": url or connection["url"]})
+    if url is not None:
+        connection = {**connection, "url": url, "weak": connection["weak"] - {"url"}}
+    return connect(connection, planned)
 
 
 def _is_of_client(error: Exception) -> bool:
