@@ -13,7 +13,7 @@ from strata.compat.entities import EntityType
 from strata.compat.field_rows import field_rows
 from strata.compat.levels import Level
 from strata.registry import errors
-from strata.registry.access.rules import Operation
+from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.access.visibility import check_version
 from strata.registry.effective_settings import Mode
 from strata.registry.lookup import parse_version, version_of
@@ -22,7 +22,7 @@ from strata.registry.pages.forms import Form
 from strata.registry.pages.texts import indented
 from strata.registry.pages.view import Page
 from strata.registry.parsing import parse_version as parsed_version
-from strata.registry.subject_names import subject_name
+from strata.registry.subject_names import scope, subject_name
 from strata.storage.state import SchemaVersion
 
 __all__ = ["ACTIONS", "Action", "Call", "Field", "Place", "reference_lines"]
@@ -158,6 +158,20 @@ def _bring_back(page: Page, place: Place, _form: Form) -> Call:
 
 
 # --- settings
+
+
+def _start_of_level(page: Page, place: Place) -> dict[str, str]:
+    config = page.state.configs.get(scope(place.subject)) if _sees_settings(page, place) else None
+    return {"level": (config.get("compatibilityLevel") if config else None) or _INHERIT}
+
+
+def _start_of_mode(page: Page, place: Place) -> dict[str, str]:
+    mode = page.state.modes.get(scope(place.subject)) if _sees_settings(page, place) else None
+    return {"mode": mode or _INHERIT}
+
+
+def _sees_settings(page: Page, place: Place) -> bool:
+    return page.access.may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, place.subject)
 
 
 def _set_level(_page: Page, place: Place, form: Form) -> Call:
@@ -308,6 +322,7 @@ ACTIONS: Mapping[str, Action] = {
         Operation.ALTER_CONFIGS,
         _set_level,
         (Field("level", "Compatibility level", "choice", (*Level, _INHERIT), f"{_INHERIT}: remove all own settings"),),
+        _start_of_level,
         after=_after_setting,
     ),
     "mode": Action(
@@ -316,6 +331,7 @@ ACTIONS: Mapping[str, Action] = {
         Operation.ALTER_CONFIGS,
         _set_mode,
         (Field("mode", "Mode", "choice", (*Mode, _INHERIT), f"{_INHERIT}: remove the own mode"),),
+        _start_of_mode,
         after=_after_setting,
     ),
     "delete": Action(

@@ -157,13 +157,16 @@ def _error(status: int, body: bytes) -> RegistryError:
 
 def _command_lines(page: Page, call: Call) -> list[tuple[str, str]]:
     """Return the lines that make the same request in a shell: of curl, and of `strata` if it has such a command."""
-    line = ["curl", "-X", call.method, page.origin + call.target]
+    line, login = ["curl", "-X", call.method, page.origin + call.target], []
     if page.is_guarded and page.user:
         is_basic = page.access.principal.mechanism == "basic"
         line += ["-u", page.user] if is_basic else ["-H", "Authorization: Bearer TOKEN"]
+        login = ["--auth", f"{page.user}:PASSWORD" if is_basic else "TOKEN"]
     if call.body is not None:
         line += ["-H", "Content-Type: application/json", "--data", json.dumps(call.body, ensure_ascii=False)]
     lines = [("curl", shlex.join(line))]
     if call.command:
-        lines.append(("strata", shlex.join(["strata", call.command[0], "--url", page.origin, *call.command[1:]])))
+        lines.append(
+            ("strata", shlex.join(["strata", call.command[0], "--url", page.origin, *login, *call.command[1:]]))
+        )
     return lines

@@ -72,6 +72,13 @@ class Page:
         """Return whether to offer an action on a subject or a scope, empty for the registry; the API decides again."""
         return self.may_act and self.access.may(operation, ResourceType.SUBJECT, subject)
 
+    def leads_to(self, view: "View") -> bool:
+        """Return whether to offer a view in the navigation: only views of the cluster are refused as a whole."""
+        return all(
+            right.kind is not ResourceType.CLUSTER or self.access.may(right.operation, right.kind)
+            for right in view.need.rights
+        )
+
     def offers_some(self, operation: Operation) -> bool:
         """Return whether to offer an action before its subject is known."""
         return self.may_act and self.access.may_some(operation, ResourceType.SUBJECT)

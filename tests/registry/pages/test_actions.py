@@ -155,6 +155,16 @@ def test_level_and_mode(browser):
     assert (422, True) == (status, "Invalid compatibility level" in words(text))
 
 
+@pytest.mark.parametrize("subject", ["", "s"])
+def test_a_form_begins_with_what_is_set(browser, subject):
+    """The forms of level and mode begin with the scope's own setting: sending them unchanged changes nothing."""
+    for action, value in (("level", "FULL"), ("mode", "READONLY")):
+        for chosen in ("inherit", value):
+            text = browser.get(f"/ui/do/{action}?subject={subject}")
+            assert [chosen] == re.findall(r"<option selected>([^<]*)</option>", text)
+            do(browser, action, subject=subject, **{action: value})
+
+
 def test_deleting_and_bringing_back(browser):
     """A version goes softly, comes back with its contract, and goes for good only when its name is typed."""
     contract = {

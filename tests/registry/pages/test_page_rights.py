@@ -103,6 +103,18 @@ def test_a_person_who_may_see_all_sees_all(registry):
     assert "arn-of-kek-one" in seen
 
 
+def test_the_navigation_leads_to_what_may_be_seen(registry):
+    """A person without the right to see the node is not led to its log and its health."""
+    registry.rules = (rule("u", "READ", "*"),)
+    shown = registry.ask("GET", "/ui/subjects", None, "u")[1]
+    assert 'href="/ui/contexts"' in shown
+    assert "/ui/log" not in shown
+    assert "/ui/health" not in shown
+    every = registry.ask("GET", "/ui/subjects")[1]
+    assert 'href="/ui/log"' in every
+    assert 'href="/ui/health"' in every
+
+
 def test_actions_are_offered_by_rights(registry):
     """A person is offered what they may do; the API decides anyway, and its refusal is shown."""
     registry.rules = (rule("u", "READ", "*"), rule("u", "WRITE", "apple"))

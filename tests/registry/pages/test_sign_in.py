@@ -243,3 +243,12 @@ def test_a_person_in_too_many_groups():
     groups = frozenset(f"group-{number:030}" for number in range(200))
     with pytest.raises(TooManyGroups):
         Sessions(b"s" * 32, None, 60).begin(Principal("u", groups, "bearer"))
+
+
+def test_command_lines_name_the_person(browser):
+    """The command lines of a review sign in as the person, whose password they leave open."""
+    sign_in(browser, "ada")
+    form = {"form_token": token(browser.get("/ui/do/level?subject=orders")), "subject": "orders", "level": "FULL"}
+    text = browser.post("/ui/do/level", form)[1]
+    assert " -u ada " in text
+    assert " --auth ada:PASSWORD " in text
