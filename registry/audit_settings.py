@@ -1,5 +1,6 @@
 """The settings of `strata serve` about the audit."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,10 +20,23 @@ class AuditFailure(StrEnum):
     DROP = "drop"
 
 
+_SYSLOG = re.compile(r"syslog:(/.+|(?:[^/:]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5}))")
+_LAST_PORT = 65535
+
+
 def _place(value: str | None) -> str | None:
-    if value and value != "stdout" and not value.startswith("syslog:") and not Path(value).parent.is_dir():
+    if value and value != "stdout" and not (_is_syslog(value) or _is_file(value)):
         raise ValueError("expected a file in a folder that exists, stdout, syslog:/dev/log or syslog:HOST:PORT")
     return value
+
+
+def _is_syslog(value: str) -> bool:
+    found = _SYSLOG.fullmatch(value)
+    return found is not None and (found[2] is None or 0 < int(found[2]) <= _LAST_PORT)
+
+
+def _is_file(value: str) -> bool:
+    return not value.startswith("syslog:") and Path(value).parent.is_dir() and not Path(value).is_dir()
 
 
 class AuditSettings(BaseSettings):

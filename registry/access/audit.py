@@ -5,6 +5,7 @@ the node that refused. Lines hold no bodies, passwords, tokens or query strings,
 levels and modes.
 """
 
+import errno
 import hashlib
 import json
 import logging
@@ -35,6 +36,7 @@ _STDOUT, _SYSLOG = "stdout", "syslog:"
 _FACILITY_AUDIT, _NOTICE = 13, 5
 _MOST_PENDING = 10_000
 _MOST_RECORDS = 100
+_MOST_CHARACTERS, _MOST_ITEMS = 200, 5  # of the texts and lists of a line that is too long for a datagram
 _log = logging.getLogger("strata.audit")
 
 _KEKS, _DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
@@ -138,6 +140,8 @@ class Audit:
         try:
             facts = {"allowed_by": _allowing(access), "offset": offset, **_schema_of(records)}
             more = facts | {"records": [_shown(record, before) for record in records[:_MOST_RECORDS]]}
+            if (left_out := len(records) - _MOST_RECORDS) > 0:
+                more["more_records"] = left_out
             self._note(name, "success", asked, access, more)
         except Exception:  # noqa: BLE001 - the log has the change, and its client must learn that
             _log.exception(
@@ -171,7 +175,9 @@ class Audit:
         self._note("read", "success" if status < 400 else "failure", asked, access, {"status": status})
 
     def close(self) -> None:
-        """Close the sink."""
+        """Write what waits, if that is possible now, and close the sink."""
+        with self._lock:
+            self._flush()
         self._sink.close()
 
     def _note(
@@ -314,11 +320,32 @@ class _Syslog:
 
     def write(self, line: bytes) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        head = f"<{_FACILITY_AUDIT * 8 + _NOTICE}>1 {now} {socket.gethostname()} strata {os.getpid()} audit - "
-        self._socket.sendto(head.encode() + line.rstrip(b"\n"), self._address)
+        head = f"<{_FACILITY_AUDIT * 8 + _NOTICE}>1 {now} {socket.gethostname()} strata {os.getpid()} audit - ".encode()
+        try:
+            self._socket.sendto(head + line.rstrip(b"\n"), self._address)
+        except OSError as error:
+            if error.errno != errno.EMSGSIZE:
+                raise
+            # Otherwise one change with many records would stop the audit, and all changes with it.
+            self._socket.sendto(
+                head + json.dumps({**_shortened(json.loads(line)), "truncated": True}).encode(), self._address
+            )
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _shortened(content: Any) -> Any:
+    """Return the content of a line with its first characters and items only."""
+    match content:
+        case str():
+            return content[:_MOST_CHARACTERS]
+        case dict():
+            return {name: _shortened(item) for name, item in content.items()}
+        case list():
+            return [_shortened(item) for item in content[:_MOST_ITEMS]]
+        case _:
+            return content
 
 
 def _write_all(file: int, line: bytes) -> None:

@@ -11,6 +11,7 @@ from harness.access_rules import rule
 from strata.registry.access.audit import EVENTS, open_sink
 from strata.registry.access.rules import rule_json
 from strata.registry.routes.all import ROUTERS
+from strata.registry.settings import SettingRefused, load_settings
 from strata.storage.log import START
 
 ALICE = [rule("alice", "ALL", "a*"), rule("alice", "DELETE", "a1", permission="DENY")]
@@ -74,6 +75,17 @@ def test_each_change_is_noted_once(audited):
     assert [event["event"] for event in events()] == names
     assert [event["offset"] for event in events()][-1] == registry.log.end()
     assert all(event["records"][0]["key"]["keytype"] for event in events())
+
+
+def test_a_large_batch_says_how_much_is_left_out(audited):
+    """The line has the first 100 records, and the number of the others."""
+    registry, lines = audited()
+    steps = [
+        {"action": "settings", "subject": f"s{number}", "config": {"compatibility": "NONE"}} for number in range(103)
+    ]
+    assert 200 == registry.code("POST", "/v1/apply", {"steps": steps})
+
+    assert [(100, 3)] == [(len(line["records"]), line["more_records"]) for line in lines()]
 
 
 def test_a_refusal_says_why(audited):
@@ -262,3 +274,32 @@ def test_syslog_gets_messages_of_its_form(tmp_path):
 
             assert head.startswith("<109>1 20")
             assert json.loads(content) == {"event": "x"}
+
+
+def test_a_line_that_is_too_long_for_syslog_is_shortened():
+    """It is noted nonetheless, and stops neither the audit nor the changes."""
+    records = [{"key": {"keytype": "CONFIG", "subject": "x" * 5000}, "sha256": "0" * 64}] * 100
+    line = {"event": "batch_apply", "offset": 117, "records": records}
+    with socket.socket(type=socket.SOCK_DGRAM) as remote:
+        remote.bind(("127.0.0.1", 0))
+        remote.settimeout(60)
+        sink = open_sink(f"syslog:127.0.0.1:{remote.getsockname()[1]}")
+        sink.write(json.dumps(line).encode() + b"\n")
+        sink.close()
+        found = json.loads(remote.recv(65_536).decode().partition(" audit - ")[2])
+
+    assert ("batch_apply", 117, True) == (found["event"], found["offset"], found["truncated"])
+    assert [{"key": {"keytype": "CONFIG", "subject": "x" * 200}, "sha256": "0" * 64}] * 5 == found["records"]
+
+
+@pytest.mark.parametrize("place", ["syslog:", "syslog:log", "syslog:host:0", "syslog:host:65536", "syslog::514", "/"])
+def test_a_place_that_cannot_be_written_is_rejected(place):
+    """A misspelled receiver would be noticed when the first change is lost."""
+    with pytest.raises(SettingRefused, match="expected a file in a folder that exists, stdout, syslog:/dev/log or"):
+        load_settings(audit=place)
+
+
+@pytest.mark.parametrize("place", ["syslog:/dev/log", "syslog:host:514", "syslog:[::1]:514", "stdout"])
+def test_a_place_that_can_be_written(place):
+    """Receivers are local sockets and hosts with a port."""
+    assert place == load_settings(audit=place).audit
