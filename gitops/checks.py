@@ -15,7 +15,7 @@ from strata.gitops.errors import GitopsError
 from strata.gitops.positions import Position, position_in_error, position_of
 from strata.gitops.versions import Held, Parser, TreeVersions, Versions, held
 
-__all__ = ["Options", "Problem", "Severity", "check_tree"]
+__all__ = ["INVALID", "UNJUDGED", "Options", "Problem", "Severity", "check_tree"]
 
 _DEFAULT = Level.BACKWARD
 INVALID, UNJUDGED, REMOVED = "INVALID_SCHEMA", "NOT_JUDGED", "SUBJECT_REMOVED"
@@ -58,11 +58,11 @@ class Options:
 
     Attributes:
         level: the compatibility level of all subjects; None for that of each.
-        policy: how strictly differences count.
+        policy: how strictly differences count; None for that of each.
     """
 
     level: Level | None = None
-    policy: Policy = Policy.STRICT
+    policy: Policy | None = None
 
 
 def check_tree(desired: Desired, against: Versions | None, options: Options, label: str) -> list[Problem]:
@@ -81,7 +81,8 @@ def check_tree(desired: Desired, against: Versions | None, options: Options, lab
         if subject.text is not None:
             level = _level(desired, subject, against, options)
             grouped = _Grouped(against, desired.group(subject.name)) if against else None
-            problems += _check_subject(subject, parser, earlier, grouped, level, options)
+            policy = _policy(desired, subject, against, options)
+            problems += _check_subject(subject, parser, earlier, grouped, level, policy)
     gone = set(against.subjects()) - set(own.subjects()) if isinstance(against, TreeVersions) else ()
     for name in sorted(gone):
         message = f"Subject {name} is in {against.label} and no longer here." if against else ""
@@ -94,6 +95,13 @@ def _level(desired: Desired, subject: Subject, against: Versions | None, options
         return options.level
     found = desired.level(subject.name) or (against.level(subject.name) if against else None)
     return Level(found) if found else _DEFAULT
+
+
+def _policy(desired: Desired, subject: Subject, against: Versions | None, options: Options) -> Policy:
+    if options.policy is not None:
+        return options.policy
+    found = desired.policy(subject.name) or (against.policy(subject.name) if against else None)
+    return Policy.__members__.get(found or "", Policy.STRICT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +127,7 @@ def _property(metadata: Mapping[str, Any] | None, name: str) -> str | None:
 
 
 def _check_subject(
-    subject: Subject, parser: Parser, earlier: Parser, against: _Grouped | None, level: Level, options: Options
+    subject: Subject, parser: Parser, earlier: Parser, against: _Grouped | None, level: Level, policy: Policy
 ) -> Iterator[Problem]:
     text = subject.text or ""
 
@@ -142,7 +150,7 @@ def _check_subject(
         return  # most files of a commit are those of the commit before
     try:
         previous = [Previous(one.version, earlier.parse(one, strict=False)) for one in looked_at]
-        result = check(new, previous, level, options.policy, Limits().started())
+        result = check(new, previous, level, policy, Limits().started())
     except (SchemaParseError, GitopsError) as error:
         yield problem(
             Severity.UNJUDGED, UNJUDGED, f"The earlier version in {against.source.label} cannot be used: {error}"

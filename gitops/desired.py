@@ -85,6 +85,10 @@ class Desired:
         """Return the metadata property that divides a subject's versions into groups; None if the tree names none."""
         return self._setting(subject, "compatibilityGroup")
 
+    def policy(self, subject: str) -> str | None:
+        """Return how strictly differences of a subject count; None if the tree does not say."""
+        return self._setting(subject, "compatibilityPolicy")
+
     def _setting(self, subject: str, name: str) -> str | None:
         own = self.subjects[subject].settings if subject in self.subjects else Settings()
         context = subject[: subject.index(":", 2) + 1] if subject.startswith(":.") else ""

@@ -81,9 +81,15 @@ class ExportVersions:
 
     def group(self, subject: str) -> str | None:
         """Return the metadata property that divides a subject's versions into groups."""
-        scopes = (subject, _context(subject), "")
-        groups = (self._configs.get(scope, {}).get("compatibilityGroup") for scope in scopes)
-        return next((str(group) for group in groups if group), None)
+        return self._setting(subject, "compatibilityGroup")
+
+    def policy(self, subject: str) -> str | None:
+        """Return how strictly differences of a subject count; None if the file does not say."""
+        return self._setting(subject, "compatibilityPolicy")
+
+    def _setting(self, subject: str, name: str) -> str | None:
+        found = (self._configs.get(scope, {}).get(name) for scope in (subject, _context(subject), ""))
+        return next((str(value) for value in found if value), None)
 
     def scopes(self) -> Sequence[str]:
         """Return the names under which there are settings; the empty name is the registry."""

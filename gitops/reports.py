@@ -8,13 +8,18 @@ from typing import Any
 from urllib.parse import quote
 
 from strata import __version__
-from strata.gitops.checks import Problem, Severity
+from strata.gitops.checks import INVALID, UNJUDGED, Problem, Severity
 from strata.gitops.desired import Desired
 
 __all__ = ["REPORTS"]
 
 _NOT_IN_XML = re.compile("[^\\t\\n -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_HOME = "https://github.com/strata-registry/strata"
+_MEANINGS = {
+    INVALID: "The text is not a schema of its format.",
+    UNJUDGED: "What the check needs for a verdict is missing.",
+}
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.UNJUDGED: "warning", Severity.NOTE: "note"}
 _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.UNJUDGED: "warning", Severity.NOTE: "notice"}
 
@@ -98,9 +103,23 @@ def _sarif(problems: Sequence[Problem], _: Desired) -> str:
         }
         for one in problems
     ]
-    driver = {"name": "strata", "version": __version__, "rules": [{"id": rule} for rule in rules]}
+    about = {"name": "strata", "version": __version__, "informationUri": _HOME}
+    driver = {**about, "rules": [_rule(rule) for rule in rules]}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _rule(rule: str) -> dict[str, Any]:
+    """Return a rule with the texts that GitHub shows beside its results."""
+    words = rule.replace("_", " ").capitalize()
+    meaning = _MEANINGS.get(rule, "The schema may not follow an earlier version at its compatibility level.")
+    help_text = f"{meaning} See {_HOME}/blob/main/docs/compatibility.md"
+    return {
+        "id": rule,
+        "shortDescription": {"text": f"{words}."},
+        "fullDescription": {"text": f"{words}. {meaning}"},
+        "help": {"text": help_text},
+    }
 
 
 def _location(problem: Problem) -> dict[str, Any]:

@@ -92,6 +92,10 @@ class Service:
         """Return the metadata property that divides a subject's versions into groups."""
         return self._in_force(subject).get("compatibilityGroup")
 
+    def policy(self, subject: str) -> str | None:
+        """Return how strictly differences of a subject count; None if the registry does not say."""
+        return self._in_force(subject).get("compatibilityPolicy")
+
     def _in_force(self, subject: str) -> Mapping[str, Any]:
         if subject not in self._configs:
             self._configs[subject] = self.client.get_config(subject, default_to_global=True)

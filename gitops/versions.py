@@ -49,6 +49,9 @@ class Versions(Protocol):
     def group(self, subject: str) -> str | None:
         """Return the metadata property that divides a subject's versions into groups; None if none does."""
 
+    def policy(self, subject: str) -> str | None:
+        """Return how strictly differences of a subject count; None if the source does not say."""
+
 
 class TreeVersions:
     """The one version of each subject of a tree."""
@@ -77,6 +80,10 @@ class TreeVersions:
     def group(self, subject: str) -> str | None:
         """Return the property of groups that the tree sets."""
         return self._desired.group(subject)
+
+    def policy(self, subject: str) -> str | None:
+        """Return how strictly differences of a subject count; None if the tree does not say."""
+        return self._desired.policy(subject)
 
 
 def held(subject: Subject) -> Held:

@@ -23,8 +23,8 @@ _OUTPUTS = ("text", "json", "github", "sarif", "junit")
     help="what the schemas follow: a folder, an export file, a Git revision or a registry  [only parse]",
 )
 @click.option("--level", type=click.Choice(_LEVELS, case_sensitive=False), help="compatibility level of all subjects")
-@click.option("--policy", type=click.Choice(("STRICT", "LENIENT"), case_sensitive=False), default="STRICT",
-              help="how strictly differences of JSON Schemas count  [STRICT]")  # fmt: skip
+@click.option("--policy", type=click.Choice(("STRICT", "LENIENT"), case_sensitive=False),
+              help="how strictly differences of JSON Schemas count  [compatibilityPolicy, or STRICT]")  # fmt: skip
 @click.option("--output", type=click.Choice(_OUTPUTS), default="text", help="format of the report  [text]")
 @click.option("--output-file", metavar="FILE", help="write the report to a file")
 @manifest_option
@@ -32,7 +32,7 @@ _OUTPUTS = ("text", "json", "github", "sarif", "junit")
 @connected
 @reporting()
 def check(
-    *, paths: tuple[str, ...], against: str | None, level: str | None, policy: str, output: str,
+    *, paths: tuple[str, ...], against: str | None, level: str | None, policy: str | None, output: str,
     output_file: str | None, manifests: tuple[str, ...], environment: str | None, connection: dict[str, Any],
 ) -> int:  # fmt: skip
     """Check that schemas can be parsed, and are compatible with those that they follow.
@@ -61,7 +61,7 @@ def check(
     earlier: Versions | None = None
     if against is not None:
         earlier = service_at(connection, against) if is_url(against) else versions_at(against, selection)
-    options = Options(Level(level.upper()) if level else None, Policy(policy.upper()))
+    options = Options(Level(level.upper()) if level else None, Policy(policy.upper()) if policy else None)
     problems = check_tree(desired, earlier, options, str(selection.root))
     checked = selection.part(desired)
     if selection.files:

@@ -214,8 +214,8 @@ def test_the_json_schema_of_the_manifest(files):
     assert set(manifest._TOP) == set(document["properties"])
     assert set(manifest._SUBJECT) == set(document["$defs"]["subject"]["properties"])
     assert set(manifest._CONFIG) == set(document["$defs"]["config"]["properties"])
-    assert list(manifest.LEVELS) == document["$defs"]["level"]["enum"]
-    assert list(manifest.MODES) == document["$defs"]["mode"]["enum"]
+    assert list(manifest.LEVELS) == document["$defs"]["level"]["anyOf"][0]["enum"]
+    assert list(manifest.MODES) == document["$defs"]["mode"]["anyOf"][0]["enum"]
 
 
 GROUPED = """
