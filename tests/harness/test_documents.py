@@ -35,3 +35,28 @@ def test_the_fast_tests_leave_out_what_exists():
         path, _, name = line.partition("=")[2].partition("::")
         assert (ROOT / path).exists(), line
         assert not name or f"def {name}(" in (ROOT / path).read_text(), line
+
+
+NAMED = re.compile(r"`([\w./]+\.py)`")
+PACKAGES = ["compat", "gitops", "registry", "serdes", "spark_udfs", "storage"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_page_names_every_file(package):
+    """Each file of a package is on its page, or on that of the folder that it is in."""
+    folder = ROOT / package
+    named = set(re.findall(r"\w+\.py|(?<=`)\w+(?=`)", "".join(page.read_text() for page in folder.rglob("README.md"))))
+    files = [file for file in folder.rglob("*.py") if file.name != "__init__.py"]
+    assert [] == sorted(str(file.relative_to(ROOT)) for file in files if file.name not in named)
+    assert [] == sorted(file.name for file in folder.glob("jvm/strata/spark/*.java") if file.stem not in named)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_page_names_no_file_that_is_gone(package):
+    """Each file on the page of a package exists in it, or where its whole path says."""
+    folder = ROOT / package
+    names = NAMED.findall((folder / "README.md").read_text())
+    assert names
+    known = [f"/{file.relative_to(folder)}" for file in folder.rglob("*.py")]
+    gone = (one for one in names if not any(file.endswith(f"/{one}") for file in known) and not (ROOT / one).exists())
+    assert [] == sorted(gone)
