@@ -54,6 +54,13 @@ class Files:
         """Run a Git command."""
         subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True, timeout=60)
 
+    def asked(self, *arguments):
+        """Return the output of a Git command, without the end of the line."""
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.root, check=True, capture_output=True, text=True, timeout=60
+        )
+        return done.stdout.strip()
+
     def run(self, *arguments, code=None, **environ):
         """Run a command, check its exit code, and return its output."""
         done = CliRunner().invoke(main, arguments, env=environ)

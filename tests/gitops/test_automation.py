@@ -13,22 +13,32 @@ ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 EXPRESSION = re.compile(r"\$\{\{\s*([\w.]+)\s*\}\}")
 # An action installs the package, which tests/packaging does; here it is installed already.
-INSTALLER = '#!/bin/sh\necho "$@" >> "$INSTALLED"\n'
+INSTALLER = """#!/bin/sh
+echo "$@" >> "$INSTALLED"
+case "$2" in
+  venv) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+  pip) ln -sf "$STRATA" "$(dirname "$0")/strata" ;;
+esac
+"""
 
 
 @pytest.fixture
 def workflow(files, tmp_path_factory):
     """Return a function that runs the steps of the action in the folder, and returns exit code and output."""
     tools = tmp_path_factory.mktemp("tools")
-    (tools / "python").write_text(INSTALLER)
-    (tools / "python").chmod(0o755)
-    (tools / "strata").symlink_to(Path(sys.executable).with_name("strata"))
+    (tools / "python3").write_text(INSTALLER)
+    (tools / "python3").chmod(0o755)
 
-    def run(base_ref="", **inputs):
+    def run(base_ref="", before="", **inputs):
         given = {name: str(one["default"]) for name, one in ACTION["inputs"].items()} | inputs
         known = {f"inputs.{name}": value for name, value in given.items()}
-        known |= {"github.action_path": str(ROOT), "github.base_ref": base_ref}
-        environ = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(tools), "INSTALLED": str(tools / "installed")}
+        known |= {"github.action_path": str(ROOT), "github.base_ref": base_ref, "github.event.before": before}
+        system = os.environ["PATH"].replace(str(Path(sys.executable).parent), "")
+        environ = {
+            "PATH": f"{tools}:{system}", "HOME": str(tools), "INSTALLED": str(tools / "installed"),
+            "STRATA": str(Path(sys.executable).with_name("strata")), "RUNNER_TEMP": str(tools / "a temp"),
+            "GITHUB_PATH": str(tools / "path"), "GITHUB_WORKSPACE": str(files.root),
+        }  # fmt: skip
         if "PYTHONPATH" in os.environ:
             environ["PYTHONPATH"] = os.environ["PYTHONPATH"]
         output = ""
@@ -41,9 +51,10 @@ def workflow(files, tmp_path_factory):
                 check=False,
             )  # fmt: skip
             output += done.stdout
+            environ["PATH"] = f"{(tools / 'path').read_text().strip()}:{tools}:{system}"
             if done.returncode:
                 return done.returncode, output
-        assert f"-m pip install --quiet {ROOT}[gitops]\n" == (tools / "installed").read_text()
+        assert (tools / "installed").read_text().endswith(f"-m pip install --quiet {ROOT}[gitops]\n")
         (tools / "installed").unlink()
         return 0, output
 
@@ -92,6 +103,39 @@ def test_the_action_takes_paths_and_a_source(files, record, workflow, pull_reque
     assert (0, "") == workflow(paths="other", against=service.url)
     assert 1 == workflow(paths="schemas other", against=service.url)[0]
     assert 1 == workflow()[0]
+
+
+def checkout(files, folder, *options):
+    """Clone the repository as a runner does, and work there."""
+    files.git("push", "--quiet", "origin", "HEAD:change")
+    files.git(
+        "clone", "--quiet", "--branch", "change", *options, files.asked("remote", "get-url", "origin"), str(folder)
+    )
+    files.root = folder
+
+
+@pytest.mark.parametrize("depth", [("--depth=1",), ()])
+def test_a_push_is_compared_with_what_was_there_before(files, record, workflow, pull_request, tmp_path, depth):
+    """A push of two commits is compared with the state before both, in a clone of one commit too; its depth stays."""
+    before = files.asked("rev-parse", "HEAD")
+    files.write(schemas___order__avsc=record("c"))
+    files.commit()
+    files.write(other__txt="")
+    files.commit()
+    checkout(files, tmp_path / "clone", *depth)
+
+    assert 1 == workflow(before=before)[0]
+    assert bool(depth) == (files.root / ".git" / "shallow").exists()
+    assert (0, "") == workflow(before="0" * 40)  # a new branch: only the last commit is known
+
+
+def test_the_first_push_of_a_repository_only_parses(files, record, workflow, tmp_path_factory):
+    """Without any commit before, there is nothing to compare with, and a mistake is still found."""
+    files.write(schemas___order__avsc=record("a"))
+    files.commit()
+    assert (0, "") == workflow(before="0" * 40)
+    files.write(schemas___order__avsc="{")
+    assert 1 == workflow(before="0" * 40)[0]
 
 
 @pytest.mark.slow
