@@ -52,9 +52,9 @@ def tls_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _secret(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Return credentials, read from the file that `@FILE` names."""
+    """Return credentials without the line end of a variable or file, read from the file that `@FILE` names."""
     if value is None or not value.startswith("@"):
-        return value
+        return value and value.rstrip("\r\n")
     try:
         if value == "@-":
             return sys.stdin.readline().rstrip("\r\n")

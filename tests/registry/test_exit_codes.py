@@ -67,6 +67,11 @@ MISTAKES = [
     (USER, 130, "strata: interrupted"),  # standard input is empty
     (["user", "list", "--auth-file", "FILE"], 2, "strata: FILE: No such file or directory"),
     (["acl", "remove", "http://127.0.0.1:1"], 2, "Error: name the rules to remove, or --all"),
+    (
+        ["acl", "list", "http://127.0.0.1:1", "--auth", "hunter2\nX: y"],
+        2,
+        "strata: the bearer token has a character that no HTTP header may contain, such as a line break",
+    ),
 ]
 
 
@@ -81,6 +86,7 @@ def test_a_mistake_is_explained_without_a_traceback(tmp_path, arguments, code, m
     last = ended.stderr.splitlines()[-1].removeprefix("Password: ")
     assert (code, message.replace("FILE", path)) == (ended.returncode, last)
     assert "Traceback" not in ended.stderr
+    assert "hunter2" not in ended.stderr
 
 
 def test_what_nobody_expected_is_a_failure(capsys):
