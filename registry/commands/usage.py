@@ -1,7 +1,8 @@
 """`strata usage`: which versions are still fetched, by whom and when last, over all nodes that are named."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -45,14 +46,18 @@ def usage(
     if found["forgotten"]:
         click.echo(f"{found['forgotten']} versions and ids were fetched too, but are no longer known")
     for version in found["versions"]:
-        last = f"{version['count']} times, last {version['last']}" if version["count"] else "not fetched"
+        last = f"{_times(version)}, last {version['last']}" if version["count"] else "not fetched"
         deleted_mark = " (deleted)" if version.get("deleted") else ""
         click.echo(f"{version['subject']}  version {version['version']}{deleted_mark}, id {version['id']}: {last}")
         for client in version["clients"]:
             user = f" as {client['user']}" if "user" in client else ""
             by = " and ".join(client["by"])
             name = client["client"] or "(no User-Agent)"
-            click.echo(f"    {name}{user}, by {by}: {client['count']} times, last {client['last']}")
+            click.echo(f"    {name}{user}, by {by}: {_times(client)}, last {client['last']}")
+
+
+def _times(counted: dict[str, Any]) -> str:
+    return "once" if counted["count"] == 1 else f"{counted['count']} times"
 
 
 def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
@@ -89,12 +94,17 @@ def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _asked(url: str, auth: str | None, tls: "TlsFiles", subject: str, deleted: bool) -> dict[str, Any]:
+    from strata.registry.transfer.copies import TransferError
     from strata.registry.transfer.rest import Connection
 
     connection = Connection(url, auth, tls)
     query: dict[str, str | int] = {"subject": subject, "deleted": str(deleted).lower(), "limit": _PAGE}
-    answer: dict[str, Any] = connection.get("/v1/usage", **query, offset=0)
-    page = answer
+    first = connection.ask("GET", "/v1/usage", **query, offset=0)
+    if first.code == HTTPStatus.NOT_FOUND:
+        raise TransferError(f"{connection.name} does not note which versions are fetched (--usage off)")
+    if not first.good:
+        raise TransferError(f"{connection.name} rejected GET /v1/usage: {first.body}")
+    page = answer = cast("dict[str, Any]", first.body)
     while len(page["versions"]) == _PAGE:
         page = connection.get("/v1/usage", **query, offset=len(answer["versions"]))
         answer["versions"] += page["versions"]

@@ -268,7 +268,9 @@ def _authorization(auth: str | None) -> dict[str, str]:
         return {}
     if ":" not in auth:
         if re.fullmatch(r"[!-~]+", auth) is None:  # the HTTP library would show the token in its error
-            raise TransferError("the bearer token has a character that no HTTP header may contain, such as a line break")
+            raise TransferError(
+                "the bearer token has a character that no HTTP header may contain, such as a line break"
+            )
         return {"Authorization": f"Bearer {auth}"}
     return {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"}
 

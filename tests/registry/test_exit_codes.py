@@ -68,7 +68,7 @@ MISTAKES = [
     (["user", "list", "--auth-file", "FILE"], 2, "strata: FILE: No such file or directory"),
     (["acl", "remove", "http://127.0.0.1:1"], 2, "Error: name the rules to remove, or --all"),
     (
-        ["acl", "list", "http://127.0.0.1:1", "--auth", "hunter2\nX: y"],
+        ["acl", "list", "http://127.0.0.1:1", "--auth", "hunter2\nX"],
         2,
         "strata: the bearer token has a character that no HTTP header may contain, such as a line break",
     ),

@@ -173,3 +173,14 @@ def test_workers_answer_for_the_node(node):
     assert "s  version 1, id 1: 20 times, last " in table.output
     assert "    reader/1.0, by id: 20 times, last " in table.output
     assert ["unused"] == [one["subject"] for one in json.loads(unused.output)["versions"]]
+
+
+def test_the_command_says_that_usage_is_off():
+    """A node without usage answers 404, which alone would not say why."""
+    with RegistryNode("memory:", "--usage=off") as node:
+        found = CliRunner().invoke(main, ["usage", node.url])
+
+    assert (2, f"strata: {node.url} does not note which versions are fetched (--usage off)\n") == (
+        found.exit_code,
+        found.output,
+    )
