@@ -18,7 +18,17 @@ from strata.storage.record_json import encode
 from strata.storage.records import Key, SchemaKey, StandbyKey, StandbyValue, Subject
 from strata.storage.state import State
 
-__all__ = ["KAFKA_APPEND", "OTHER_APPEND", "FollowRefused", "Promoted", "Step", "Target", "copy_step", "first_mark"]
+__all__ = [
+    "KAFKA_APPEND",
+    "OTHER_APPEND",
+    "FollowRefused",
+    "Promoted",
+    "Step",
+    "Target",
+    "copy_step",
+    "first_mark",
+    "mark_of",
+]
 
 KAFKA_APPEND, OTHER_APPEND = (5_000, 8 << 20), (100_000, 64 << 20)
 """How many records and bytes one append of a log takes well; a database takes more than a topic's transaction."""
@@ -113,7 +123,7 @@ def copy_step(
         raise Promoted
     if before is not None and before.source == target.source:
         _check_not_shorter(target, before.position)
-    if _is_late(target, standby, mine):
+    if _is_late(target, standby, before, mine):
         return Decision(Step(0, standby, state.offset, is_late=True))
     if _is_done(target, standby, mine):
         return Decision(Step(0, standby, state.offset))
@@ -156,13 +166,16 @@ def mark_of(source: str, scope: Scope, position: int, copied_at: int) -> Standby
     return StandbyValue(source, position, copied_at, 0, ",".join(scope.subjects), ",".join(scope.contexts))
 
 
-def _is_late(target: Target, standby: StandbyValue, mine: StandbyValue | None) -> bool:
-    """Return whether the log holds a later reading of the source, by another node of this standby."""
+def _is_late(target: Target, standby: StandbyValue, before: StandbyValue | None, mine: StandbyValue | None) -> bool:
+    """Return whether the log may hold a later reading of the source, by another node of this standby.
+
+    A service has no offsets, and clocks differ between nodes: what was complete before this reading began is earlier.
+    """
     if standby == mine or standby.source != target.source:
         return False
     if target.position > START:
         return target.position < standby.position
-    return target.read_at < standby.copied_at
+    return standby != before
 
 
 def _is_done(target: Target, standby: StandbyValue, mine: StandbyValue | None) -> bool:

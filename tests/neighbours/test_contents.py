@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.registry.following.contents import changed_subjects, contents_of, differing, first_records, highest_held
+from strata.registry.following.copying import Target, copy_step, mark_of
 from strata.registry.following.scope import Scope
-from strata.storage.log import Entry, Record
+from strata.storage.log import START, Entry, Record
 from strata.storage.record_json import encode
 from strata.storage.records import (
     AclKey,
@@ -196,6 +197,30 @@ def test_a_choice_of_subjects(scope, subjects):
 def test_marks_of_copies_are_no_content():
     """A standby can be followed and exported: what it copies from is not part of what it holds."""
     assert {} == contents_of(fold([encode(StandbyKey("."), StandbyValue("http://a"))]))
+
+
+NOW, LATER = 1_000, 3_600_000  # the second one is the clock of another node, or of this one before it was set right
+MARKS = [
+    # the mark before the reading, the mark now, what the step is
+    pytest.param(LATER, LATER, False, id="nothing was copied meanwhile, and the last copy is from the future"),
+    pytest.param(NOW - 1, NOW - 1, False, id="nothing was copied meanwhile"),
+    pytest.param(NOW - 2, NOW - 1, True, id="another node copied meanwhile"),
+    pytest.param(NOW - 2, LATER, True, id="another node copied meanwhile, whose clock is ahead"),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "is_late"), MARKS)
+def test_which_reading_is_later_does_not_depend_on_clocks(before, now, is_late):
+    """A reading of a service is later than a copy that was complete when it began, and yields to one made meanwhile."""
+    scope = Scope()
+    marks = {at: mark_of("http://a", scope, START, at) for at in (before, now)}
+    state = fold([encode(StandbyKey("."), marks[now])])
+    target = Target("http://a", scope, scope.wanted(fold([schema("s", 1, 1)])), START, NOW)
+
+    decision = copy_step(state, target, marks[before])
+
+    assert is_late == decision.answer.is_late
+    assert is_late == (not decision.records)
 
 
 # sizes of records, the most records and bytes, how many come first
