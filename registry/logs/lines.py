@@ -42,6 +42,7 @@ def set_up_logging(level: str, *, as_json: bool, worker: int | None = None) -> N
     handler.setFormatter(_JsonLines(worker) if as_json else _TextLines(worker))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns of each retry; who asks says why all have failed
 
 
 def write_folded(*, everything: bool = False) -> None:

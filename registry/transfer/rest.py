@@ -24,6 +24,7 @@ from strata.storage.records import Key, Value
 __all__ = [
     "Answer",
     "Connection",
+    "Forbidden",
     "Shape",
     "Tls",
     "is_list",
@@ -103,6 +104,10 @@ def _is_anything(_: Any) -> bool:
 def segment(text: str) -> str:
     """Return a name as one path segment; encode `.` and `..`, which would otherwise mean directories."""
     return text.replace(".", "%2E") if text in (".", "..") else quote(text or ":.:", safe="")
+
+
+class Forbidden(TransferError):
+    """A registry does not allow a request."""
 
 
 class _Retry(urllib3.Retry):
@@ -200,7 +205,8 @@ class Connection:
         if response.status in (401, 403) and code != _NO_KEY_MANAGEMENT:
             refused = "rejected the credentials" if response.status == 401 else f"forbids {method} {unquote(path)}"
             why = f"{_message(content)}; " if _message(content) else ""
-            raise TransferError(f"the registry {self.name} {refused} ({why}status {response.status})")
+            kind = Forbidden if response.status == 403 else TransferError
+            raise kind(f"the registry {self.name} {refused} ({why}status {response.status})")
         if response.status in _RETRIED:
             tries = f" after {self._retries} retries" if self._retries else ""
             raise TransferError(f"the registry {self.name} answered {response.status}{tries}: {_message(content)}")

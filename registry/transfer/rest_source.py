@@ -1,7 +1,7 @@
 """Reads a whole registry over REST into the records that its log would hold.
 
-REST does not show the configuration and mode of a subject without any version, live or deleted, nor whether the
-registry-wide configuration is set or the service's default. The latter is treated as set, so that the same
+REST does not show the configuration and mode of a subject without any version, live or deleted, except Strata's, nor
+whether the registry-wide configuration is set or the service's default. The latter is treated as set, so that the same
 configuration remains in force.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, is_list, is_names, is_object, segment
+from strata.registry.transfer.rest import THREADS, Connection, Forbidden, is_list, is_names, is_object, segment
 from strata.registry.transfer.rest_associations import read_associations
 from strata.registry.transfer.rest_keys import read_keys
 from strata.storage.log import Record
@@ -57,7 +57,8 @@ def read_service(connection: Connection) -> Copy:
     records = _recorded(connection, served)
     in_use = {*map(context_of, subjects)}
     contexts = sorted({*_contexts(connection), *in_use} - {DEFAULT_CONTEXT})
-    scopes: list[Scope] = [GLOBAL_SCOPE, None, *(f":{name}:" for name in contexts), *subjects]
+    named = {*(f":{name}:" for name in contexts), *subjects, *_with_settings(connection)}
+    scopes: list[Scope] = [GLOBAL_SCOPE, None, *sorted(named)]
     records += _settings(connection, scopes)
     records += track(f"reading {connection.name}, encryption keys", read_keys(connection))
     associations = read_associations(connection, subjects)
@@ -140,6 +141,15 @@ def _plain(subject: str) -> str:
 
 def _contexts(connection: Connection) -> list[str]:
     answer = connection.ask("GET", "/contexts", None, is_names)
+    return list(answer.body) if answer.good else []
+
+
+def _with_settings(connection: Connection) -> list[str]:
+    """Return the names that have settings, with versions or without; only Strata lists them."""
+    try:
+        answer = connection.ask("GET", "/v1/scopes", None, is_names)
+    except Forbidden:
+        return []  # what a gateway in front of another registry may say to a path that it does not know
     return list(answer.body) if answer.good else []
 
 

@@ -65,6 +65,15 @@ def test_a_small_registry_is_read():
         assert ["orders"] == list(source.read().state.subjects)
 
 
+def test_a_gateway_that_forbids_unknown_paths():
+    """A path that only Strata has may be forbidden in front of another registry, which is read anyway."""
+    with (
+        answering(lambda asked: (403, MISSING, {}) if asked == "/v1/scopes" else registry(asked)) as url,
+        closing(ServiceSource(url, most_per_s=1000)) as source,
+    ):
+        assert ["orders"] == list(source.read().state.subjects)
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

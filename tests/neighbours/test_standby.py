@@ -61,6 +61,8 @@ def fill(registry):
     registry.call("PUT", "/config", {"compatibility": "NONE"})
     registry.call("PUT", "/config/item", {"compatibility": "NONE"})
     registry.call("PUT", "/mode/basket", {"mode": "READONLY"})
+    registry.call("PUT", "/config/old-item", {"alias": "item", "compatibility": "FULL"})
+    registry.call("PUT", "/mode/:.empty:", {"mode": "READONLY"})
     kek = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn"}
     registry.call("POST", "/dek-registry/v1/keks", kek)
 

@@ -24,8 +24,8 @@ class Request:
 @pytest.fixture
 def lines(capsys):
     """Return a function that sets up logging, logs by another function, and returns the lines."""
-    root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
-    before = root.handlers[:], root.level, uvicorn.level
+    root, others = logging.getLogger(), [logging.getLogger(name) for name in ("uvicorn", "urllib3")]
+    before = root.handlers[:], root.level, [one.level for one in others]
 
     def logged(log, **options):
         set_up_logging("info", **options)
@@ -34,7 +34,18 @@ def lines(capsys):
         return capsys.readouterr().err.splitlines()
 
     yield logged
-    root.handlers[:], root.level, uvicorn.level = before
+    root.handlers[:], root.level, levels = before
+    for one, level in zip(others, levels, strict=True):
+        one.setLevel(level)
+
+
+def test_retries_of_a_neighbour_are_not_logged_one_by_one(lines):
+    """The failure of a request to another registry is logged where it was sent, without a line for each retry."""
+
+    def retries(_):
+        logging.getLogger("urllib3.connectionpool").warning("Retrying (Retry(total=4, …)) after connection broken")
+
+    assert [] == lines(retries, as_json=False)
 
 
 @pytest.mark.parametrize("worker", [None, 3])
