@@ -12,13 +12,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
 from strata.serdes.errors import any_of, did_you_mean, index_part, join_path, key_part, one_of, unknown_field
 
-__all__ = ["detail_of", "explain", "order", "path_of", "property_part"]
+__all__ = ["explain", "order", "path_of"]
 
 Documents = Mapping[str, Any]
 """A schema and what it refers to, by URI."""
@@ -86,22 +85,6 @@ def order(error: Any) -> tuple[Any, ...]:
     The validator's own order depends on its version.
     """
     return list(error.instance_path), "/".join(map(str, error.schema_path))
-
-
-def detail_of(keyword: str, instance: Any, **kind: Any) -> str:
-    """Return the sentence for an error of a keyword, without the rule.
-
-    Args:
-        keyword: the keyword, or `falseSchema`.
-        instance: the value.
-        **kind: what an error of this keyword has, by the names of jsonschema-rs.
-    """
-    return _SENTENCES[keyword](SimpleNamespace(kind=SimpleNamespace(**kind), instance=instance), {})[0]
-
-
-def property_part(name: str) -> str:
-    """Return the path part of a property that the schema names."""
-    return _part(name, _FIELD)
 
 
 def path_of(error: Any) -> str:

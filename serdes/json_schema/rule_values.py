@@ -11,12 +11,11 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
-from urllib.parse import unquote, urldefrag, urljoin
+from typing import Any
 
 from strata.serdes.errors import DecodeError, SchemaError
 from strata.serdes.json_schema.json_text import dump, load
-from strata.serdes.json_schema.validator import base_uri
+from strata.serdes.json_schema.places import At, target_of
 from strata.serdes.model import Metadata, Rule, Schema
 from strata.serdes.rules.executors import FieldTransform
 from strata.serdes.rules.fields import Fields, Place, Values, Visit
@@ -77,21 +76,6 @@ class JsonValues(Values):
         return load(dump(value))
 
 
-class _At(NamedTuple):
-    """A position in a document."""
-
-    uri: str
-    pointer: str
-    tree: Any
-
-    def down(self, *keys: str | int) -> "_At":
-        tree, pointer = self.tree, self.pointer
-        for key in keys:
-            tree = tree[key]
-            pointer += "/" + str(key).replace("~", "~0").replace("/", "~1")
-        return _At(self.uri, pointer, tree)
-
-
 @dataclass(slots=True)
 class _Walk:
     """A walk through one value along its schema, which builds a new value.
@@ -108,9 +92,9 @@ class _Walk:
     def value(self, value: Any) -> Any:
         """Call the transform with each selected field."""
         uri, document = next(iter(self._documents.items()))
-        return self._at(_At(uri, "", document), "$", None, None, value, 0)
+        return self._at(At(uri, "", document), "$", None, None, value, 0)
 
-    def _at(self, at: _At, path: str, place: Place | None, message: Any, value: Any, depth: int) -> Any:
+    def _at(self, at: At, path: str, place: Place | None, message: Any, value: Any, depth: int) -> Any:
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise SchemaError(f"a rule needs more than {_MOST_STEPS} steps through the JSON Schema and the value")
@@ -133,7 +117,7 @@ class _Walk:
             value = go(self._target(at), value=value)
         return value
 
-    def _properties(self, at: _At, path: str, value: dict[str, Any], depth: int) -> Any:
+    def _properties(self, at: At, path: str, value: dict[str, Any], depth: int) -> Any:
         made = dict(value)
         for name, inner in at.tree["properties"].items():
             if made.get(name) is None or not isinstance(inner, dict):
@@ -145,7 +129,7 @@ class _Walk:
             made[name] = self._at(at.down("properties", name), below, place, made, made[name], depth + 1)
         return made
 
-    def _items(self, at: _At, value: list[Any], go: Callable[..., Any]) -> list[Any]:
+    def _items(self, at: At, value: list[Any], go: Callable[..., Any]) -> list[Any]:
         tuples = next((key for key in ("prefixItems", "items") if isinstance(at.tree.get(key), list)), None)
         fixed = [] if tuples is None else [at.down(tuples, index) for index in range(len(at.tree[tuples]))]
         rest = "additionalItems" if tuples == "items" else "items"
@@ -154,7 +138,7 @@ class _Walk:
         left = value[len(made) :]
         return made + ([go(others, value=item) for item in left] if others is not None else left)
 
-    def _branches(self, at: _At, value: Any) -> list[_At]:
+    def _branches(self, at: At, value: Any) -> list[At]:
         """Return the schemas next to this one that describe the value too."""
         found = [at.down("allOf", index) for index in range(len(_list(at.tree, "allOf")))]
         for key in ("oneOf", "anyOf"):
@@ -163,7 +147,7 @@ class _Walk:
             found += fitting if key == "anyOf" or self._validator is None else islice(fitting, 1)
         return found
 
-    def _allows(self, at: _At, value: Any) -> bool:
+    def _allows(self, at: At, value: Any) -> bool:
         if self._validator is None:
             return True
         try:
@@ -172,22 +156,11 @@ class _Walk:
             return False
         return True
 
-    def _target(self, at: _At) -> _At:
-        reference = at.tree["$ref"]
-        for base in (at.uri, base_uri(self._documents[at.uri], at.uri)):
-            uri, fragment = urldefrag(urljoin(base, reference))
-            known = next((one for one, tree in self._documents.items() if uri in (one, base_uri(tree, one))), None)
-            if known is None or (fragment and not fragment.startswith("/")):
-                continue
-            target = _At(known, "", self._documents[known])
-            try:
-                for key in fragment.split("/")[1:]:
-                    name = unquote(key).replace("~1", "/").replace("~0", "~")
-                    target = target.down(int(name) if isinstance(target.tree, list) else name)
-            except (LookupError, TypeError, ValueError):
-                continue
-            return target
-        raise SchemaError(f"cannot resolve the $ref {reference[:100]!r} for a rule")
+    def _target(self, at: At) -> At:
+        target = target_of(self._documents, at.uri, at.tree["$ref"])
+        if target is None:
+            raise SchemaError(f"cannot resolve the $ref {at.tree['$ref'][:100]!r} for a rule")
+        return target
 
 
 def _list(tree: Mapping[str, Any], key: str) -> list[Any]:

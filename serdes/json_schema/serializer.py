@@ -23,7 +23,8 @@ from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.errors import DecodeError, EncodeError, SchemaError
 from strata.serdes.framing import MessagePath
 from strata.serdes.json_schema.json_text import dump, load
-from strata.serdes.json_schema.validator import Validator, base_uri, compiled
+from strata.serdes.json_schema.places import base_uri
+from strata.serdes.json_schema.validator import Validator, compiled
 from strata.serdes.model import JSON, schema_given
 from strata.serdes.references import MAX_REFERENCES, resolve
 from strata.serdes.serializer import Encode, TextSerializer

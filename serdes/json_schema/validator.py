@@ -5,13 +5,14 @@ validator fetches nothing, whatever a schema says.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NoReturn
-from urllib.parse import urljoin
 
 import jsonschema_rs
 
 from strata.serdes.errors import DecodeError, DecodeReason, SchemaError
 from strata.serdes.json_schema.explanations import explain, order
+from strata.serdes.json_schema.places import base_uri, is_recursive
 
 __all__ = ["Validator", "compiled"]
 
@@ -30,7 +31,11 @@ class Validator:
         self._validator = validator
         self.is_valid: Callable[[Any], bool] = validator.is_valid
         self._documents = documents
-        self._branches = _most_branches(list(documents.values()))
+
+    @cached_property
+    def _branches(self) -> int:
+        """The most branches in one place, or 1 if no `$ref` can make them nest in themselves."""
+        return _most_branches(list(self._documents.values())) if is_recursive(self._documents) else 1
 
     def __call__(self, value: Any) -> None:
         """Validate a value.
@@ -38,30 +43,29 @@ class Validator:
         Raises:
             DecodeError: If the schema does not allow the value; it has the rule and the path.
         """
+        self._validate(value, self._validator.validate)
+
+    def in_order(self, value: Any) -> None:
+        """Validate a value; of several errors, raise that of the first path and rule.
+
+        Raises:
+            DecodeError: If the schema does not allow the value.
+        """
+        self._validate(value, self._raise_first)
+
+    def _raise_first(self, value: Any) -> NoReturn:
+        raise min(self._validator.iter_errors(value), key=order)
+
+    def _validate(self, value: Any, refuse: Callable[[Any], None]) -> None:
+        """Validate a value, and explain the error that `refuse` raises for it."""
         if self.is_valid(value):
             return
         if self._has_many_ways(value):
             raise DecodeError(
                 DecodeReason.INVALID_VALUE, "the schema does not allow the value; too many branches to say which rule"
             )
-        self._raise(lambda: self._validator.validate(value))
-
-    def in_order(self, value: Any) -> None:
-        """Validate a value of a schema without recursion; of several errors, raise that of the first path and rule.
-
-        Raises:
-            DecodeError: If the schema does not allow the value.
-        """
-        if not self.is_valid(value):
-            self._raise(lambda: self._raise_first(value))
-
-    def _raise_first(self, value: Any) -> NoReturn:
-        raise min(self._validator.iter_errors(value), key=order)
-
-    def _raise(self, validate: Callable[[], None]) -> None:
-        """Explain the error of a validation."""
         try:
-            validate()
+            refuse(value)
         except jsonschema_rs.ValidationError as error:
             detail, path = explain(error, self._documents)
             raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=path) from None
@@ -116,26 +120,19 @@ def compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validato
     return Validator(validator, {base: document, **resources, base_uri(document, base): document})
 
 
-def base_uri(document: Any, uri: str) -> str:
-    """Return the base URI of a document: its `$id`, or draft 4's `id`, resolved against the URI that it is found at."""
-    own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
-    return urljoin(uri, own) if isinstance(own, str) else uri
-
-
 def _most_branches(documents: list[Any]) -> int:
-    """Return the most branches that a schema has in one place, or 1 if no `$ref` can make them nest."""
-    most, refers, rest = 1, False, documents
+    """Return the most branches that a schema has in one place."""
+    most, rest = 1, documents
     while rest:
         below: list[Any] = []
         for one in rest:
             if isinstance(one, dict):
                 most = max([most, *(len(one[key]) for key in ("oneOf", "anyOf") if isinstance(one.get(key), list))])
-                refers = refers or not one.keys().isdisjoint(("$ref", "$dynamicRef", "$recursiveRef"))
                 below += one.values()
             elif isinstance(one, list):
                 below += one
         rest = below
-    return most if refers else 1
+    return most
 
 
 def _depth(value: Any) -> int:

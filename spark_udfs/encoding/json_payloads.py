@@ -22,9 +22,7 @@ import pyarrow as pa
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import DecodeError, EncodeError
 from strata.serdes.json_schema.serializer import load, validator_of
-from strata.spark_udfs.decoding.payload_reader import OnlyInPython
 from strata.spark_udfs.encoding.arrow_values import field_path, instant_of
-from strata.spark_udfs.encoding.json_checks import checks_of
 from strata.spark_udfs.encoding.plan import EncodePlan
 
 __all__ = ["json_writer"]
@@ -57,26 +55,16 @@ def json_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
         return lambda value: orjson.dumps(convert(value))
     with RegistryClient.from_settings(plan.registry) as client:
         validator = validator_of(client, schema, plan.subject)
-    validate = validator.in_order if _is_known_to_jvm(plan) else validator
 
     def write(value: Any) -> bytes:
         payload = orjson.dumps(convert(value))
         try:
-            validate(load(payload))
+            validator.in_order(load(payload))  # so that both paths report the same of several errors
         except DecodeError as error:
             raise EncodeError(error.detail, path=error.path) from None
         return payload
 
     return write
-
-
-def _is_known_to_jvm(plan: EncodePlan) -> bool:
-    """Return whether the JVM validates too: then both paths report the same of several errors."""
-    try:
-        checks_of(plan.target.schema, dict(plan.target.references))
-    except OnlyInPython:
-        return False
-    return True
 
 
 class _Converters:

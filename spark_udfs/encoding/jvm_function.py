@@ -3,21 +3,24 @@
 The name of the function holds the plan, as in `decoding/jvm_function.py`; the driver has found the schema and its id,
 so executors ask no registry.
 
-Rules of this file: no values; what only Python workers encode is known from the schema, before the column is.
+Rules of this file: no values; what only Python workers encode is known from the schema, before the column is. Of JSON,
+the session's JVM says what it validates, since only there schemas become checks.
 """
 
-import json
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any, cast
 
-from pyspark.sql import Column, functions
+from pyspark.sql import Column, SparkSession, functions
 
+from strata.serdes.client import Schema
 from strata.serdes.model import AVRO, JSON
-from strata.spark_udfs.decoding.jvm_function import catalog_of, packed
+from strata.spark_udfs.arguments import active_session
+from strata.spark_udfs.decoding.jvm_function import catalog_of, is_installed, packed
 from strata.spark_udfs.decoding.path_choice import PathOption, runs_in_jvm
 from strata.spark_udfs.decoding.payload_reader import OnlyInPython
 from strata.spark_udfs.decoding.plan import escaped
-from strata.spark_udfs.encoding.plan import EncodePlan, Target
+from strata.spark_udfs.encoding.plan import EncodePlan
 
 __all__ = ["function_name", "jvm_column", "uses_jvm"]
 
@@ -33,19 +36,29 @@ def uses_jvm(option: PathOption, plan: EncodePlan) -> bool:
         NotInstalled: If the JVM path is asked for, and `install` was not called for this registry.
         ValueError: If the JVM path is asked for, and it does not support the schema.
     """
-    return runs_in_jvm(option, plan.registry, "encode", unsupported=_only_in_python(plan))
+    return runs_in_jvm(option, plan.registry, "encode", unsupported=_only_in_python(option, plan))
 
 
-def _only_in_python(plan: EncodePlan) -> str:
+def _only_in_python(option: PathOption, plan: EncodePlan) -> str:
     """Return what of a plan only Python workers encode, or an empty text."""
     if plan.rules is not None:
         return "with rules"
     try:
         _schema(plan)
-        _checks(plan)
     except OnlyInPython as part:
         return str(part)
-    return ""
+    if option is PathOption.PYTHON or not _validates(plan) or not is_installed(active_session(), plan.registry):
+        return ""
+    return _not_validated(catalog_of(plan.registry), function_name(plan))
+
+
+@lru_cache(maxsize=32)
+def _not_validated(catalog: str, name: str) -> str:
+    """Return what of a JSON Schema only Python workers validate, or an empty text; the session's JVM knows."""
+    session = cast("SparkSession", active_session())
+    asked = functions.call_function(f"{catalog}_unsupported", functions.lit(name))
+    [[part]] = session.sql("VALUES (1)").select(asked).collect()  # a local relation, for which no job runs
+    return "" if part is None else f"{part} (validate=False leaves it out)"
 
 
 def jvm_column(plan: EncodePlan, columns: Sequence[Column]) -> Column:
@@ -66,14 +79,15 @@ def function_name(plan: EncodePlan) -> str:
 
     It begins with what people want to know, as that of a decode does.
     """
-    content = {
+    content: dict[str, Any] = {
         "format": plan.target.schema.format,
         "schema": _schema(plan),
         "prefix": plan.prefix.hex(),
         "mode": plan.mode.value,
         "origin": list(plan.origin),
-        "checks": _checks(plan),
     }
+    if _validates(plan):
+        content |= _references(plan)
     label = f"{escaped(plan.subject or '')}?id={plan.target.identity.id}&mode={plan.mode}"
     return f"{label}&plan={packed(content)}"
 
@@ -87,15 +101,18 @@ def _schema(plan: EncodePlan) -> str:
     return write_message(plan)
 
 
-def _checks(plan: EncodePlan) -> str:
-    """Return the rules of a JSON Schema as the JVM reads them, or an empty text."""
-    return _checks_of(plan.target) if plan.validate and plan.target.schema.format == JSON else ""
+def _validates(plan: EncodePlan) -> bool:
+    return plan.validate and plan.target.schema.format == JSON
 
 
-@lru_cache(maxsize=32)
-def _checks_of(target: Target) -> str:
-    try:
-        from strata.spark_udfs.encoding.json_checks import checks_of
-    except ImportError:
-        raise OnlyInPython("JSON with validation without the extra `json` on the driver") from None
-    return json.dumps(checks_of(target.schema, dict(target.references)))
+def _references(plan: EncodePlan) -> dict[str, Any]:
+    """Return what a JSON Schema refers to, by name, in the form of a registry's answers."""
+    return {
+        "validate": True,
+        "references": _names(plan.target.schema),
+        "named": {name: {"schema": one.text, "references": _names(one)} for name, one in plan.target.references},
+    }
+
+
+def _names(schema: Schema) -> list[dict[str, str]]:
+    return [{"name": one.name} for one in schema.references]

@@ -308,6 +308,19 @@ def deep(depth, kind):
     return value
 
 
+def test_branches_that_are_not_recursive_are_explained(client):
+    """However many branches a schema has, an error names the path that failed if no branch contains itself."""
+    kinds = [{"$ref": f"#/definitions/k{n}"} for n in range(12)]
+    leaf = {"minimum": 1}
+    for name in "dcba":
+        leaf = {"properties": {name: leaf}}
+    definitions = {f"k{n}": {"properties": {"kind": {"const": f"k{n}"}}, "allOf": [leaf]} for n in range(12)}
+    serialize = JsonSerializer(client, json.dumps({"oneOf": kinds, "definitions": definitions}))
+
+    with pytest.raises(EncodeError, match=r"at least 1, got a smaller one .*a\.b\.c\.d"):
+        serialize({"kind": "k7", "a": {"b": {"c": {"d": 0}}}}, topic="kinds")
+
+
 @pytest.mark.parametrize("kind", ["oneOf", "anyOf"])
 def test_what_is_wrong_deep_in_a_tree_is_told_soon(client, kind):
     """A deep error is reported soon: no payload makes the validator explain each branch at each level."""

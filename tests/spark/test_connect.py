@@ -44,7 +44,7 @@ def options(registry: RegistryClient, frame: MakeFrame, tmp_path: Path) -> dict[
     spark_jar.build()
     old, new = (registry.register("connect", json.dumps(schema)).schema_id for schema in (OLD, NEW))
     registry.register("connect-proto", Schema('syntax = "proto3"; message M { int32 n = 1; }', "PROTOBUF"))
-    registry.register("connect-json", Schema('{"type": "object"}', "JSON"))
+    registry.register("connect-json", Schema('{"properties": {"n": {"minimum": 7}}}', "JSON"))
     good = frame(new, NEW, {"delay": 2, "gate": "B7"})
     frames = [frame(old, OLD, {"delay": 1}), good, good[:-1], None]
     folder = tmp_path / "frames"
@@ -83,7 +83,8 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
     assert [None, 1, 2] == answer["sql"]
     head = f"00{options['new']:08X}"
     assert [None, f"{head}0200", f"{head}0402044237"] == answer["written"]
-    assert ["0807", b'{"n":7}'.hex().upper(), "36"] == answer["formats"]  # magic byte, GUID and path: 18 bytes
+    json_frame = b'{"n":7}'.hex().upper()
+    assert ["0807", json_frame, "36", json_frame] == answer["formats"]  # magic byte, GUID and path: 18 bytes
     first = {"delay": 1}, {"delay": 2, "gate": "B7"}
     assert answer["again"] == [
         {"offset": start + place, **more}

@@ -1,11 +1,15 @@
 """Regular expressions become automata only if they mean the same to the validator of the Python path."""
 
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import Any
 
 import jsonschema_rs
 import pytest
 
-from strata.spark_udfs.encoding.json_patterns import UnknownPattern, automaton
+pytestmark = pytest.mark.spark
+
+RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 ATOMS = (
     "[a-c]", "[^a]", "[A-Z0-9_-]", "\\d", "\\w", "[\\d.-]", "[^\\w]", "[ab.+]", "[-a]", "[a-]", "[^0-9 ]", "[\\-b]",
@@ -29,7 +33,8 @@ COMMON = {
 UNKNOWN = (
     "^.+$", r"^\S+$", "^(?!x)a", "^a|b$", r"\bfoo", r"\u0041", "[&&]", "a{,3}", "[]a]", "é", "a+?", "a(^b)", "(a", "a)",
     "[b-a]", "^[a-z]+-?[a-z]+$", "(a+b?){2}", "a{2000}", "(a{100}){100}", "(a|b)*a(a|b){12}", "(?i)a",
-    r"(a)\1", "[[:alpha:]]",
+    r"(a)\1", "[[:alpha:]]", "a{99999999999}", "a{2,1}", "(", "[", "\\", "a**", "(" * 250, "a" * 501, "((a?){90}){90}",
+    "(" * 249 + "é" + ")" * 249,
 )  # fmt: skip
 
 
@@ -45,35 +50,39 @@ def _random(chance: Random, depth: int = 0) -> str:
     return "|".join(sequence() for _ in range(chance.choice([1, 1, 1, 2])))
 
 
-def test_common_patterns() -> None:
+def _matched(run_java: RunJava, texts: Mapping[str, Sequence[str]]) -> dict[str, list[bool] | None]:
+    """Return for each pattern whether it is found in its texts, None if it has no automaton."""
+    lines = [{"pattern": pattern, "texts": ones} for pattern, ones in texts.items()]
+    return dict(zip(texts, run_java("strata.spark.PatternProbe", lines), strict=True))
+
+
+def test_common_patterns(run_java: RunJava) -> None:
     """Patterns that schemas often have become automata."""
-    for pattern, (match, other) in COMMON.items():
-        assert automaton(pattern).matches(match), pattern
-        assert other is None or not automaton(pattern).matches(other), pattern
+    texts = {pattern: [one for one in pair if one is not None] for pattern, pair in COMMON.items()}
+
+    assert {pattern: [True, False][: len(ones)] for pattern, ones in texts.items()} == _matched(run_java, texts)
 
 
-@pytest.mark.parametrize("pattern", UNKNOWN)
-def test_patterns_that_engines_read_differently(pattern: str) -> None:
-    """Other patterns, and those with too many states, are left to the validator."""
-    with pytest.raises(UnknownPattern):
-        automaton(pattern)
+def test_patterns_that_engines_read_differently(run_java: RunJava) -> None:
+    """Other patterns, and those with too many states, are left to the validator of Python."""
+    assert dict.fromkeys(UNKNOWN) == _matched(run_java, dict.fromkeys(UNKNOWN, ()))
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_random_patterns(count: int) -> None:
-    """An automaton matches the texts that the validator allows."""
+def test_random_patterns(run_java: RunJava, count: int) -> None:
+    """An automaton matches the texts that the validator of Python allows."""
     chance = Random(7)
-    made, matches = 0, 0
-    while made < count:
+    texts: dict[str, list[str]] = {}
+    while len(texts) < 2 * count:
         pattern = chance.choice(["", "^"]) + _random(chance) + chance.choice(["", "$"])
-        try:
-            ours = automaton(pattern)
-        except UnknownPattern:
-            continue
-        made += 1
+        texts[pattern] = [
+            "".join(chance.choice(chance.choice(CHARACTERS)) for _ in range(chance.randrange(7))) for _ in range(8)
+        ]
+
+    ours = {pattern: one for pattern, one in _matched(run_java, texts).items() if one is not None}
+
+    assert len(ours) > count
+    for pattern, matches in ours.items():
         theirs = jsonschema_rs.validator_for({"pattern": pattern})
-        for _ in range(8):
-            text = "".join(chance.choice(chance.choice(CHARACTERS)) for _ in range(chance.randrange(7)))
-            assert theirs.is_valid(text) == ours.matches(text), (pattern, text)
-            matches += ours.matches(text)
-    assert matches > count
+        assert [theirs.is_valid(text) for text in texts[pattern]] == matches, (pattern, texts[pattern])
+    assert sum(map(sum, ours.values())) > count

@@ -7,6 +7,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+import jsonschema_rs
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_type
@@ -18,7 +19,6 @@ from strata.serdes.framing import SchemaId
 from strata.serdes.model import JSON, Reference
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Mode
-from strata.spark_udfs.decoding.payload_reader import OnlyInPython
 from strata.spark_udfs.encoding.jvm_function import function_name
 from strata.spark_udfs.encoding.plan import EncodePlan, Target
 from strata.spark_udfs.encoding.row_encoder import RowEncoder
@@ -34,7 +34,8 @@ def _plan(schema: Any) -> EncodePlan:
     return EncodePlan(ClientSettings(urls=("http://nowhere",)), target, None, b"", Mode.DEADLETTER)
 
 
-def _in_jvm(run_java: RunJava, pairs: Iterable[Pair]) -> list[list[list[str]]]:
+def _in_jvm(run_java: RunJava, pairs: Iterable[Pair]) -> list[Any]:
+    """Return the frame or the error of each row, or a text: what of the schema only Python encodes."""
     return run_java(
         "strata.spark.EncodeProbe",
         [
@@ -85,26 +86,23 @@ def test_random_rows(run_java: RunJava, count: int) -> None:
     chance = Random(41)
     maker = RuleMaker(chance)
     pairs: list[Pair] = []
-    rows = 0
-    while rows < count:
+    while 4 * len(pairs) < count * 1.2:
         kind = maker.column()
-        plan = _plan(maker.schema(kind))
-        try:
-            function_name(plan)
-        except OnlyInPython:
-            continue
-        pairs.append((plan, kind, [maker.value(kind, nullable=False) for _ in range(4)]))
-        rows += 4
+        pairs.append((_plan(maker.schema(kind)), kind, [maker.value(kind, nullable=False) for _ in range(4)]))
 
-    jvm, python = _in_jvm(run_java, pairs), _in_python(pairs)
+    made = [
+        (pair, rows) for pair, rows in zip(pairs, _in_jvm(run_java, pairs), strict=True) if not isinstance(rows, str)
+    ]
+    python = _in_python(pair for pair, _ in made)
 
+    assert 4 * len(made) > count
     different = [
         (plan.target.schema.text, str(kind), row, ours, theirs)
-        for (plan, kind, values), our, their in zip(pairs, jvm, python, strict=True)
+        for ((plan, kind, values), our), their in zip(made, python, strict=True)
         for row, ours, theirs in zip(values, our, their, strict=True)
         if ours != theirs
     ]
-    assert [] == different[:3], f"{len(different)} of {rows}"
+    assert [] == different[:3], f"{len(different)} of {4 * len(made)}"
     lengths = [len(one) for rows_of in python for one in rows_of]
     assert lengths.count(1) > count / 5
     assert lengths.count(2) > count / 5
@@ -171,22 +169,53 @@ ONLY_IN_PYTHON: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_schemas_for_python_workers() -> None:
-    """An error names the keyword that only Python workers know."""
-    for schema, named in ONLY_IN_PYTHON:
-        with pytest.raises(OnlyInPython) as error:
-            function_name(_plan(schema))
-        assert f"JSON with validation by {named} (validate=False leaves it out)" == str(error.value)
+UNUSABLE: list[dict[str, Any]] = [
+    {"type": "text"},
+    {"type": []},
+    {"type": ["null", "null"]},
+    {"minimum": "1"},
+    {"minLength": -1},
+    {"minLength": 1.5},
+    {"multipleOf": 0},
+    {"required": ["a", "a"]},
+    {"properties": {"a": 1}},
+    {"definitions": {"a": {"maxItems": "1"}}},
+    {"allOf": []},
+    {"$id": 5},
+    {"$ref": "#/properties/a/minLength", "properties": {"a": {"minLength": 5}}},
+    {"title": 3},
+]
 
 
-def test_hostile_schemas() -> None:
-    """A schema that is deep, or grows with its references, is left to Python workers."""
+def _only_in_python(run_java: RunJava, schemas: Sequence[Any]) -> list[Any]:
+    return _in_jvm(run_java, [(_plan(schema), pa.string(), []) for schema in schemas])
+
+
+def test_schemas_for_python_workers(run_java: RunJava) -> None:
+    """The JVM names the keyword that only Python workers know."""
+    made = _only_in_python(run_java, [schema for schema, _ in ONLY_IN_PYTHON])
+
+    assert [f"JSON with validation by {named}" for _, named in ONLY_IN_PYTHON] == made
+
+
+def test_schemas_that_cannot_be_used(run_java: RunJava) -> None:
+    """What is no schema for the validator of Python is none in the JVM."""
+    assert ["a JSON Schema that cannot be used"] * len(UNUSABLE) == _only_in_python(run_java, UNUSABLE)
+    for schema in UNUSABLE:
+        with pytest.raises(ValueError, match=r"\w"):
+            jsonschema_rs.validator_for({"$schema": "http://json-schema.org/draft-07/schema#", **schema})
+
+
+def test_hostile_schemas(run_java: RunJava) -> None:
+    """A schema that is deep, grows with its references or has costly patterns is left to Python workers."""
     deep: Any = {}
     for _ in range(100):
         deep = {"items": deep}
     wide = {f"d{n}": {"allOf": [{"$ref": f"#/definitions/d{n + 1}"}] * 2} for n in range(40)}
-    wide["d40"] = {"minimum": 1}  # type: ignore[dict-item]
+    empty, full = ({"definitions": {**wide, "d40": leaf}, "$ref": "#/definitions/d0"} for leaf in ({}, {"minimum": 1}))
+    costly = {"allOf": [{"pattern": f"(a|b){{{n % 9}}}{'[a-z]?' * 40}{n}"} for n in range(2000)]}
 
-    for schema, words in ((deep, "more than 64 levels"), ({"definitions": wide, "$ref": "#/definitions/d0"}, "rules")):
-        with pytest.raises(OnlyInPython, match=words):
-            function_name(_plan(schema))
+    made = _only_in_python(run_java, [deep, empty, full, costly])
+
+    said = ("more than 64 levels", "more than 50000 parts", "more than 10000 rules", "by `pattern`")
+    assert [] == [(words, one) for words, one in zip(said, made, strict=True) if words not in str(one)]

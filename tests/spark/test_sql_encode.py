@@ -108,7 +108,7 @@ def test_the_driver_fixes_the_id(rows: DataFrame, registry: RegistryClient, unit
         ("air.encode.`departures-value`(delay, carrier)", "expected a column of values and 0 of their origin"),
         (
             "air_encode(delay, 'departures-number')",
-            "SQL does not validate JSON: add validate=false, or make the column",
+            "SQL does not encode JSON with validation by `multipleOf` with a fraction: add validate=false, or make",
         ),
         (
             "air_encode(delay, 'departures-ruled')",
@@ -119,7 +119,7 @@ def test_the_driver_fixes_the_id(rows: DataFrame, registry: RegistryClient, unit
 )
 def test_calls_that_are_refused(rows: DataFrame, registry: RegistryClient, call: str, told: str) -> None:
     """The error says what is wrong with a call; rules for writing, which only Python runs, are not passed over."""
-    registry.register("departures-number", Schema('{"type": "number"}', "JSON"))
+    registry.register("departures-number", Schema('{"multipleOf": 0.1}', "JSON"))
     rule = Rule(name="no-ssn", type="CEL", kind="CONDITION", mode="WRITE", expr="true")
     registry.register("departures-ruled", Schema('"int"', rule_set=RuleSet(domain_rules=(rule,))))
     recursive = {"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"], "default": None}]}

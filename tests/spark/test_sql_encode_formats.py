@@ -16,7 +16,7 @@ from strata.serdes.client import Reference, RegistryClient, Schema
 from strata.serdes.framing import write_indexes
 from strata.serdes.json_schema import JsonSerializer
 from strata.serdes.protobuf import ProtobufSerializer
-from strata.spark_udfs import install
+from strata.spark_udfs import encode, install
 
 pytestmark = [
     pytest.mark.spark,
@@ -98,14 +98,74 @@ def test_protobuf(rows: SparkSession, registry: RegistryClient) -> None:
 
 
 def test_json(rows: SparkSession, registry: RegistryClient) -> None:
-    """JSON needs `validate=false`; a required property is written when it is null, as the serializer writes it."""
-    call = "shop_encode(j, 'goods-json-value?validate=false')"
+    """JSON is validated; a required property is written when it is null, as the serializer writes it."""
+    call = "shop_encode(j, 'goods-json-value')"
     rows.sql(f"CREATE OR REPLACE TEMP VIEW framed_json AS SELECT {call} AS f FROM orders")
 
     made = rows.sql(f"SELECT f FROM framed_json UNION ALL SELECT {call} FROM orders GROUP BY {call}").collect()
 
     expected = JsonSerializer(registry, JSON_SCHEMA)({"note": None, "n": 1}, topic="goods-json")
     assert [expected, expected] == [bytes(row[0]) for row in made]
+
+
+MONEY_SCHEMA = {"$defs": {"code": {"enum": ["EUR", "DKK"]}}, "properties": {"units": {"minimum": 0}}}
+SALE_SCHEMA = {
+    "properties": {
+        "price": {"allOf": [{"$ref": "money.json"}, {"properties": {"code": {"$ref": "money.json#/$defs/code"}}}]},
+        "day": {"type": "string", "format": "date"},
+        "sku": {"type": "string", "pattern": "^[A-Z]{3}-[0-9]+$"},
+    },
+    "required": ["price"],
+    "additionalProperties": False,
+}
+# SQL of a row -> why it does not fit, and where; None if it does
+SALES = {
+    "named_struct('price', named_struct('units', 1, 'code', 'EUR'), 'day', DATE '2026-03-01', 'sku', 'ABC-1')": None,
+    "named_struct('price', named_struct('units', -1, 'code', 'EUR'))": (
+        "expected a number of at least 0, got a smaller one (rule properties/units/minimum)",
+        "price.units",
+    ),
+    "named_struct('price', named_struct('code', 'DK'))": (
+        "expected 'EUR' or 'DKK', got another string; did you mean 'DKK'? (rule $defs/code/enum)",
+        "price.code",
+    ),
+    "named_struct('price', named_struct('units', 1), 'sku', 'abc-1')": (
+        "expected a string that matches '^[A-Z]{3}-[0-9]+$', got another string (rule properties/sku/pattern)",
+        "sku",
+    ),
+    "named_struct('prize', 1)": (
+        "the schema has no such field; did you mean 'price'? (rule additionalProperties)",
+        "prize",
+    ),
+}
+
+
+@pytest.fixture
+def sales(registry: RegistryClient) -> str:
+    """Return a subject whose JSON Schema refers to another one, which only its context has."""
+    registry.register(":.shop:goods-money", Schema(json.dumps(MONEY_SCHEMA), "JSON"))
+    money = (Reference("money.json", "goods-money", 1),)
+    registry.register(":.shop:goods-sale", Schema(json.dumps(SALE_SCHEMA), "JSON", money))
+    return ":.shop:goods-sale"
+
+
+def test_rows_that_the_schema_does_not_allow(rows: SparkSession, registry: RegistryClient, sales: str) -> None:
+    """Each row is validated by the schema and its references, with the words of `encode`."""
+    columns = ", ".join(f"{row} AS c{place}" for place, row in enumerate(SALES))
+    values = rows.sql(f"SELECT {columns} FROM orders")
+    options: dict[str, Any] = {"registry": registry.settings, "subject": sales, "version": 1, "mode": "DEADLETTER"}
+
+    [made] = values.selectExpr(*(f"shop_encode({one}, '{sales}?mode=DEADLETTER')" for one in values.columns)).collect()
+    [encoded] = values.select(*(encode(one, path="jvm", **options) for one in values.columns)).collect()
+
+    assert list(SALES.values()) == [one["error"] and tuple(one["error"]) for one in made]
+    assert list(encoded) == list(made)
+
+
+def test_a_row_that_fails_the_query(rows: SparkSession, sales: str) -> None:
+    """Without a mode, a row that the schema does not allow fails the query with its reason and path."""
+    with pytest.raises(Exception, match=r"at least 0, got a smaller one .* \(at field price.units\)"):
+        rows.sql(f"SELECT shop_encode(named_struct('price', named_struct('units', -1)), '{sales}')").collect()
 
 
 FRAMINGS = ("prefix", "guid", "header")
@@ -179,7 +239,11 @@ REFUSED = [
     ),
     ("o.id, 'goods-proto-value'", "expected a struct, got string"),
     ("o, 'goods-proto-required'", r"SQL does not encode the required field M\.a; make the column by strata"),
-    ("j, 'goods-json-value'", "SQL does not validate JSON: add validate=false, or make the column by strata"),
+    (
+        "j, 'goods-json-unique'",
+        "SQL does not encode JSON with validation by `uniqueItems`: add validate=false, or make the column by strata",
+    ),
+    ("j, 'goods-json-lost'", r"SQL does not encode JSON with validation by `\$ref` to another document: add validate="),
     ("j, 'goods-json-value?validate=no'", "validate is no; allowed are true, false"),
     ("j, 'goods-json-value?message=M'", "message needs a Protobuf schema, and the schema is JSON"),
     (
@@ -195,6 +259,9 @@ REFUSED = [
 def test_calls_that_are_refused(rows: SparkSession, registry: RegistryClient, arguments: str, told: str) -> None:
     """The error comes when the query is analyzed, and says what is wrong, with the path of a field."""
     registry.register("goods-proto-required", proto('syntax = "proto2"; message M { required int32 a = 1; }'))
+    registry.register("goods-json-unique", Schema('{"properties": {"n": {"uniqueItems": true}}}', "JSON"))
+    lost = '{"definitions": {"a": {"$ref": "http://json-schema.org/draft-07/schema"}}, "$ref": "#/definitions/a"}'
+    registry.register("goods-json-lost", Schema(lost, "JSON"))
 
     with pytest.raises(PySparkException, match=told):
         rows.sql(f"SELECT shop_encode({arguments}) FROM orders")

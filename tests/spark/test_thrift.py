@@ -17,6 +17,7 @@ FLIGHT = {"type": "record", "name": "Flight", "fields": [{"name": "delay", "type
 def test_jdbc(tmp_path: Path, scripted_registry: Any, frame: Callable[[int, Any, Any], bytes]) -> None:
     """A session decodes, encodes and lists dead letters over JDBC; it gives its own token by SET."""
     schema_id = scripted_registry.add(FLIGHT)
+    json_id = scripted_registry.add_text('{"properties": {"n": {"minimum": 1}}}', {"schemaType": "JSON"})
     scripted_registry.accepted = {"Bearer s3cret"}
     good = frame(schema_id, FLIGHT, {"delay": 11})
     settings = {
@@ -37,7 +38,9 @@ def test_jdbc(tmp_path: Path, scripted_registry: Any, frame: Callable[[int, Any,
             "WHERE decoded.error IS NULL",
             "SELECT concat('res', 'ult ', reason) FROM strata_dead_letters('decoded')",
             f"SELECT concat('res', 'ult ', strata_schema({name}) LIKE '%delay%')",
+            "SELECT concat('res', 'ult ', error.path) FROM (SELECT inline(array("
+            f"strata_encode(named_struct('n', 0), '?id={json_id}&mode=DEADLETTER'))))",
         )
 
     results = [line.partition("result ")[2] for line in lines if "result " in line]  # the client repeats statements
-    assert ["12", good.hex().upper(), "frame too short", "true"] == results
+    assert ["12", good.hex().upper(), "frame too short", "true", "n"] == results

@@ -120,15 +120,20 @@ def written_in_sql(spark: SparkSession) -> list[Any]:
     return [row[0] for row in spark.sql(f"SELECT hex({call}) FROM frames GROUP BY 1 ORDER BY 1").collect()]
 
 
-def other_formats_in_sql(spark: SparkSession) -> list[str]:
-    """Return frames of Protobuf and JSON without their names, and the length of a header, as SQL writes them."""
+def other_formats(spark: SparkSession) -> list[str]:
+    """Return frames of Protobuf and JSON without their names, and the length of a header, as SQL writes them.
+
+    The last is JSON as the JVM writes it for `encoder`, which asks the session whether it validates with the schema.
+    """
     value = "named_struct('n', 7)"
     [row] = spark.sql(
         f"""SELECT hex(strata_encode({value}, 'connect-proto?framing=header')),
-        hex(strata_encode({value}, 'connect-json?framing=header&validate=false')),
+        hex(strata_encode({value}, 'connect-json?framing=header')),
         hex(strata_headers('connect-proto')[0].value)"""
     ).collect()
-    return [*row[:2], str(len(row[2]))]
+    write = encoder(registry=SETTINGS, subject="connect-json", version="latest", framing="header", path="jvm")
+    [[encoded]] = spark.sql(f"SELECT {value} AS n").select(functions.hex(write("n"))).collect()
+    return [*row[:2], str(len(row[2])), encoded]
 
 
 def places(spark: SparkSession) -> list[list[str]]:
@@ -162,7 +167,7 @@ def main() -> None:
     answer["again"] = again(spark)
     answer["sql"] = in_sql(spark)
     answer["written"] = written_in_sql(spark)
-    answer["formats"] = other_formats_in_sql(spark)
+    answer["formats"] = other_formats(spark)
     spark.stop()
     print(json.dumps(answer))  # noqa: T201 - the job reports on standard output
 

@@ -131,15 +131,16 @@ interface EncodeJsonValue {
                 out.putDigits(whole);
                 out.putAscii(".0");
             } else if (Double.isFinite(number)) {
-                out.putAscii(text(Math.abs(number) < TINY ? ofTiny(number) : DoubleToDecimal.toString(number)));
+                out.putAscii(text(shortest(number)));
             } else {
                 out.refuse("expected a finite number, got NaN or infinity", path);
             }
         }
 
-        /** Return Java's form of a number that may need one digit only, where Java writes two or more. */
-        private static String ofTiny(double number) {
-            BigDecimal digit = new BigDecimal(number).round(new MathContext(1));
+        /** Return a number in Java's form with the fewest digits: of some, Java writes two where one is enough. */
+        static String shortest(double number) {
+            boolean isTiny = Math.abs(number) < TINY;
+            BigDecimal digit = isTiny ? new BigDecimal(number).round(new MathContext(1)) : BigDecimal.ZERO;
             return digit.signum() != 0 && digit.doubleValue() == number
                 ? digit.unscaledValue() + ".0E" + -digit.scale()
                 : DoubleToDecimal.toString(number);

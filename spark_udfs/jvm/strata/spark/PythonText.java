@@ -1,5 +1,7 @@
 package strata.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -12,6 +14,8 @@ final class PythonText {
     private static final int LONGEST_NAME = 40;
     private static final int MOST_NAMES = 5;
     private static final double ENOUGH_ALIKE = 0.6;
+    private static final int LEAST_EXPONENT = -4;
+    private static final int MOST_WHOLE_DIGITS = 16;
 
     private PythonText() {}
 
@@ -82,6 +86,48 @@ final class PythonText {
         return names.size() <= MOST_NAMES
             ? anyOf(names)
             : "one of " + String.join(", ", names.subList(0, MOST_NAMES)) + " and " + (names.size() - MOST_NAMES) + " more";
+    }
+
+    // Values of JSON
+
+    /** Return a value that is no object or array as {@code str} of Python shows it. */
+    static String str(JsonNode value) {
+        if (value.isNull()) {
+            return "None";
+        }
+        if (value.isBoolean()) {
+            return value.asBoolean() ? "True" : "False";
+        }
+        return value.isFloatingPointNumber() ? repr(value.asDouble()) : value.asText();
+    }
+
+    /** Return a value that is no object or array as {@code json.dumps} of Python writes it. */
+    static String json(JsonNode value) {
+        if (!value.isTextual()) {
+            return value.isNull() || value.isBoolean() ? value.asText() : str(value);
+        }
+        StringBuilder made = new StringBuilder("\"");
+        for (char one : value.asText().toCharArray()) {
+            int escaped = "\"\\\n\r\t\f\b".indexOf(one);
+            made.append(escaped >= 0 ? "\\" + "\"\\nrtfb".charAt(escaped)
+                : one >= ' ' && one <= '~' ? String.valueOf(one) : String.format("\\u%04x", (int) one));
+        }
+        return made.append('"').toString();
+    }
+
+    /** Return a finite number as Python shows it: with an exponent below 1e-4 and from 1e16 on. */
+    private static String repr(double number) {
+        if (number == 0) {
+            return 1 / number < 0 ? "-0.0" : "0.0";
+        }
+        BigDecimal shortest = new BigDecimal(EncodeJsonValue.Real.shortest(number)).stripTrailingZeros();
+        int exponent = shortest.precision() - shortest.scale() - 1;
+        if (exponent >= LEAST_EXPONENT && exponent < MOST_WHOLE_DIGITS) {
+            return (shortest.scale() <= 0 ? shortest.setScale(1) : shortest).toPlainString();
+        }
+        String digits = shortest.unscaledValue().abs().toString();
+        return (number < 0 ? "-" : "") + digits.charAt(0) + (digits.length() > 1 ? "." + digits.substring(1) : "")
+            + String.format("e%s%02d", exponent < 0 ? "-" : "+", Math.abs(exponent));
     }
 
     // Similar names, as Python's difflib finds them

@@ -34,7 +34,8 @@ final class SqlFunctions {
         "_decode", SqlFunctions::decode,
         "_encode", SqlFunctions::encode,
         "_headers", SqlFunctions::headers,
-        "_schema", SqlFunctions::schema);
+        "_schema", SqlFunctions::schema,
+        "_unsupported", SqlFunctions::unsupported);
     static final Map<String, BiFunction<String, List<Expression>, LogicalPlan>> TABLES = Map.of(
         "_dead_letters", SqlFunctions::deadLetters);
 
@@ -94,6 +95,20 @@ final class SqlFunctions {
         Writers.Header header = Writers.header(FunctionName.parse(text(arguments.get(0))), Session.settings(catalog));
         Object[] row = {UTF8String.fromString(header.name()), header.value()};
         return new Literal(new GenericArrayData(new Object[] {new GenericInternalRow(row)}), HEADERS);
+    }
+
+    /**
+     * Return what only Python workers support of the function that a plan names, null if nothing: the driver in Python
+     * asks before it chooses the path.
+     */
+    private static Expression unsupported(String catalog, List<Expression> arguments) {
+        require(arguments.size() == 1, catalog + "_unsupported('FUNCTION')");
+        try {
+            EncodePlan.parse(FunctionName.parse(text(arguments.get(0))));
+            return new Literal(null, DataTypes.StringType);
+        } catch (OnlyInPython part) {
+            return new Literal(UTF8String.fromString(part.getMessage()), DataTypes.StringType);
+        }
     }
 
     private static LogicalPlan deadLetters(String catalog, List<Expression> arguments) {

@@ -18,8 +18,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The rules of a JSON Schema, as {@code spark_udfs/encoding/json_checks.py} writes them, and the type of a column →
- * checks.
+ * The rules of a JSON Schema, as {@link ValidSchema} writes them, and the type of a column → checks.
  *
  * <p>A rule that the type guarantees becomes no check, and one that it contradicts becomes a check that never passes.
  */

@@ -92,9 +92,6 @@ record ValidError(
         if (types.isEmpty()) {
             return "expected a value that fits a branch of " + rule.keyword();
         }
-        List<String> names = new ArrayList<>();
-        types.forEach(one -> names.add(ValidKind.named(one).got));
-        names.sort(Comparator.comparing("null"::equals));
-        return "expected " + PythonText.anyOf(names) + ", got " + words;
+        return "expected " + ValidKind.words(types) + ", got " + words;
     }
 }

@@ -1,5 +1,9 @@
 package strata.spark;
 
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BooleanType;
@@ -21,6 +25,9 @@ enum ValidKind {
     ARRAY("an array", "another array"),
     OBJECT("an object", "another object");
 
+    /** The names of the types, in the order in which the validator of Python gives them. */
+    static final List<String> TITLES = Arrays.stream(values()).map(ValidKind::title).toList();
+
     final String got;
     final String other;
 
@@ -29,8 +36,12 @@ enum ValidKind {
         this.other = other;
     }
 
-    static ValidKind named(String name) {
-        return valueOf(name.toUpperCase(Locale.ROOT));
+    /** Return the words for some types: {@code a string, an integer or null}. */
+    static String words(Collection<String> titles) {
+        return PythonText.anyOf(titles.stream()
+            .map(one -> valueOf(one.toUpperCase(Locale.ROOT)).got)
+            .sorted(Comparator.comparing(NULL.got::equals))
+            .toList());
     }
 
     String title() {

@@ -5,9 +5,9 @@ import java.util.Arrays;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A regular expression as the table of an automaton, which {@code json_patterns.py} makes. */
+/** A regular expression as the table of an automaton, which {@link ValidExpression} makes. */
 final class ValidPattern {
-    private static final int OTHER = 128;
+    private static final int OTHER = ValidSteps.OTHER;
     private static final int CONTINUATION_END = 0xC0;
 
     private final int[] classes;

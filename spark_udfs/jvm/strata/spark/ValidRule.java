@@ -8,7 +8,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * A keyword of a JSON Schema with its value.
  *
- * @param keyword its name, as {@code json_checks.py} gives it
+ * @param keyword its name, as {@link ValidSchema} gives it
  * @param path where it is in the schema
  * @param detail the words of its error, or their beginning
  * @param types the types that it allows, of {@code type}

@@ -1,9 +1,11 @@
 package strata.spark;
 
 import java.io.ByteArrayOutputStream;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.UUID;
 
 /** Makes plans of functions that encode and are named by a subject: what {@code encode} does in Python. */
@@ -66,16 +68,30 @@ final class Writers {
         boolean validates = isTrue(name, "validate", true);
         Target target = target(name, settings);
         EncodePlan.Format format = EncodePlan.Format.valueOf(target.found().format().name());
-        if (format == EncodePlan.Format.JSON && validates) {
-            throw new IllegalArgumentException(
-                "SQL does not validate JSON: add validate=false, or make the column by strata.spark_udfs.encode");
-        }
+        boolean isChecked = format == EncodePlan.Format.JSON && validates;
+        String checks = isChecked ? checks(target.found(), settings) : "";
         String prefix = switch (framing) {
             case PREFIX -> target.byId();
             case GUID -> target.byGuid(settings);
             case HEADER -> "";
         };
-        return new EncodePlan(format, target.schema(), prefix, mode, List.of());
+        return new EncodePlan(format, target.schema(), prefix, mode, List.of(), checks);
+    }
+
+    /** Return the rules by which rows of a JSON Schema are validated. */
+    private static String checks(Registry.Found found, RegistrySettings settings) {
+        try {
+            Map<String, ValidDocuments.Source> named = new HashMap<>();
+            Registry.of(settings, found.format()).references(found)
+                .forEach((name, one) -> named.put(name, ValidDocuments.Source.of(one)));
+            return ValidSchema.rules(ValidDocuments.Source.of(found.body()), named);
+        } catch (OnlyInPython part) {
+            throw new IllegalArgumentException("SQL does not encode " + part.getMessage()
+                + ": add validate=false, or make the column by strata.spark_udfs.encode");
+        } catch (RegistryFailure | UnusableSchema failure) {
+            throw new IllegalArgumentException(
+                "no references of schema id " + found.id() + ": " + failure.getMessage());
+        }
     }
 
     /** Return the header of the records whose values, or keys, are written with the framing `header`. */

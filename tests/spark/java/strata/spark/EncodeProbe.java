@@ -3,6 +3,7 @@ package strata.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.TextNode;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -35,7 +36,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * Encodes values by our function, in mode DEADLETTER; reads and writes lines of JSON.
  *
  * <p>A line in: the function's name, the type of the values, and the values. Doubles are given as their bits, bytes and
- * text in hexadecimal digits, maps as pairs.
+ * text in hexadecimal digits, maps as pairs. A line out: what only Python encodes, or for each value its frame, or its error.
  */
 final class EncodeProbe {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -51,9 +52,16 @@ final class EncodeProbe {
         }
     }
 
-    private static ArrayNode answer(JsonNode task) {
+    private static JsonNode answer(JsonNode task) {
+        try {
+            return answer(task, EncodePlan.parse(FunctionName.parse(task.get("plan").asText())));
+        } catch (OnlyInPython part) {
+            return TextNode.valueOf(part.getMessage());
+        }
+    }
+
+    private static ArrayNode answer(JsonNode task, EncodePlan plan) {
         DataType type = DataType.fromJson(task.get("type").asText());
-        EncodePlan plan = EncodePlan.parse(FunctionName.parse(task.get("plan").asText()));
         Encode encode = new Encode("probe", plan, new StructType().add("value", type), "UTC");
         ArrayNode answer = JSON.createArrayNode();
         for (JsonNode value : task.get("values")) {

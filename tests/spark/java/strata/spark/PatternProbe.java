@@ -1,0 +1,43 @@
+package strata.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Matches texts with the automata of patterns; reads and writes lines of JSON.
+ *
+ * <p>A line in: the pattern and the texts. A line out: whether it is found in each text; null if the pattern is unknown.
+ */
+final class PatternProbe {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private PatternProbe() {}
+
+    public static void main(String[] arguments) throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                out.println(answer(JSON.readTree(line)));
+            }
+        }
+    }
+
+    private static ArrayNode answer(JsonNode task) {
+        ObjectNode table = ValidExpression.automaton(task.get("pattern").asText(), new ValidSteps.Work());
+        if (table == null) {
+            return null;
+        }
+        ValidPattern pattern = new ValidPattern(table);
+        ArrayNode answer = JSON.createArrayNode();
+        task.get("texts").forEach(one -> answer.add(pattern.matches(UTF8String.fromString(one.asText()))));
+        return answer;
+    }
+}
