@@ -21,6 +21,8 @@ __all__ = ["Judgement", "Moved", "Outcome", "Registry", "registry_at"]
 
 _MOVED = 40950
 _TOO_LARGE = 413
+_UNSURE = 500
+_UNKNOWN = "Whether all or nothing was written is not known: `strata plan` shows it"
 _VERSION = "confluent:version"
 _LEVEL = "compatibilityLevel"
 _CLOSED = ("READONLY", "READONLY_OVERRIDE")
@@ -110,7 +112,11 @@ class _AtOnce:
         except RegistryError as error:
             if error.error_code == _MOVED:
                 raise Moved(f"{error.message}. Nothing was written") from None
+            if error.status >= _UNSURE:
+                raise GitopsError(f"{error}. {_UNKNOWN}") from None
             raise GitopsError(f"nothing was written: {error}") from None
+        except SerdeError as error:
+            raise GitopsError(f"{error}. {_UNKNOWN}") from None
         done(len(steps))
         return [_outcome(result) for result in answer["results"]]
 

@@ -67,6 +67,41 @@ def test_steps_that_fail_halfway_are_reported(files, record, serve_steps):
         assert "1 of 4 steps are done (settings a); not done: settings b, register a, register b. " in output
 
 
+class AnswersAreLost:
+    """A service behind a gateway that gives up before the answer to a batch comes, which is written though."""
+
+    def __init__(self, app):
+        self._app = app
+
+    async def __call__(self, scope, receive, send):
+        """Answer a request."""
+        if scope.get("path") != "/v1/apply":
+            await self._app(scope, receive, send)
+            return
+        request = await receive()
+
+        async def again():
+            return request
+
+        async def nowhere(_):
+            pass
+
+        writes = b"dryRun" not in request["body"]
+        await self._app(scope, again, nowhere if writes else send)
+        if writes:
+            await send({"type": "http.response.start", "status": 504, "headers": []})
+            await send({"type": "http.response.body", "body": b"timeout"})
+
+
+def test_an_answer_that_is_lost_leaves_the_outcome_open(files, record, serve):
+    """What a gateway says instead of the service is no proof that nothing was written."""
+    files.write(a__avsc=record("a"), strata__yaml="subjects: [{name: a, file: a.avsc}]")
+    with serve(wrap=AnswersAreLost) as registry:
+        output = files.run("apply", "--url", registry.url, code=1)
+        assert "Whether all or nothing was written is not known" in output
+        assert "0 to change" in files.run("plan", "--url", registry.url, code=0)
+
+
 def test_a_plan_file_is_for_its_registry(files, record, service, serve, monkeypatch):
     """A plan file is not sent to another registry, and takes no option that `strata plan` has taken."""
     files.write(a__avsc=record("a"), strata__yaml="subjects: [{name: a, file: a.avsc}]")
