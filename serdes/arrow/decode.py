@@ -3,8 +3,8 @@
     batch = decode_batch(frames, reader_schema, writer_schemas=client)
 
 The frames may have any writer schemas of the registry, in any order, and name them by id, by GUID (in a header too) or
-as AWS Glue does. A frame that is damaged, or cannot be read with
-the reader schema, becomes a row of nulls with its reason in the column `error`; other rows are not affected.
+as AWS Glue does. A frame that is damaged, or cannot be read with the reader schema, becomes a row of nulls with its
+reason in the column `error`; other rows are not affected.
 
 Rules of this file: it passes frames, programs and memory to the decoding VM, and reports the results.
 """
@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from strata.serdes.arrow.entry_points import run
 from strata.serdes.arrow.layout import ERROR_TYPE, Style, layout, sparse
 from strata.serdes.arrow.names import Names, has_other_names
 from strata.serdes.arrow.program_cache import UNKNOWN, Programs, Snapshot, WriterSchemas, finder
+from strata.serdes.arrow.source import Frames, Source, binary, source_of
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Limits, compile_decoder
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.avro.projection import project, write
@@ -34,12 +35,8 @@ from strata.serdes.framing import HEADER_SIZE, SchemaName, join, kind_of, open_f
 
 __all__ = ["BatchDecoder", "Decoded", "Frames", "Limits", "Refusal", "decode_batch"]
 
-Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
-"""Frames as an Arrow column of binary values, which is not copied, or one by one; None is a null frame."""
-
-# The statuses of the VM that refuse a payload have the names of the reasons.
 _MAX_NAMES = 100_000
-
+# The statuses of the VM that refuse a payload have the names of the reasons.
 _REASONS = {getattr(op, reason.name): reason for reason in DecodeReason if hasattr(op, reason.name)}
 
 
@@ -70,19 +67,6 @@ class Decoded:
 
     columns: Columns
     refusals: dict[int, Refusal]
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Frames as the VM takes them, see `vm_state.py`; `keep` holds the memory that the addresses point into."""
-
-    address: int
-    size: int
-    offsets: Any
-    present: Any
-    base: int
-    last: int
-    keep: Any
 
 
 class _ByName:
@@ -171,8 +155,8 @@ class BatchDecoder:
             ColumnTooLarge: If a column exceeds what Arrow counts in 32 bits.
             TypeError: If the frames are an Arrow column that is not binary.
         """
-        array, header = _binary(frames), None if headers is None else _binary(headers)
-        source = _source(array)
+        array, header = binary(frames), None if headers is None else binary(headers)
+        source = source_of(array)
         columns = Columns(self._root, len(array), self._expected(source))
         if has_other_names(array, header):
             refusals = self._decode_named(array, header, columns)
@@ -191,7 +175,7 @@ class BatchDecoder:
         job = _Job(self, self._by_name.programs, columns)
         refusals: dict[int, Refusal] = {}
         for part in names.rename(array, header):
-            job.decode(_source(part.frames, part.start), part.start)
+            job.decode(source_of(part.frames, part.start), part.start)
             refusals |= {row: Refusal(reason) for row, reason in part.refused.items()}
         for row, one in job.refusals(array).items():
             name = None if one.schema_id is None else names.name(one.schema_id)
@@ -199,7 +183,7 @@ class BatchDecoder:
             refusals[row] = replace(one, reason=reason, schema=name)
         return refusals
 
-    def _expected(self, source: _Source) -> dict[int, int]:
+    def _expected(self, source: Source) -> dict[int, int]:
         """Estimate the room for columns from the last batch, at most the bytes of the frames."""
         if self._met is None:
             return {}
@@ -258,7 +242,7 @@ class _Job:
         for entry, number in entries.items():
             self._state[entry] = number
 
-    def decode(self, source: _Source, first: int, own: tuple[Snapshot, int] | None = None) -> None:
+    def decode(self, source: Source, first: int, own: tuple[Snapshot, int] | None = None) -> None:
         """Decode rows from `first` to the source's last; with `own`, use that program for all schema ids."""
         state = self._state
         snapshot = self._programs.begin() if own is None else own[0]
@@ -278,7 +262,7 @@ class _Job:
                 self._rewrite(source, row)
                 row += 1
 
-    def _run(self, snapshot: Snapshot, source: _Source, start: int | None) -> int:
+    def _run(self, snapshot: Snapshot, source: Source, start: int | None) -> int:
         ids, starts = snapshot.ids, snapshot.starts
         if start is not None:
             ids, starts = np.zeros(1, np.int64), np.array([start], np.int64)
@@ -304,7 +288,7 @@ class _Job:
         answer: int = run(self._state.ctypes.data)
         return answer
 
-    def _rewrite(self, source: _Source, row: int) -> None:
+    def _rewrite(self, source: Source, row: int) -> None:
         """Decode a row that has a map with duplicate keys, of which the last value counts, through the deserializer."""
         frame: bytes = source.keep[row - source.base].as_py()
         schema_id, payload = split(frame)
@@ -313,12 +297,12 @@ class _Job:
         except DecodeError as error:
             reason = f"{error.reason}: {error.detail}" if error.reason == DecodeReason.RESOLUTION else str(error.reason)
             self._others[row] = Refusal(reason, schema_id, error.offset)
-            nothing = _Source(0, 0, np.zeros(2, np.int64), np.zeros(1, np.uint8), row, row + 1, None)
+            nothing = Source(0, 0, np.zeros(2, np.int64), np.zeros(1, np.uint8), row, row + 1, None)
             self.decode(nothing, row, self._programs.learn_own())
             return
         raw = np.frombuffer(join(0, compile_encoder(self._decoder._reader_schema)(value)), np.uint8)
         offsets = np.array([0, len(raw)], np.int64)
-        encoded = _Source(raw.ctypes.data, len(raw), offsets, None, row, row + 1, raw)
+        encoded = Source(raw.ctypes.data, len(raw), offsets, None, row, row + 1, raw)
         self.decode(encoded, row, self._programs.learn_own())
         refused = int(self._state[vm.REFUSALS])
         if refused and self._reasons[refused - 1, 0] == row:
@@ -384,30 +368,6 @@ def decode_batch(
         ValueError: If `columns` are not fields of the schema, or one of its fields is called `error`.
     """
     return BatchDecoder(reader_schema, writer_schemas, columns=columns, limits=limits).decode(frames, headers)
-
-
-def _binary(frames: Frames) -> pa.Array:
-    if isinstance(frames, pa.ChunkedArray):
-        frames = frames.combine_chunks()
-    if not isinstance(frames, pa.Array):
-        return pa.array(frames, pa.large_binary())
-    if not (pa.types.is_binary(frames.type) or pa.types.is_large_binary(frames.type)):
-        raise TypeError(f"expected a binary column of frames, got {frames.type}")
-    return frames
-
-
-def _source(array: pa.Array, base: int = 0) -> _Source:
-    """Return where the values of an array are in memory; they are the rows from `base` on."""
-    _, offsets, data = array.buffers()
-    width = np.int32 if pa.types.is_binary(array.type) else np.int64
-    counts = np.zeros(1, np.int64)
-    if len(array):
-        counts = np.frombuffer(offsets, width, len(array) + 1, array.offset * width().itemsize).astype(np.int64)
-    size = 0 if data is None else data.size
-    if counts[0] < 0 or counts[-1] > size or (np.diff(counts) < 0).any():
-        raise ValueError("the offsets of the frames do not fit their bytes")
-    present = np.asarray(array.is_valid()).astype(np.uint8) if array.null_count else None
-    return _Source(0 if data is None else data.address, size, counts, present, base, base + len(array), array)
 
 
 def _errors(decoded: Decoded) -> pa.Array:

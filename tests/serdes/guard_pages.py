@@ -30,6 +30,7 @@ from strata.serdes.arrow import (
     vm_state,
 )
 from strata.serdes.arrow import feed as feeds
+from strata.serdes.arrow import source as sources
 from strata.serdes.arrow.layout import Storage
 from strata.serdes.avro import compile_encoder
 from strata.serdes.errors import SchemaError
@@ -170,7 +171,7 @@ class GuardedFeed(feeds.Feed):
             row[entry] = placed(ctypes.string_at(int(row[entry]), size)).address
 
 
-_SOURCE, _EXTENT, _DECODE, _ENCODE = decode._source, encode._extent, decode.run, encode.run_writer
+_SOURCE, _EXTENT, _DECODE, _ENCODE = decode.source_of, encode._extent, decode.run, encode.run_writer
 DECODE_ADDRESSES = (
     vm_state.FRAMES, vm_state.OFFSETS, vm_state.PRESENT, vm_state.CODE, vm_state.TABLE, vm_state.POOL, vm_state.IDS,
     vm_state.STARTS, vm_state.COLUMNS, vm_state.STACK, vm_state.LIMBS, vm_state.REASONS,
@@ -214,10 +215,10 @@ def checked_encode(state: int) -> int:
 
 def guard() -> None:
     """Give the VMs guarded memory only."""
-    for module in (decode, encode, columns, program_cache, feeds):
+    for module in (decode, sources, encode, columns, program_cache, feeds):
         module.np = GuardedNumpy()
     columns.pa = GuardedArrow()
-    decode._source = guarded_source
+    decode.source_of = guarded_source
     encode.Feed = GuardedFeed
     decode.run, encode.run_writer = checked_decode, checked_encode
     columns._FIRST_BYTES = encode._FIRST_BYTES = 1  # memory is often full, and has to grow
@@ -228,7 +229,7 @@ def _readable_too_far() -> None:
         found = guarded_source(array)
         return dataclasses.replace(found, size=found.size + 1)
 
-    decode._source = source
+    decode.source_of = source
 
 
 def _output_too_long() -> None:
