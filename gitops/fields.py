@@ -50,11 +50,11 @@ class Fields:
         """Return a text; None if it is absent.
 
         Raises:
-            GitopsError: If it is no text.
+            GitopsError: If it is not text.
         """
         value = self._value.get(name)
         if value is not None and not isinstance(value, str):
-            raise GitopsError(f"{self.where}.{name}: expected a text")
+            raise GitopsError(f"{self.where}.{name}: expected text")
         return value
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:

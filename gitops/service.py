@@ -166,7 +166,7 @@ class Service:
                 raise
             return {}
         if not isinstance(answer, dict):
-            raise GitopsError(f"{self.label} answered GET {route} with something else than an object")
+            raise GitopsError(f"{self.label} answered GET {route} with something other than an object")
         return answer
 
 

@@ -39,7 +39,7 @@ class Tree(Protocol):
         """Return the text of a file.
 
         Raises:
-            GitopsError: If there is no such file, or it is no text of bounded size.
+            GitopsError: If there is no such file, or it is not text of bounded size.
         """
 
 
@@ -63,7 +63,7 @@ class Folder:
         """Return the text of a file.
 
         Raises:
-            GitopsError: If there is no such file, or it is no text of bounded size.
+            GitopsError: If there is no such file, or it is not text of bounded size.
         """
         path = self.root / name
         try:
@@ -111,7 +111,7 @@ class Revision:
         """Return the text of a file.
 
         Raises:
-            GitopsError: If there is no such file, or it is no text of bounded size.
+            GitopsError: If there is no such file, or it is not text of bounded size.
         """
         place = name
         for _ in range(_MOST_LINKS):

@@ -31,13 +31,10 @@ def main(context: click.Context) -> None:
 
 
 def _setting_options(command: Any) -> Any:
-    """Add an option for each setting to a command, with the setting's description; TLS and identity come last."""
-    from strata.registry.identity_settings import IdentitySettings
+    """Add an option for each setting to a command, with the setting's description; those of other classes come last."""
     from strata.registry.settings import PREFIX, Settings
-    from strata.registry.tls_settings import TlsSettings
 
-    rank = dict.fromkeys(TlsSettings.model_fields, 1) | dict.fromkeys(IdentitySettings.model_fields, 2)
-    fields = sorted(Settings.model_fields.items(), key=lambda field: rank.get(field[0], 0))
+    fields = sorted(Settings.model_fields.items(), key=lambda field: field[0] not in Settings.__annotations__)
     for name, field in reversed(fields):
         is_flag = field.annotation is bool
         default = "" if field.default is None or is_flag else f"  [{field.default}]"

@@ -30,7 +30,7 @@ class ExporterSettings(BaseSettings):
         "exporters are encrypted; without it, exporters cannot have any",
     )
     exporter_seconds: float = Field(
-        1.0, gt=0, le=3600, description="pause between two looks at the log for what exporters have to copy, in seconds"
+        1.0, gt=0, le=3600, description="seconds between two checks of the log for changes to export"
     )
 
     def read_exporter_secret(self) -> bytes | None:

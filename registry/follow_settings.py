@@ -54,7 +54,7 @@ class FollowSettings(BaseSettings):
         None,
         gt=0,
         le=3600,
-        description="pause between two looks at the source, in seconds  [1 for a log, 10 for a service]",
+        description="seconds between two reads of the source  [1 for a log, 10 for a service]",
     )
     follow_full_seconds: float = Field(
         300.0,
@@ -80,5 +80,5 @@ class FollowSettings(BaseSettings):
 
     @property
     def follow_pause_s(self) -> float:
-        """The pause between two looks at the source."""
+        """The seconds between two reads of the source."""
         return self.follow_seconds or (_SERVICE_PAUSE_S if self.follows_service else _LOG_PAUSE_S)

@@ -33,7 +33,7 @@ def _mapping(value: str | None) -> str | None:
 def _algorithms(value: str) -> str:
     for name in listed(value):
         if name not in ALGORITHMS:
-            raise ValueError(f"expected some of {','.join(ALGORITHMS)}; got {name!r}")
+            raise ValueError(f"expected one or more of {','.join(ALGORITHMS)}; got {name!r}")
     if not listed(value):
         raise ValueError("expected at least one algorithm")
     return value

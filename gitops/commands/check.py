@@ -40,7 +40,7 @@ def check(
     PATH is a folder, a strata.yaml or a schema file; without one it is the working folder. Subjects and levels come
     from strata.yaml. Without it each .avsc, .proto and .schema.json file is the subject of its name without the ending.
 
-    Exit codes: 0 all is well; 1 a schema is invalid or incompatible; 2 something could not be judged.
+    Exit codes: 0 no problem; 1 a schema is invalid or incompatible; 2 something could not be judged.
 
     \b
     strata check --against origin/main

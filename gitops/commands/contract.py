@@ -27,7 +27,8 @@ def contract() -> None:
 def export_(*, subject: str, version: int | None, out: str | None, connection: dict[str, Any]) -> None:
     """Write the contract of SUBJECT: owner, status, descriptions, types, classifications, quality.
 
-    SUBJECT is an Avro record, a JSON Schema of an object, or a Protobuf message. What a contract cannot say is named.
+    SUBJECT is an Avro record, a JSON Schema of an object, or a Protobuf message. The command names what a contract
+    cannot express.
     """
     import yaml
 

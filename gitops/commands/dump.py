@@ -28,8 +28,8 @@ def dump(
 ) -> None:
     """Write the latest version of each subject, and all settings, into FOLDER.
 
-    `strata plan` on the result shows no change. Registries besides Strata do not list names that have settings only,
-    such as aliases; an export file does.
+    `strata plan` on the result shows no change. Registries other than Strata do not list names that have only
+    settings, such as aliases; an export file does.
 
     \b
     strata dump registry/ --url https://registry.example.com

@@ -51,7 +51,7 @@ def register(
     *, subject: str, file: str, kind: str | None, references: tuple[str, ...], normalize: bool,
     properties: tuple[str, ...], output: str, connection: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Register the schema in FILE (`-` is standard input) under SUBJECT; one that is registered stays as it is."""
+    """Register the schema in FILE (`-` is standard input) under SUBJECT, unless it is registered already."""
     body = _body(file, kind, references)
     if properties:
         body["metadata"] = {"properties": dict(_pair(one) for one in properties)}
@@ -88,7 +88,7 @@ def get(*, subject: str | None, version: str, schema_id: int | None, output: str
 @connected
 @reporting()
 def list_(*, prefix: str, versions: bool, deleted: bool, output: str, connection: dict[str, Any]) -> None:
-    """List the subjects of all contexts that begin with PREFIX."""
+    """List the subjects, in all contexts, whose names begin with PREFIX."""
     service = service_at(connection)
     query = {"deleted": "true"} if deleted else {}
     names = sorted(name for name in service.get("/subjects", subjectPrefix=":*:", **query) if name.startswith(prefix))

@@ -51,8 +51,8 @@ def plan(
 ) -> int:  # fmt: skip
     """Compare the manifest with a registry, and list what would change, why, and what it means.
 
-    A schema is a change if the subject's latest version does not hold it, as the registry itself sees it: white space
-    is none, metadata and rules count, and going back to an older schema is one.
+    A schema counts as a change if the subject's latest version does not hold it, as the registry itself sees it:
+    metadata and rules count, and so does going back to an older schema, but white space does not.
 
     Exit codes: 0 nothing changes; 2 something does; 1 an error, or a schema that the registry would reject.
 
@@ -86,8 +86,9 @@ def apply(
 ) -> int:  # fmt: skip
     """Carry out what `strata plan` shows: a plan file, or the plan of the manifest.
 
-    A Strata service takes all changes in one write, or none. It refuses a plan file if it has changed since; without a
-    file, the command plans again. Other registries take one change after the other, and a failure says what was done.
+    A Strata service takes all changes in one write, or none. It refuses a plan file if the registry has changed since;
+    without a file, the command plans again. Other registries take one change after the other, and a failure says what
+    was done.
 
     \b
     strata apply --url https://registry.example.com

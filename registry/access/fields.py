@@ -60,7 +60,7 @@ def text_of(where: str, entry: Mapping[str, Any], name: str) -> str:
         raise AuthFileError(f"{where}.{name}: missing")
     value = entry[name]
     if not isinstance(value, str):
-        raise AuthFileError(f"{where}.{name}: expected a text, got a {_kind(value)}")
+        raise AuthFileError(f"{where}.{name}: expected text, got a {_kind(value)}")
     return value
 
 

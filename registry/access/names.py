@@ -20,7 +20,7 @@ def check_name(name: object) -> str:
         InvalidName: if it cannot be one.
     """
     if not isinstance(name, str):
-        raise InvalidName(f"expected a text, got {type(name).__name__}")
+        raise InvalidName(f"expected text, got {type(name).__name__}")
     if not name or len(name) > _MOST_CHARACTERS or not name.isprintable() or name != name.strip() or name == _EVERY:
         raise InvalidName(f"expected a name of 1 to {_MOST_CHARACTERS} printable characters, other than {_EVERY}")
     return name

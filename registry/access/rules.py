@@ -262,7 +262,7 @@ def _text(content: Mapping[Any, Any], name: str) -> str:
     if value is None:
         raise RuleError(f"{name} is missing")
     if not isinstance(value, str):
-        raise RuleError(f"{name}: expected a text, got {type(value).__name__}")
+        raise RuleError(f"{name}: expected text, got {type(value).__name__}")
     if len(value) > _MOST_CHARACTERS or not value.isprintable():
         raise RuleError(f"{name}: expected at most {_MOST_CHARACTERS} printable characters")
     return value

@@ -47,7 +47,7 @@ def _resource_options(command: _Command) -> _Command:
 @click.option("--principal", help="only rules of this principal")
 @reporting
 def list_rules(url: str, *, auth: str | None, tls: "TlsFiles", principal: str | None) -> None:
-    """List the rules in the log, one a line; those of auth files are not among them."""
+    """List the rules in the log, one per line; rules in auth files are not listed."""
     query = {"principal": principal} if principal else {}
     for rule in _connection(url, auth, tls).get(_ACLS, **query):
         click.echo(_shown(rule))
@@ -80,7 +80,7 @@ def add(url: str, *, auth: str | None, tls: "TlsFiles", **given: Any) -> None:
 @click.option("--principal", help="only rules of this principal")
 @click.option("--operation", help="only rules about this operation")
 @_resource_options
-@click.option("--all", "everything", is_flag=True, help="remove all rules that no other option names")
+@click.option("--all", "everything", is_flag=True, help="remove all rules, if no other option chooses some")
 @reporting
 def remove(
     url: str, *, auth: str | None, tls: "TlsFiles", principal: str | None, operation: str | None,

@@ -27,8 +27,9 @@ class ExitCode(IntEnum):
 
 
 HELP = (
-    "Exit codes of every command: 0 success; 1 differences found (verify, migrate, promote) or refused (acl test); 2 "
-    "wrong arguments, wrong settings or a failure, described on standard error; 130 interrupted."
+    "Exit codes: 0 success; 1 differences found (verify, migrate, diff), refused (acl test, promote) or incompatible "
+    "(check, compat); 2 wrong arguments, wrong settings or a failure, described on standard error; 130 interrupted. "
+    "`strata plan` has codes of its own."
 )
 
 

@@ -27,7 +27,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--gap",
     type=click.IntRange(0),
     default=_GAP,
-    help=f"ids that stay unused in each context if the source does not answer: it may have given them  [{_GAP}]",
+    help=f"ids that stay unused in each context if the source does not answer: it may have assigned them  [{_GAP}]",
 )
 @click.option(
     "--kafka-config", type=_FILE, envvar="STRATA_KAFKA_CONFIG", help="file with librdkafka settings for LOG on Kafka"

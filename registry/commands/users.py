@@ -26,7 +26,7 @@ _auth_file = click.option(
 def user() -> None:
     """Add, remove and list the users of an auth file.
 
-    A service that runs reads the changed file within two seconds. The file is written for its owner only; comments in
+    A running service reads the changed file within two seconds. The file is written for its owner only; comments in
     it are not kept.
     """
 

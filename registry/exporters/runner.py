@@ -57,7 +57,7 @@ class Exporters:
         credentials: decrypts the credentials of exporters.
         auto: the context of the type AUTO.
         me: the name of this node, which no other node of the log has.
-        every_s: the pause between two looks at the log, in seconds.
+        every_s: seconds between two checks of the log.
         tally: the numbers of the process.
         tls: returns the TLS context for calls to other nodes.
     """

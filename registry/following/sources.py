@@ -131,7 +131,7 @@ class _Gentle(Connection):
             due = max(now, self._next)
             self._next = due + self._interval_s
         if self.ended.wait(due - now):
-            raise TransferError("the reading was ended")
+            raise TransferError("the read was stopped")
         began = self._clock()
         try:
             return super().ask(method, path, body, shape, **query)
@@ -176,7 +176,7 @@ class ServiceSource:
     def read(self) -> Reading:
         """Return what the service shows; see `Source.read`."""
         if self._connection.ended.wait(self._rests_until - self._clock()):
-            raise TransferError("the reading was ended")
+            raise TransferError("the read was stopped")
         began, began_at = self._clock(), time.time_ns() // 1_000_000
         stalled_s = self._connection.stalled_s
         try:

@@ -27,7 +27,7 @@ def read_associations(connection: Connection, subjects: Sequence[str]) -> list[R
     """Return the associations of subjects as records; None if the registry does not support associations.
 
     Raises:
-        TransferError: if the registry does not respond, or with something else than associations.
+        TransferError: if the registry does not respond, or with something other than associations.
     """
 
     def of(subject: str) -> list[Mapping[str, Any]] | None:

@@ -32,7 +32,7 @@ def read_keys(connection: Connection) -> Iterator[Record]:
     """Yield the keys of a registry, soft-deleted ones included, as records; nothing if it does not support keys.
 
     Raises:
-        TransferError: if the registry does not respond, or with something else than keys.
+        TransferError: if the registry does not respond, or with something other than keys.
     """
     names = connection.ask("GET", _KEKS, None, is_names, **_ALL)
     if not names.good:

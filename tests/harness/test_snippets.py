@@ -1,4 +1,4 @@
-"""A snippet that does not run, or prints something else than the document shows, makes the runner fail."""
+"""A snippet that does not run, or prints something other than the document shows, makes the runner fail."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Services that answer a reader with something else than a registry does."""
+"""Services that answer a reader with something other than a registry does."""
 
 import json
 import threading

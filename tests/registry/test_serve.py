@@ -67,6 +67,7 @@ def test_help_names_every_setting():
     for name in Settings.model_fields:
         assert f"--{name.replace('_', '-')}" in text
         assert f"STRATA_{name.upper()}" in text
+    assert text.index("--listen") < text.index("--exporter-secret"), "what every node needs comes first"
 
 
 # name, arguments, environment, words of the message
