@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from strata.registry import errors
-from strata.registry.metrics.tally import Tally
+from strata.registry.metrics.tally import FACTS, Tally
 from strata.registry.recent import RecentRecords
 from strata.storage.log import START, Entry, Log, LogCompacted, LogError, LogTimeout
 from strata.storage.state import State
@@ -40,11 +40,11 @@ class LogReader:
     ) -> None:
         self.log = log
         self.recent = recent or RecentRecords()
+        self._tally = tally or Tally()
         self.state = state or State()
         self.read_at = time.monotonic()
         self.read_failure: str | None = None
         """Why the last read of the log failed, worded for any client; None if it succeeded."""
-        self._tally = tally or Tally()
         self._timeout_s = timeout_s
         # Writes that this node forwarded and acknowledged: their number now, and when the last successful read began.
         self._acknowledged = self._acknowledged_and_read = 0
@@ -53,6 +53,17 @@ class LogReader:
         self._work_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-work")
         self._reading: asyncio.Task[None] | None = None
         self._next_reading: asyncio.Task[None] | None = None
+
+    @property
+    def state(self) -> State:
+        """The State of this node."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
+        # At once, and not with the other facts: a worker would seem to be behind whenever another one has written.
+        self._tally.cells[FACTS["offset"]] = state.offset
 
     def replay(self, *, quietly: bool = False) -> None:
         """Read the log to its end before the service answers any request; blocks.

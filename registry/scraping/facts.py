@@ -122,7 +122,6 @@ class Facts:
         writer, status, progress = self._writer, self._writer.log.status(), self._health.progress()
         facts: dict[str, float] = {
             "pid": os.getpid(),
-            "offset": progress["offset"],
             "end": progress["end"],
             "read_at": writer.read_at,
             "foreign": status.foreign_records,

@@ -16,7 +16,7 @@ from strata.registry.scraping.facts import Facts, fact
 from strata.registry.settings import Settings
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
-from strata.storage.log import Conflict, LogError, Record
+from strata.storage.log import START, Conflict, Entry, LogError, Record
 from strata.storage.memory_log import MemoryLog
 
 CONFLUENT = "kafka_schema_registry_"
@@ -255,6 +255,16 @@ def test_counts_of_caches_add_up(api):
     assert 3 == tally.value("strata_cache_evictions_total", "schemas")
     assert [80.0] == fact([tally.cells], "schemas_bytes")
     assert scrape(api)[series("strata_cache_bytes", cache="schemas")] > 0
+
+
+def test_how_far_a_worker_has_read_is_known_at_once():
+    """Otherwise a node of several workers would seem to be behind while it writes."""
+    tally = Tally()
+    writer = Writer(MemoryLog(), tally=tally)
+    assert [-1.0] == fact([tally.cells], "offset")
+    writer.follow(START, [Entry(0, 0, b"{}", None), Entry(1, 0, b"{}", None)])
+
+    assert [1.0] == fact([tally.cells], "offset")
 
 
 def test_metrics_can_be_off(configured):
