@@ -58,7 +58,7 @@ def test_fields_left_out_have_the_usual_meaning_and_case_does_not_matter() -> No
         ({"principal": "User:"}, "principal is 'User:'"),
         ({"principal": "RedpandaRole:x"}, "principal is 'RedpandaRole:x'"),
         ({"principal": None}, "principal is missing"),
-        ({"principal": 7}, "principal: expected a text, got int"),
+        ({"principal": 7}, "principal: expected text, got int"),
         ({"resource": ""}, "resource is missing; expected the name of a SUBJECT"),
         ({"resource": "*"}, "for all names, expected pattern_type LITERAL"),
         ({"resource": "a\nb"}, "resource: expected at most 1024 printable characters"),

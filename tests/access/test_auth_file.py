@@ -62,7 +62,7 @@ WRONG = [
     ("a hash that is not quoted", f"users: [{{name: a, password: {HASH}}}]", "users[0].…: unknown field"),
     ("no name", json.dumps({"users": [{"password": HASH}]}), "users[0].name: missing"),
     ("no password", json.dumps({"users": [{"name": "a"}]}), "users[0].password: missing"),
-    ("a name that is no text", user(name=["a"]), "users[0].name: expected a text, got a list"),
+    ("a name that is not text", user(name=["a"]), "users[0].name: expected text, got a list"),
     ("an empty name", user(name=""), "users[0].name: expected a name of 1 to 512 printable characters"),
     ("a name with a line end", user(name="a\nb"), "users[0].name: expected a name"),
     ("a name with a direction", user(name="a\u202eb"), "users[0].name: expected a name"),
@@ -70,7 +70,7 @@ WRONG = [
     ("every user", user(name="*"), "users[0].name: expected a name"),
     ("a plain password", user(password="secret"), "users[0].password: expected $scrypt$"),
     ("groups that are no list", user(groups="a"), "users[0].groups: expected a list of names"),
-    ("a group that is no text", user(groups=[None]), "users[0].groups: expected a text, got NoneType"),
+    ("a group that is not text", user(groups=[None]), "users[0].groups: expected text, got NoneType"),
     ("a group of all", user(groups=["*"]), "users[0].groups: expected a name"),
     (
         "a user twice",
