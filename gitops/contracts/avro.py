@@ -6,7 +6,6 @@ from typing import Any
 
 from strata.gitops.contracts.shapes import (
     EXACT,
-    NAME,
     TAGS,
     TYPE_NAME,
     Format,
@@ -17,6 +16,7 @@ from strata.gitops.contracts.shapes import (
     enum_check,
     enum_values,
     exact,
+    identifier,
     is_required,
     labels,
     tagged,
@@ -112,7 +112,7 @@ class _Reader:
 
 
 def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
-    tree: dict[str, Any] = {"type": "record", "name": NAME.sub("_", str(schema["name"]))}
+    tree: dict[str, Any] = {"type": "record", "name": identifier(schema["name"])}
     tree |= {"namespace": custom[NAMESPACE]} if custom.get(NAMESPACE) else {}
     tree |= {"doc": doc} if doc else {}
     tree["fields"] = [_field(one, tree["name"], 0) for one in schema.get("properties") or ()]
@@ -120,7 +120,7 @@ def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None)
 
 
 def _field(one: Mapping[str, Any], parent: str, depth: int) -> dict[str, Any]:
-    name = NAME.sub("_", str(one["name"]))
+    name = identifier(one["name"])
     kind = _avro(one, f"{parent}_{name}", depth)
     found: dict[str, Any] = {"name": name, "type": kind}
     if not is_required(one):

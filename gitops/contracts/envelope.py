@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from strata.compat.formats import FORMATS as PARSERS
+from strata.compat.schema import SchemaFormat, SchemaParseError
 from strata.gitops.contracts.avro import AVRO
 from strata.gitops.contracts.json_schema import JSON
 from strata.gitops.contracts.protobuf import PROTOBUF
 from strata.gitops.contracts.quality import Form, checks_of, conditions_of
-from strata.gitops.contracts.shapes import NAME, Format, custom_of, customs, described, is_required
+from strata.gitops.contracts.shapes import Format, custom_of, customs, described, identifier, is_required
+from strata.gitops.contracts.structure import check_structure
 from strata.gitops.errors import GitopsError
 from strata.gitops.versions import Held
 
@@ -101,10 +104,15 @@ def from_contract(contract: Any, schema_type: str | None = None) -> list[Importe
     """
     if not isinstance(contract, dict) or not str(contract.get("apiVersion", "")).startswith("v3."):
         raise GitopsError("expected a data contract with an apiVersion of v3")
+    check_structure(contract)
     try:
-        return [_imported(contract, one, schema_type) for one in contract.get("schema") or ()]
+        found = [_imported(contract, one, schema_type) for one in contract["schema"]]
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise GitopsError(f"the contract cannot be read: {error!r}") from None
+    names = [one.subject for one in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise GitopsError(f"two schemas of the contract are the subject {twice}; give one another physicalName")
+    return found
 
 
 def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_type: str | None) -> Imported:
@@ -118,6 +126,10 @@ def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_typ
     description = contract.get("description")
     purpose = description.get("purpose") if isinstance(description, dict) else description
     made = schema_format.make(schema, custom, schema.get("description") or purpose)
+    try:
+        PARSERS[SchemaFormat[schema_type or str(said)]].parse(made.text, strict=True)
+    except SchemaParseError as error:
+        raise GitopsError(f"{subject}: the contract makes no valid schema: {error}") from None
     form = Form(schema_format.absent, has_options=schema_format.has_options)
     rules, left_out = conditions_of((), schema, form, nullable=False)
     for more, unknown in _all_conditions(schema.get("properties") or (), (), form):
@@ -146,7 +158,7 @@ def _all_conditions(
     properties: Any, path: tuple[str, ...], form: Form
 ) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
     for one in properties:
-        here, optional = (*path, NAME.sub("_", str(one["name"]))), not is_required(one)
+        here, optional = (*path, identifier(one["name"])), not is_required(one)
         if one.get("physicalType") != "enum":  # the type itself has the check
             yield conditions_of(here, one, form, nullable=optional)
         if not optional and not str(one.get("physicalType")).startswith("map"):

@@ -36,6 +36,7 @@ from strata.gitops.contracts.shapes import (
     described,
     enum_check,
     enum_values,
+    identifier,
     is_required,
     labels,
     tagged,
@@ -195,7 +196,7 @@ def _meta(options: Iterable[Option], name: str) -> tuple[str | None, list[str]]:
 
 def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
     builder = _Builder()
-    name = NAME.sub("_", str(schema["name"]))
+    name = identifier(schema["name"])
     builder.add(name, schema, doc)
     imports = sorted(builder.imports)
     syntax = str(custom.get("syntax") or "proto3")
@@ -234,7 +235,7 @@ class _Builder:
         )
 
     def _field(self, one: Mapping[str, Any], around: str, number: int) -> Field:
-        name = NAME.sub("_", str(one["name"]))
+        name = identifier(one["name"])
         label: str | None = None
         typed = one
         if one.get("logicalType") == "array":

@@ -25,6 +25,7 @@ __all__ = [
     "described",
     "enum_check",
     "enum_values",
+    "identifier",
     "is_required",
     "labels",
     "tagged",
@@ -108,6 +109,12 @@ def customs(values: Mapping[str, Any]) -> dict[str, Any]:
 def custom_of(section: Mapping[str, Any]) -> dict[str, Any]:
     """Return the custom properties of a section of a contract."""
     return {one["property"]: one.get("value") for one in section.get("customProperties") or ()}
+
+
+def identifier(text: Any) -> str:
+    """Return a name of a contract as one that Avro and Protobuf allow."""
+    name = NAME.sub("_", str(text))
+    return f"_{name}" if name[:1].isdigit() else name
 
 
 def is_required(one: Mapping[str, Any]) -> bool:

@@ -299,15 +299,39 @@ def message_of(text):
     return GetMessageClass(find_message(link(Schema(text, "PROTOBUF"), {}), (0,)))
 
 
+ODCS = "apiVersion: v3.1.0\nid: one\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("a: b", "apiVersion of v3"), ("- a", "apiVersion of v3"), ("{", "odcs.yaml: "),
-     ("apiVersion: v3.1.0\nschema: [x]", "cannot be read")],
+     (ODCS + "schema: [x]", "schema[0]: expected a mapping"), (ODCS + "schema: []", "at least one schema"),
+     (ODCS + "schema: x", "schema: expected a list"), ("apiVersion: v3.1.0\nschema: []", "id: expected a text"),
+     (ODCS + "schema: [{name: a, properties: [{logicalType: string}]}]", "schema[0].properties[0]: expected a `name`"),
+     (ODCS + "schema: [{name: a, properties: [{name: b, tags: x}]}]", "schema[0].properties[0].tags: expected a list"),
+     (ODCS + "schema: [{name: a, properties: [{name: b, logicalTypeOptions: {minLength: x}}]}]",
+      "schema[0].properties[0].logicalTypeOptions.minLength: expected a number, got 'x'"),
+     (ODCS + "schema: [{name: a, properties: [{name: b, items: [c]}]}]", "properties[0].items: expected a mapping"),
+     (ODCS + "schema: [{name: a, quality: [{arguments: x}]}]", "schema[0].quality[0].arguments: expected a mapping"),
+     (ODCS + "customProperties: [{value: x}]", "customProperties[0]: expected a `property`"),
+     (ODCS + "schema: [{name: a, properties: [{name: b}, {name: b}]}]", "a-value: the contract makes no valid"),
+     (ODCS + "schema: [{name: a, properties: [{name: b}]}, {name: a, properties: [{name: c}]}]", "subject a-value")],
 )  # fmt: skip
 def test_no_contract(files, text, message):
     """A file that is no contract ends with exit code 2 and the reason."""
     files.put("odcs.yaml", text)
     assert message in files.run("contract", "import", "odcs.yaml", code=2)
+    assert not (files.root / "strata.yaml").exists()
+
+
+def test_names_that_begin_with_a_digit(files):
+    """A name of a contract becomes one that the format allows, in the schema and its rules."""
+    files.put("odcs.yaml", ODCS + "schema: [{name: 1a, properties: [{name: 2b, logicalType: integer, "
+              "logicalTypeOptions: {minimum: 0}}]}]")  # fmt: skip
+    for kind in ("avro", "protobuf"):
+        files.run("contract", "import", "odcs.yaml", "--folder", kind, "--type", kind, code=0)
+        files.run("check", f"{kind}/strata.yaml", code=0)
+        assert "message._2b" in (files.root / kind / "strata.yaml").read_text()
 
 
 def test_checks_that_one_record_decides():
