@@ -171,6 +171,11 @@ def test_code_of_a_version(browser):
                  "KafkaAvroSerializer", f'RegistryClient("http://127.0.0.1:{browser.port}")', 'subscribe(["orders/a"])',
                  f"curl http://127.0.0.1:{browser.port}/subjects/orders%2Fa-value/versions/2"):  # fmt: skip
         assert part in shown
+    assert shown.count("rules=True") == 2
+    assert "new KafkaProducer&lt;Object, Object&gt;(config)" in browser.get(f"{ORDERS}/versions/2")
+    assert f'RegistryClient("http://127.0.0.1:{browser.port}/contexts/.other")' in unescape(
+        browser.get("/ui/subjects/%3A.other%3Aaddress/versions/1")
+    )
     assert "from my_schema_pb2 import" in browser.get("/ui/subjects/p/versions/1")
     assert "json.KafkaJsonSchemaDeserializer" in browser.get("/ui/subjects/j/versions/1")
 
