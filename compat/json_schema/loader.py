@@ -341,7 +341,7 @@ class _Reader:
 
     def _properties(self) -> dict[str, model.Node]:
         values = self._keywords.typed("properties", dict) or {}
-        name = "" if self._modern else self._place.dialect.id_keyword  # the older loader reads it as the object's id
+        name = None if self._modern else self._place.dialect.id_keyword  # the older loader reads it as the object's id
         return {key: self._schema(value) for key, value in values.items() if key != name or isinstance(value, dict)}
 
     def _patterns(self) -> dict[str, model.Node]:

@@ -125,6 +125,16 @@ def test_read_as_the_same(dialect, one, other):
     assert ([], []) == (check(left, right), check(right, left))
 
 
+@pytest.mark.parametrize("dialect", [DRAFT_4, DRAFT_7, DRAFT_2020])
+def test_a_property_without_a_name(dialect):
+    """A property whose name is empty is one like any other, even with `true` or `false` as its schema."""
+    reader = parse(_text(dialect, {"type": "object", "properties": {"": False}}), strict=True)
+    writer = parse(_text(dialect, {"type": "object", "properties": {"": {"type": "string"}}}), strict=True)
+
+    assert [""] == list(reader.root.properties)
+    assert ["TYPE_CHANGED"] == [finding.kind for finding in check(reader, writer)]
+
+
 @pytest.mark.parametrize(
     ("referring", "referred", "kinds"),
     [
