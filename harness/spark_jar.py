@@ -28,6 +28,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent / "spark_udfs"
 JAR = _PACKAGE / "strata-spark.jar"
 _SOURCES = _PACKAGE / "jvm"
 _PROTOBUF = _PACKAGE.parent / "compat" / "protobuf"
+_METASCHEMAS = _PACKAGE.parent / "compat" / "json_schema" / "metaschemas.json"
 _RELEASE = "17"
 _ECLIPSE_MAIN = "org.eclipse.jdt.internal.compiler.batch.Main"
 _SEAL = "META-INF/strata-sources"
@@ -43,7 +44,7 @@ def build() -> Path:
         RuntimeError: the sources do not compile; the message is the compiler's.
     """
     sources = sorted(_SOURCES.rglob("*.java"))
-    known = [_PROTOBUF / "builtin.py", _PROTOBUF / "confluent_files.py"]
+    known = [_PROTOBUF / "builtin.py", _PROTOBUF / "confluent_files.py", _METASCHEMAS]
     seal = hashlib.sha256(b"\0".join(source.read_bytes() for source in [*sources, *known])).hexdigest()
     cache_folder().mkdir(parents=True, exist_ok=True)
     with (cache_folder() / "spark-jar.lock").open("w") as lock:
@@ -106,6 +107,7 @@ def _pack(folder: Path, seal: str) -> None:
         _add(archive, "META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\n\r\n")
         _add(archive, _SEAL, seal.encode())
         _add(archive, _KNOWN_FILES, _known_files())
+        _add(archive, f"strata/spark/{_METASCHEMAS.name}", _METASCHEMAS.read_bytes())
         for compiled in sorted(folder.rglob("*.class")):
             _add(archive, compiled.relative_to(folder).as_posix(), compiled.read_bytes())
     made.replace(JAR)

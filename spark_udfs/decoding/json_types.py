@@ -87,7 +87,9 @@ def _tree_of(root: model.Node, columns: Sequence[str] | None) -> _Tree:
         return tree
     if tree.kind != "object" or not builder.names:
         raise ValueError("`columns` needs an object with properties as the reader schema")
-    names = chosen(list(builder.names), columns, "the reader schema")
+    # A property of some branches of a oneOf only is no column.
+    known = [name for name in builder.names if name in tree.fields or name not in columns]
+    names = chosen(known, columns, "the reader schema")
     return _Tree("object", {name: tree.fields[name] for name in names})
 
 
@@ -119,7 +121,7 @@ class _TreeBuilder:
                 return self._object(node, path)
             case model.ArrayNode():
                 return self._array(node, path)
-            case model.EnumNode():
+            case model.EnumNode() if node.values:
                 return reduce(_either, (_of_value(json.loads(one)) for one in sorted(node.values)))
             case model.ConstNode():
                 return _of_value(json.loads(node.value))

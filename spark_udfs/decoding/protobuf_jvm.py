@@ -46,8 +46,9 @@ def write_message(payload: PayloadSchema) -> str:
     """
     message = message_of(link(payload.schema, dict(payload.references)), payload.message)
     writer = _MessageWriter()
-    columns = payload.columns or [one.name for one in sorted(message.fields, key=lambda one: one.number)]
-    names = columns if payload.columns else [one.name for one in message.fields]
+    chosen = list(dict.fromkeys(payload.columns or ()))
+    columns = chosen or [one.name for one in sorted(message.fields, key=lambda one: one.number)]
+    names = columns if chosen else [one.name for one in message.fields]
     writer.add(message, names, {name: slot for slot, name in enumerate(columns)})
     return json.dumps({"message": message.full_name, "messages": writer.messages})
 

@@ -218,7 +218,7 @@ class ScriptedRegistry:
     def _answer(self, path: str) -> tuple[int, Any]:
         if not path.startswith("/schemas/"):
             return 404, {"error_code": 40401, "message": "Subject not found"}
-        kind, _, name = path.removeprefix("/schemas/").partition("/")
+        kind, _, name = path.partition("?")[0].removeprefix("/schemas/").partition("/")
         key = name if kind == "guids" else int(name)
         self.asked[key] += 1
         if self.status is not None:

@@ -91,6 +91,7 @@ TYPES: list[Any] = [
     pytest.param({"enum": ["a", "b", None]}, "string", ["a", None], None, id="enum of strings"),
     pytest.param({"enum": [1, 2.5]}, "double", [2.5], None, id="enum of numbers"),
     pytest.param({"enum": ["a", 1]}, "string", ["a", 1], ['"a"', "1"], id="enum of several"),
+    pytest.param({"enum": []}, "string", ["a"], ['"a"'], id="enum of nothing"),
     pytest.param({"type": "string", "enum": ["a"]}, "string", ["a"], None, id="type and enum"),
     pytest.param({"const": True}, "boolean", [True], None, id="const"),
     pytest.param(
@@ -150,6 +151,10 @@ REFUSED: list[Any] = [
     pytest.param(CHAIN, None, UnsupportedSchema, "more than 100 levels deep", id="a long chain"),
     pytest.param(MULTIPLYING, None, UnsupportedSchema, "more than 10000 types", id="types that multiply"),
     pytest.param(POINT, ["x", "z"], ValueError, "no column z; the reader schema has x, y", id="no such column"),
+    pytest.param(
+        {**POINT, "oneOf": [{"properties": {"z": INT}}, STR]},
+        ["x", "z"], ValueError, "no column z; the reader schema has x, y", id="a column of some values",
+    ),
     pytest.param(POINT, [], ValueError, "no column is chosen", id="no columns"),
     pytest.param(STR, ["x"], ValueError, "needs an object with properties", id="columns of a string"),
     pytest.param({"type": "what"}, None, SchemaError, "not a valid JSON Schema", id="no schema"),

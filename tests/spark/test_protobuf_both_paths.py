@@ -93,7 +93,9 @@ def _frame(client: RegistryClient, schema: Schema, payload: bytes) -> bytes:
     return join(client.register("protobuf-paths", schema).schema_id, write_indexes((0,)) + payload)
 
 
-@pytest.mark.parametrize("columns", [None, ["s", "inner", "a", "map"]], ids=["all columns", "some"])
+@pytest.mark.parametrize(
+    "columns", [None, ["s", "inner", "a", "map"], ["s", "a", "s"]], ids=["all columns", "some", "one twice"]
+)
 def test_odd_payloads(spark: SparkSession, client: RegistryClient, columns: list[str] | None) -> None:
     """Every wire form that writers or accidents make gives the same value or reason on both paths."""
     frames = [_frame(client, RICH, bytes.fromhex(payload.replace(" ", ""))) for payload in ODD.values()]

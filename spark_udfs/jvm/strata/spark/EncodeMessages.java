@@ -22,10 +22,9 @@ final class EncodeMessages {
     /** The files that a schema may import without a reference, which no registry gives; the build of the jar adds them. */
     private static final String KNOWN = "known_files.txt";
 
-    private static final Map<String, String> KINDS = kinds();
+    /** The well-known messages that become columns of their own kind. */
+    static final Map<String, String> KINDS = kinds();
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final String PROTO3 = "proto3";
-    private static final String EDITIONS = "editions";
 
     private final ObjectNode messages = JSON.createObjectNode();
 
@@ -59,7 +58,7 @@ final class EncodeMessages {
         if (messages.has(message.name)) {
             return;
         }
-        if (message.syntax.equals(EDITIONS)) {
+        if (message.syntax.equals(ProtoSchema.EDITIONS)) {
             throw onlyInPython("an edition of Protobuf (" + message.name + ")");
         }
         ObjectNode written = messages.putObject(message.name);
@@ -83,7 +82,7 @@ final class EncodeMessages {
             throw onlyInPython("the required field " + full);
         }
         boolean isMessage = field.type == ProtoSchema.MESSAGE;
-        boolean hasPresence = isMessage || field.oneof >= 0 || !owner.syntax.equals(PROTO3);
+        boolean hasPresence = isMessage || field.oneof >= 0 || !owner.syntax.equals(ProtoSchema.PROTO3);
         ObjectNode written = JSON.createObjectNode();
         written.put("name", field.name).put("number", field.number).put("type", field.type);
         written.put("label", field.isMap() ? "map" : field.isRepeated ? "many" : "one");
@@ -105,20 +104,20 @@ final class EncodeMessages {
             case STRING, BYTES, MESSAGE -> true;
             default -> false;
         };
-        return field.isRepeated && !isSized && (field.packed == null ? owner.syntax.equals(PROTO3) : field.packed);
+        return field.isRepeated && !isSized && (field.packed == null ? owner.syntax.equals(ProtoSchema.PROTO3) : field.packed);
     }
 
     private static void addNumbers(ProtoSchema.Field field, String full, ObjectNode written) {
         if (field.numbers == null) {
             throw new UnusableSchema("the registry has no type " + field.typeName + " of " + full);
         }
-        if (field.numbers.syntax().equals(EDITIONS)) {
+        if (field.numbers.syntax().equals(ProtoSchema.EDITIONS)) {
             throw onlyInPython("an edition of Protobuf (" + full + ")");
         }
         written.put("enum", field.numbers.name());
         ObjectNode numbers = written.putObject("numbers");
         field.numbers.values().forEach(numbers::put);
-        written.put("closed", !field.numbers.syntax().equals(PROTO3));
+        written.put("closed", !field.numbers.syntax().equals(ProtoSchema.PROTO3));
     }
 
     /** Add the names of each oneof of several fields. */

@@ -21,6 +21,8 @@ final class ProtoSchema {
     static final int GROUP = 10;
     static final int MESSAGE = 11;
     static final int ENUM = 14;
+    static final String PROTO3 = "proto3";
+    static final String EDITIONS = "editions";
     private static final int MAX_DEPTH = 64;
 
     /** A message; {@code nested} is in the order of the descriptor, by which frames count. */
@@ -42,7 +44,8 @@ final class ProtoSchema {
 
     /**
      * A field; {@code message} and {@code numbers} are null unless its type is a message, or an enum, of these files,
-     * {@code oneof} is negative outside a oneof, and {@code packed} is null if no option says it.
+     * {@code oneof} is negative outside a oneof, and {@code packed} and {@code defaultValue} are null if the schema does
+     * not say them.
      */
     static final class Field {
         String name = "";
@@ -53,6 +56,7 @@ final class ProtoSchema {
         boolean isRequired;
         int oneof = -1;
         Boolean packed;
+        String defaultValue;
         Message message;
         Numbers numbers;
 
@@ -98,6 +102,16 @@ final class ProtoSchema {
             level = found.nested;
         }
         return found;
+    }
+
+    /** Return the message with a full name, in any of the files; or null. */
+    Message named(String name) {
+        return messages.get(name);
+    }
+
+    /** Return the outermost messages of the last file. */
+    List<Message> top() {
+        return top;
     }
 
     /** Return the indexes of the message with a full name in the last file, outermost first; null if it has none. */
@@ -299,6 +313,7 @@ final class ProtoSchema {
                 }
                 case 5 -> field.type = (int) ProtoWire.varint(at);
                 case 6 -> field.typeName = text(at);
+                case 7 -> field.defaultValue = text(at);
                 case 8 -> each(inside(at), (option, value, kind) -> {
                     if (option == 2) {
                         field.packed = ProtoWire.varint(value) != 0;

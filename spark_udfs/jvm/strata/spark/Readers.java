@@ -3,13 +3,15 @@ package strata.spark;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.avro.Schema;
-import org.apache.spark.sql.types.DataType;
 
 /** Makes plans of functions that are named by a subject, without a driver in Python. */
 final class Readers {
-    private static final List<String> OPTIONS = List.of("version", "id", "mode", "origin");
+    private static final List<String> OPTIONS =
+        List.of("version", "id", "mode", "origin", "message", "columns", "validate");
     private static final String READER = "reader schema";
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -22,14 +24,44 @@ final class Readers {
      */
     static Plan plan(FunctionName name, RegistrySettings settings) {
         requireKnown(name, OPTIONS);
+        Plan.Mode mode = mode(name, "DEADLETTER");
+        boolean validates = isTrue(name, "validate", false);
         Registry.Found found = found(name, settings, READER);
-        if (found.format() != Registry.Format.AVRO) {
-            throw new IllegalArgumentException("no " + READER + " from " + shown(name) + ": its format is "
-                + found.format() + "; make the column by strata.spark_udfs.decode");
+        String message = name.options().get("message");
+        if (message != null && found.format() != Registry.Format.PROTOBUF) {
+            throw new IllegalArgumentException(
+                "message needs a Protobuf schema, and the " + READER + " is " + found.format());
         }
-        List<String> texts = found.files();
-        DataType type = SparkTypes.of(SchemaTexts.parse(texts), READER);
-        return new Plan(Registry.Format.AVRO, write(texts), type.json(), mode(name, "DEADLETTER"), origin(name), null);
+        if (validates) {
+            throw new IllegalArgumentException("SQL does not validate when it decodes: leave validate out, or make the "
+                + "column by strata.spark_udfs.decode, which validates in Python workers");
+        }
+        try {
+            Columns columns = columns(found, settings, message, names(name, "columns"));
+            return new Plan(found.format(), columns.reader(), columns.type().json(), mode, origin(name), null);
+        } catch (RegistryFailure | UnusableSchema failure) {
+            throw new IllegalArgumentException("no " + READER + " from " + shown(name) + ": " + failure.getMessage());
+        }
+    }
+
+    private static Columns columns(
+        Registry.Found found, RegistrySettings settings, String message, List<String> columns) {
+        return switch (found.format()) {
+            case AVRO -> {
+                if (columns != null) {
+                    throw new IllegalArgumentException("columns needs a Protobuf schema or a JSON Schema: of Avro, a "
+                        + "query reads the fields that it uses");
+                }
+                yield new Columns(write(found.files()), SparkTypes.of(SchemaTexts.parse(found.files()), READER));
+            }
+            case PROTOBUF -> ProtoColumns.of(EncodeMessages.parse(found.files()), message, columns);
+            case JSON -> {
+                Map<String, String> references = new LinkedHashMap<>();
+                Registry.of(settings, found.format()).references(found).forEach(
+                    (name, answer) -> references.put(name, answer.path("schema").asText()));
+                yield JsonColumns.of(found.text(), references, columns);
+            }
+        };
     }
 
     static void requireKnown(FunctionName name, List<String> allowed) {
@@ -110,7 +142,21 @@ final class Readers {
     }
 
     private static List<String> origin(FunctionName name) {
-        String origin = name.options().get("origin");
-        return origin == null ? List.of() : List.of(origin.split(","));
+        List<String> origin = names(name, "origin");
+        return origin == null ? List.of() : origin;
+    }
+
+    /** Return the names that an option lists, or null without it. */
+    private static List<String> names(FunctionName name, String option) {
+        String names = name.options().get(option);
+        return names == null ? null : List.of(names.split(","));
+    }
+
+    static boolean isTrue(FunctionName name, String option, boolean usual) {
+        String value = name.options().getOrDefault(option, String.valueOf(usual));
+        if (!value.equals("true") && !value.equals("false")) {
+            throw new IllegalArgumentException(option + " is " + value + "; allowed are true, false");
+        }
+        return value.equals("true");
     }
 }

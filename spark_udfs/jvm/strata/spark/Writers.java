@@ -65,7 +65,7 @@ final class Writers {
         Readers.requireKnown(name, OPTIONS);
         Plan.Mode mode = Readers.mode(name, "FAILFAST");
         Framing framing = framing(name);
-        boolean validates = isTrue(name, "validate", true);
+        boolean validates = Readers.isTrue(name, "validate", true);
         Target target = target(name, settings);
         EncodePlan.Format format = EncodePlan.Format.valueOf(target.found().format().name());
         boolean isChecked = format == EncodePlan.Format.JSON && validates;
@@ -97,7 +97,7 @@ final class Writers {
     /** Return the header of the records whose values, or keys, are written with the framing `header`. */
     static Header header(FunctionName name, RegistrySettings settings) {
         Readers.requireKnown(name, HEADER_OPTIONS);
-        String part = isTrue(name, "key", false) ? "key" : "value";
+        String part = Readers.isTrue(name, "key", false) ? "key" : "value";
         String value = target(name, settings).byGuid(settings);
         return new Header("__" + part + "_schema_id", HexFormat.of().parseHex(value));
     }
@@ -170,13 +170,5 @@ final class Writers {
             }
         }
         throw new IllegalArgumentException("framing is " + framing + "; allowed are prefix, guid, header");
-    }
-
-    private static boolean isTrue(FunctionName name, String option, boolean usual) {
-        String value = name.options().getOrDefault(option, String.valueOf(usual));
-        if (!value.equals("true") && !value.equals("false")) {
-            throw new IllegalArgumentException(option + " is " + value + "; allowed are true, false");
-        }
-        return value.equals("true");
     }
 }

@@ -1,0 +1,59 @@
+package strata.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Makes the columns of reader schemas. A line in: descriptors in base64 and a message, or the text of a JSON Schema and
+ * its references by name; and the columns asked for.
+ */
+final class ColumnsProbe {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private ColumnsProbe() {}
+
+    public static void main(String[] arguments) throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                out.println(answer(JSON.readTree(line)));
+            }
+        }
+    }
+
+    private static JsonNode answer(JsonNode task) throws IOException {
+        ObjectNode answer = JSON.createObjectNode();
+        try {
+            Columns columns = columns(task);
+            answer.set("reader", JSON.readTree(columns.reader()));
+            answer.set("type", JSON.readTree(columns.type().json()));
+        } catch (UnusableSchema | IllegalArgumentException refused) {
+            answer.put("refused", refused.getMessage());
+        }
+        return answer;
+    }
+
+    private static Columns columns(JsonNode task) {
+        List<String> names = task.path("columns").isArray() ? texts(task.get("columns")) : null;
+        if (task.has("files")) {
+            return ProtoColumns.of(
+                EncodeMessages.parse(texts(task.get("files"))), task.path("message").textValue(), names);
+        }
+        Map<String, String> references = new LinkedHashMap<>();
+        task.path("references").fields().forEachRemaining(one -> references.put(one.getKey(), one.getValue().asText()));
+        return JsonColumns.of(task.path("text").asText(), references, names);
+    }
+
+    private static List<String> texts(JsonNode array) {
+        return JSON.convertValue(array, JSON.getTypeFactory().constructCollectionType(List.class, String.class));
+    }
+}
