@@ -17,6 +17,7 @@ from typing import NoReturn
 from urllib.parse import urlsplit
 
 from strata import __version__
+from strata.registry.access.audit import open_sink
 from strata.registry.access.auth_file import AuthFileError
 from strata.registry.access.watched_file import WatchedFile
 from strata.registry.app import create_app
@@ -312,6 +313,13 @@ def _check(settings: Settings) -> None:
             WatchedFile(settings.auth_file)
     except AuthFileError as error:
         raise SettingRefused(f"--auth-file (or STRATA_AUTH_FILE): {error}") from None
+    try:
+        if settings.audit:  # here, because a worker that fails is started again and again
+            open_sink(settings.audit).close()
+    except OSError as error:
+        raise SettingRefused(
+            f"--audit (or STRATA_AUDIT) is {settings.audit!r}, which cannot be opened: {error.strerror or error}"
+        ) from None
     try:
         if is_configured(os.environ):
             load()

@@ -215,6 +215,20 @@ def test_a_start_that_fails_says_why_in_json(options, variables, words):
     assert "exception" not in last
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_audit_that_cannot_be_opened_ends_the_start(tmp_path, workers):
+    """The start says why; workers that find it out for themselves would be replaced for ever."""
+    place = tmp_path / "audit"
+    options = [f"--log=sqlite:///{tmp_path}/strata.db", f"--workers={workers}", f"--audit={place}"]
+    with socket.socket(socket.AF_UNIX) as there:  # no process may write to it as a file, not even that of root
+        there.bind(str(place))
+        command = [STRATA, "serve", "--listen=127.0.0.1:0", *options]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    wanted = f"strata: --audit (or STRATA_AUDIT) is '{place}', which cannot be opened: No such device or address\n"
+    assert (2, wanted) == (ended.returncode, ended.stderr)
+
+
 def test_a_record_that_is_set_aside_is_named(tmp_path):
     """A damaged record is logged with its offset at the start."""
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db", "--log-format=json") as node:
