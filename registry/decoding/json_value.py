@@ -53,12 +53,13 @@ def refusal(value: Json, text: str, references: Sequence[ResolvedReference]) -> 
         ValueError: the schema cannot be used, or trying its branches would take too long.
     """
     schema = json.loads(text)
-    resources = {urljoin(_BASE, one.name): json.loads(one.text) for one in references}
+    own = schema.get("$id", schema.get("id")) if isinstance(schema, dict) else None
+    base = urljoin(_BASE, own) if isinstance(own, str) else _BASE
+    resources = {urljoin(base, one.name): json.loads(one.text) for one in references}
     ways = max(map(_branches, (schema, *resources.values())))
     if ways > 1 and ways ** _depth(value) > _MOST_WAYS:
         raise ValueError("the schema has too many branches to be tried on so deep a value")
     registry = jsonschema_rs.Registry(list(resources.items())) if resources else None
-    base = None if isinstance(schema, dict) and isinstance(schema.get("$id", schema.get("id")), str) else _BASE
     validator = jsonschema_rs.validator_for(schema, registry=registry, base_uri=base, offline=True)
     error = next(iter(validator.iter_errors(value)), None)
     if error is None:

@@ -263,6 +263,13 @@ def test_json_is_validated(payload, refused):
     assert "" == found.note
 
 
+def test_references_are_relative_to_the_id():
+    """A name of a reference is relative to the `$id` of the schema, as it is to the serializers."""
+    for own in ("https://example.com/person.json", "person.json"):
+        found = read(JSON, PERSON | {"$id": own}, ID + b'{"home": {}}', [HOME])
+        assert ("", "home") == (found.note, found.refused[0])
+
+
 @pytest.mark.parametrize(
     ("payload", "offset"),
     [
