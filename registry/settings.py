@@ -22,6 +22,7 @@ from strata.registry.setting_types import Lowered, listed
 from strata.registry.tls_settings import ClientAuth, TlsSettings
 from strata.registry.tracing import TraceSubjects
 from strata.registry.workers.cores import usable_cores
+from strata.storage.addresses import without_password
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.open_log import is_memory
 
@@ -367,4 +368,6 @@ def _refusal(item: dict[str, object]) -> str:
         return reason  # about several settings
     name = str(item["loc"][0])
     flag = name.replace("_", "-")
-    return f"--{flag} (or {PREFIX}{name.upper()}) is {item['input']!r}: {reason}"
+    given = item["input"]
+    shown = without_password(given) if isinstance(given, str) else given
+    return f"--{flag} (or {PREFIX}{name.upper()}) is {shown!r}: {without_password(reason)}"

@@ -114,7 +114,10 @@ def _scheme(url: str) -> str:
     scheme = found[1].lower() if found else ""
     if scheme in _SQL or (scheme == "memory" and url[len("memory:") :].strip("/") == ""):
         return scheme
-    if (kafka := _KAFKA.fullmatch(url)) and _has_ports(unquote(kafka["bootstrap"])):
+    kafka = _KAFKA.fullmatch(url)
+    if kafka and "@" in unquote(kafka["bootstrap"]):  # librdkafka would name it, with the password, in its errors
+        raise ValueError("a Kafka URL holds no credentials; expected sasl.username and sasl.password in --kafka-config")
+    if kafka and _has_ports(unquote(kafka["bootstrap"])):
         return scheme
     if scheme in _SERVICE:
         raise ValueError(f"expected the URL of a log, got that of a service; a log is one of {_FORMS}")

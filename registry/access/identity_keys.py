@@ -16,6 +16,7 @@ import orjson
 import urllib3
 
 from strata.registry.hosts import is_loopback
+from strata.storage.addresses import without_password
 
 __all__ = ["Fetch", "InvalidProvider", "KeysUnavailable", "ProviderKeys", "UnknownKey", "check_url", "fetch_json"]
 
@@ -70,10 +71,12 @@ def check_url(url: str, *, allow_http: bool) -> str:
     except ValueError:
         fits = False
     if not fits:
-        raise InvalidProvider(f"expected a URL such as https://id.example.com, got {url!r}")
+        raise InvalidProvider(f"expected a URL such as https://id.example.com, got {without_password(url)!r}")
     if parts.scheme == "https" or (parts.scheme == "http" and allow_http and is_loopback(host)):
         return url
-    raise InvalidProvider(f"expected https://, since anyone on the way could change the keys; got {url!r}")
+    raise InvalidProvider(
+        f"expected https://, since anyone on the way could change the keys; got {without_password(url)!r}"
+    )
 
 
 class ProviderKeys:

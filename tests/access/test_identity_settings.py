@@ -84,3 +84,13 @@ def test_the_mechanisms_get_their_settings():
     assert (2, b"x-forwarded-user", None) == (
         len(found.identity.proxies.networks), found.identity.proxies.user_header, found.identity.proxies.groups_header,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["follow", "advertised_url", "cors_origins", "oidc_issuer", "ui_url"])
+def test_a_rejected_url_is_shown_without_its_password(name):
+    """The message of a start that fails may go to a log that many people read."""
+    with pytest.raises(SettingRefused) as caught:
+        load_settings(**{"oidc_audience": "a", name: "kafka://u:hunter2@h:9092/t"})
+
+    assert "u:***@h" in str(caught.value)
+    assert "hunter2" not in str(caught.value)

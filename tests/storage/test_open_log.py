@@ -52,6 +52,14 @@ def test_a_bad_url_is_answered_with_the_allowed_forms(url: str) -> None:
     assert "s3cret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("url", ["kafka://u:s3cret@a:9092/_schemas", "kafka://a:9092,u:s3cret%40b:9092/_schemas"])
+def test_a_kafka_url_with_credentials_is_refused_without_them(url: str) -> None:
+    """The client would take them for a host name, and name it in its errors."""
+    with pytest.raises(ValueError, match="a Kafka URL holds no credentials") as caught:
+        open_log(url)
+    assert "s3cret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("url", "module", "extra"),
     [
