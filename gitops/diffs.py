@@ -10,7 +10,7 @@ from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
 from strata.gitops.errors import GitopsError
 from strata.gitops.steps import CONFLUENT_VERSION, OWNER
-from strata.gitops.versions import Held, Parser, Versions
+from strata.gitops.versions import Held, Parser, TreeVersions, Versions
 
 __all__ = ["SubjectDifference", "as_text", "differences"]
 
@@ -45,7 +45,7 @@ class SubjectDifference:
 def differences(a: Versions, b: Versions) -> Iterator[SubjectDifference]:
     """Yield the subjects that differ, in the order of their names."""
     mine, theirs = set(a.subjects()), set(b.subjects())
-    parsers = Parser([a]), Parser([b])
+    parsers = _parser(a, b), _parser(b, a)
     for subject in sorted(mine | theirs):
         if subject not in mine or subject not in theirs:
             yield SubjectDifference(subject, only_in=a.label if subject in mine else b.label)
@@ -53,6 +53,11 @@ def differences(a: Versions, b: Versions) -> Iterator[SubjectDifference]:
         before, after = a.version(subject, None), b.version(subject, None)
         if before is not None and after is not None and (found := _difference(before, after, *parsers)):
             yield found
+
+
+def _parser(source: Versions, other: Versions) -> Parser:
+    """Return the parser of a source; files may refer to a version that only the other source has."""
+    return Parser([source, other] if isinstance(source, TreeVersions) else [source])
 
 
 def _difference(before: Held, after: Held, old: Parser, new: Parser) -> SubjectDifference | None:

@@ -17,7 +17,7 @@ from strata.gitops.rights import REGISTRY, Resource, entries_of, on_context, on_
 from strata.gitops.steps import CONFLUENT_VERSION, OWNER
 from strata.gitops.versions import Held
 
-__all__ = ["Source", "dump", "indented", "manifest_text"]
+__all__ = ["Source", "dump", "indented", "left_out", "manifest_text"]
 
 _ENDINGS = {"AVRO": "avsc", "PROTOBUF": "proto", "JSON": "json"}
 _LONGEST_NAME = 150
@@ -83,6 +83,13 @@ def dump(source: Source, folder: Path, patterns: Sequence[str], owner: str | Non
     top["subjects"] = sorted(entries, key=lambda entry: str(entry["name"]))
     _write(folder, top, {files[name]: one for name, one in found.items()})
     return len(found)
+
+
+def left_out(source: Source, patterns: Sequence[str]) -> list[str]:
+    """Return the subjects with versions that a dump cannot have: an alias hides them, or their format is unknown."""
+    named = (name for name in source.subjects() if _is_named(name, patterns))
+    latest = ((name, source.version(name, None)) for name in named)
+    return [name for name, one in latest if one is None or one.format not in _ENDINGS]
 
 
 def _add_rights(top: dict[str, Any], entries: Sequence[dict[str, Any]], source: Source, *, whole: bool) -> None:

@@ -111,6 +111,18 @@ class Fields:
             raise GitopsError(f"{self.where}.{name}: expected a list")
         return [(f"{self.where}.{name}[{index}]", item) for index, item in enumerate(value)]
 
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts; empty if it is absent.
+
+        Raises:
+            GitopsError: If it is something else.
+        """
+        found = self.items(name)
+        for where, item in found:
+            if not isinstance(item, str):
+                raise GitopsError(f"{where}: expected text")
+        return [item for _, item in found]
+
     def names(self) -> list[str]:
         """Return the keys."""
         return list(self._value)

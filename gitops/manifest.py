@@ -307,6 +307,14 @@ def _metadata(section: Fields) -> Mapping[str, Any] | None:
     if "metadata" not in section and "tags" not in section:
         return None
     metadata = dict(section.inner("metadata").only(dict.fromkeys(("properties", "sensitive", "tags"))).raw_all())
+    inner = section.inner("metadata")
+    for fields in (inner.inner("tags"), section.inner("tags")):
+        for path in fields.names():
+            fields.texts(path)
+    properties = inner.inner("properties")
+    for name in properties.names():
+        properties.text(name)
+    inner.texts("sensitive")
     if "tags" in section:
         metadata["tags"] = {**(metadata.get("tags") or {}), **section.inner("tags").raw_all()}
     return {name: value for name, value in metadata.items() if value}

@@ -54,7 +54,8 @@ class Change:
         """What the step does, on one line."""
         verbs = {"settings": "change", "rights": "change", "delete": "delete"}
         verb = verbs.get(self.step["action"], "register")
-        return f"{verb} {name_of(self.step)}" + (f" version {self.version}" if verb == "register" else "")
+        numbered = verb == "register" and self.version is not None  # what is rejected may have no number
+        return f"{verb} {name_of(self.step)}" + (f" version {self.version}" if numbered else "")
 
 
 @dataclass(frozen=True, slots=True)

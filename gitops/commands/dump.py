@@ -36,6 +36,7 @@ def dump(
     strata dump registry/ --export backup.jsonl.gz --owner platform
     """  # noqa: D301 - click wants the character itself
     from strata.gitops.dumps import dump as write
+    from strata.gitops.dumps import left_out
     from strata.gitops.service import Service
 
     if export is None:
@@ -47,6 +48,8 @@ def dump(
     may_read = _may_read_rights(source)
     count = write(source, Path(folder), subjects, owner, rights=may_read)
     click.echo(f"wrote {count or 'no'} subject{'' if count == 1 else 's'} to {folder}")
+    for name in left_out(source, subjects):
+        click.echo(f"left out: {name}, whose versions an alias hides, or whose format is unknown", err=True)
     if not may_read:
         click.echo("left out: rights, which this login may not read (DESCRIBE on the cluster)", err=True)
     if isinstance(source, Service) and not subjects and source.names_with_settings() is None:

@@ -101,6 +101,26 @@ def test_a_reference_to_an_older_version_in_a_context(files, pinned):
     assert files.run("plan", "--url", pinned.url, code=0).startswith("0 to change")
 
 
+def test_a_registry_does_not_differ_from_its_dump(files, pinned):
+    """What a file refers to by number, and the folder does not have, is that of the registry on the other side."""
+    assert "" == files.run("diff", pinned.url, ".", code=0)
+    assert "" == files.run("diff", ".", pinned.url, code=0)
+
+
+def test_a_dump_names_what_it_cannot_have(files, record, service):
+    """A subject whose own alias hides its versions is named: the registry answers with those of the alias."""
+    service.register("hidden", record("a"))
+    service.ask("PUT", "/config/hidden", {"alias": "elsewhere"})
+    assert "left out: hidden, whose versions an alias hides" in files.run("dump", "dump", "--url", service.url, code=0)
+
+
+def test_what_is_rejected_has_no_version_yet(files, record, service):
+    """The title of a change says the version only if it is known."""
+    files.write(a__avsc=record("a"))
+    files.put("strata.yaml", "subjects: [{name: a, file: a.avsc, rules: {domainRules: [{name: x}]}}]")
+    assert files.run("plan", "--url", service.url, code=1).startswith("+ register a: new subject\n")
+
+
 def test_a_difference_shows_the_version_that_is_referred_to(files, pinned):
     """What a schema refers to by number comes from the registry, though the tree has a later version of it."""
     path = files.root / "schemas" / "%3A.c%3Aorder.avsc"

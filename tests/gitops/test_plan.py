@@ -238,6 +238,10 @@ WRONG = [
     ("no match", "subjects: [{name: a, files: 'x/*.avsc'}]", "no file matches x/*.avsc"),
     ("an unknown placeholder", "subjects: [{name: '{team}', files: '*.avsc'}]", "has no {team}; expected one of {st"),
     ("a key twice", "owner: a\nowner: b", "the key 'owner' appears twice"),
+    ("a tag that is no list", "subjects: [{name: a, file: a.avsc, tags: {x: y}}]", "tags.x: expected a list"),
+    ("a tag that is no text", "subjects: [{name: a, file: a.avsc, tags: {x: [[y]]}}]", "tags.x[0]: expected text"),
+    ("a property that is no text", "subjects: [{name: a, file: a.avsc, metadata: {properties: {x: [y]}}}]",
+     "subjects[0].metadata.properties.x: expected text"),
     ("an anchor", "owner: &a b", "anchors and aliases are not supported"),
 ]  # fmt: skip
 
