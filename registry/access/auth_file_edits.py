@@ -7,6 +7,7 @@ the new file is written beside the old one, for its owner only, and takes its na
 import fcntl
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from strata.registry.access.watched_file import read_bytes
 __all__ = ["add_user", "list_users", "remove_user"]
 
 _Content = dict[str, Any]
+_COMMENT = re.compile(rb"(?:^|\s)#", re.MULTILINE)
 
 
 def add_user(
@@ -132,7 +134,7 @@ def _changing(path: Path, *, must_exist: bool = True) -> Iterator[_Content]:
 
 
 def _had_comments(path: Path) -> bool:
-    return path.exists() and any(line.lstrip().startswith(b"#") for line in read_bytes(path).splitlines())
+    return path.exists() and _COMMENT.search(read_bytes(path)) is not None
 
 
 def _json(content: _Content) -> bytes:

@@ -154,9 +154,10 @@ def test_json_stays_json(path):
     assert ["ada"] == list(parse_auth_file(path.read_bytes()).users)
 
 
-def test_comments_are_not_lost_in_silence(run, path):
+@pytest.mark.parametrize("content", ["# the users\nusers: []\n", "users: []  # none yet\n", "users:\n  # none yet\n"])
+def test_comments_are_not_lost_in_silence(run, path, content):
     """A command that drops comments says so."""
-    path.write_text("# the users\nusers: []\n")
+    path.write_text(content)
 
     assert (0, True) == (
         (found := run("add", "ada", "--password-stdin", typed="open sesame"))[0],
