@@ -133,7 +133,7 @@ def test_keywords(run_java: RunJava, step: int) -> None:
     assert _compared(run_java, cases)["reader"] > 60_000 / step
 
 
-@pytest.mark.parametrize("count", [6000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_references(run_java: RunJava, count: int) -> None:
     """So do schemas that refer to others and to themselves, with names of any kind, in documents of any dialect."""
     chance = Random(2027)
