@@ -84,7 +84,8 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
     head = f"00{options['new']:08X}"
     assert [None, f"{head}0200", f"{head}0402044237"] == answer["written"]
     json_frame = b'{"n":7}'.hex().upper()
-    assert ["0807", json_frame, "36", json_frame] == answer["formats"]  # magic byte, GUID and path: 18 bytes
+    values = ["{7}", "{7.0}"]
+    assert ["0807", json_frame, "36", *values, json_frame] == answer["formats"]  # magic byte, GUID, path: 18 bytes
     first = {"delay": 1}, {"delay": 2, "gate": "B7"}
     assert answer["again"] == [
         {"offset": start + place, **more}

@@ -121,7 +121,7 @@ def written_in_sql(spark: SparkSession) -> list[Any]:
 
 
 def other_formats(spark: SparkSession) -> list[str]:
-    """Return frames of Protobuf and JSON without their names, and the length of a header, as SQL writes them.
+    """Return payloads of Protobuf and JSON as SQL writes them, the length of a header, and values that SQL reads.
 
     The last is JSON as the JVM writes it for `encoder`, which asks the session whether it validates with the schema.
     """
@@ -129,11 +129,13 @@ def other_formats(spark: SparkSession) -> list[str]:
     [row] = spark.sql(
         f"""SELECT hex(strata_encode({value}, 'connect-proto?framing=header')),
         hex(strata_encode({value}, 'connect-json?framing=header')),
-        hex(strata_headers('connect-proto')[0].value)"""
+        hex(strata_headers('connect-proto')[0].value),
+        string(strata_decode(strata_encode({value}, 'connect-proto'), 'connect-proto?message=M').value),
+        string(strata_decode(strata_encode({value}, 'connect-json'), 'connect-json').value)"""
     ).collect()
     write = encoder(registry=SETTINGS, subject="connect-json", version="latest", framing="header", path="jvm")
     [[encoded]] = spark.sql(f"SELECT {value} AS n").select(functions.hex(write("n"))).collect()
-    return [*row[:2], str(len(row[2])), encoded]
+    return [*row[:2], str(len(row[2])), *row[3:], encoded]
 
 
 def places(spark: SparkSession) -> list[list[str]]:
