@@ -57,6 +57,8 @@ def check(
     from strata.gitops.versions import Versions
 
     selection = select(paths, manifests, environment)
+    if environment is not None and not selection.manifests:
+        raise GitopsError("--env needs a manifest, and there is no strata.yaml; name one with --file")
     desired = selection.desired(Folder(selection.root))
     earlier: Versions | None = None
     if against is not None:

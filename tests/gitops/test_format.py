@@ -54,6 +54,12 @@ def test_rules_of_a_sarif_report_have_texts(files, record):
     assert all(rule["fullDescription"]["text"] and rule["help"]["text"] for rule in rules)
 
 
+def test_an_environment_needs_a_manifest(files, record):
+    """A check does not pass because the manifest that --env is about was not found."""
+    files.write(a__avsc=record("a"))
+    assert "--env needs a manifest" in files.run("check", "--env", "production", code=2)
+
+
 OPEN = '{"type": "object", "properties": {"a": {"type": "string"}}}'
 CLOSER = '{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}'
 
