@@ -112,7 +112,7 @@ async def read_the_auth_file(tmp_path, monkeypatch):
     path.write_text("users: []")
     watched = WatchedFile(path)
     path.write_text("users: [] # changed")
-    monkeypatch.setattr(watched, "_read", fail)
+    monkeypatch.setattr(watched, "_read_again", fail)
     await watched.refresh()
 
 

@@ -101,7 +101,7 @@ def test_a_rule_of_a_later_release(tmp_path):
     """A rule in the log that this release does not know is named."""
     users, database = tmp_path / "auth.yaml", tmp_path / "strata.db"
     users.write_text(json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]}))
-    rule = {"principal": "User:ann", "resource": "a*", "resource_type": "SUBJECT", "pattern_type": "PREFIXED",
+    rule = {"principal": "User:ann", "resource": "a", "resource_type": "SUBJECT", "pattern_type": "PREFIXED",
             "host": "*", "operation": "READ", "permission": "ALLOW"}  # fmt: skip
     with RegistryNode(f"sqlite:///{database}", JSON_LINES) as node:
         assert call(node, "POST", "/security/acls", [rule])[0] < 300

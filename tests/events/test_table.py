@@ -15,6 +15,7 @@ LOG, SERVICE, TOPICS = "registry/test_operator_log.py", "events/test_service.py"
 CAUSED = {
     f"{LOG}::test_start_and_end": ["log_opening", "log_created", "log_replayed", "ready", "signal", "stopped"],
     f"{LOG}::test_a_request_is_logged_with_its_facts": ["request", "request_slow"],
+    f"{LOG}::test_a_request_that_cannot_be_read_is_logged": ["request_refused"],
     f"{LOG}::test_a_start_that_fails_says_why_in_json": ["serve_failed"],
     f"{LOG}::test_a_record_that_is_set_aside_is_named": ["record_set_aside"],
     f"{LOG}::test_events_of_access": [
