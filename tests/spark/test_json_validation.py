@@ -15,7 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_type
 from harness.json_rule_cases import ROWS
 from harness.json_rules import RuleMaker
 from strata.serdes.client import Schema
+from strata.serdes.errors import SchemaError
 from strata.serdes.framing import SchemaId
+from strata.serdes.json_schema.serializer import documents_of
+from strata.serdes.json_schema.validator import compiled
 from strata.serdes.model import JSON, Reference
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Mode
@@ -204,6 +207,29 @@ def test_schemas_that_cannot_be_used(run_java: RunJava) -> None:
     for schema in UNUSABLE:
         with pytest.raises(ValueError, match=r"\w"):
             jsonschema_rs.validator_for({"$schema": "http://json-schema.org/draft-07/schema#", **schema})
+
+
+# name of a reference, `$id` of the schema
+UNUSUAL_NAMES = [("a//b.json", None), ("a.json", "urn:x:y"), ("urn:x:y", None)]
+
+
+def test_names_that_the_validator_reads_in_another_way(run_java: RunJava) -> None:
+    """References whose names the validator of Python joins in another way than Python make a schema unusable."""
+    plans = []
+    for name, own in UNUSUAL_NAMES:
+        other = Schema(json.dumps({"$id": "other.json", "minimum": 0}), JSON)
+        text = json.dumps({"properties": {"a": {"$ref": name}}, **({} if own is None else {"$id": own})})
+        target = Target(Schema(text, JSON, (Reference(name, "s", 1),)), ((name, other),), SchemaId(1))
+        plans.append(EncodePlan(ClientSettings(urls=("http://nowhere",)), target, None, b"", Mode.DEADLETTER))
+
+    made = _in_jvm(run_java, [(plan, pa.string(), []) for plan in plans])
+
+    assert ["a JSON Schema that cannot be used"] * len(plans) == made
+    for plan in plans:
+        documents = documents_of(plan.target.schema, dict(plan.target.references))
+        (base, document), *others = documents.items()
+        with pytest.raises(SchemaError, match="cannot be used"):
+            compiled(document, dict(others), base)
 
 
 def test_hostile_schemas(run_java: RunJava) -> None:

@@ -69,6 +69,8 @@ final class ValidDocuments {
         Pattern.compile("https?://json-schema\\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?");
     private static final String USUAL_DRAFT = "draft-07";
     private static final Pattern INDEX = Pattern.compile("[0-9]{1,9}");
+    private static final Pattern SCHEME = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]*:");
+    private static final Pattern EMPTY_STEP = Pattern.compile("(?!" + SCHEME + "|//)[^?#]*//");
     private static final int MAX_DOCUMENTS = 2000;
 
     private final Map<String, JsonNode> documents = new LinkedHashMap<>();
@@ -115,10 +117,7 @@ final class ValidDocuments {
                 throw unusable();
             }
             for (String base : bases) {
-                String place = ValidUri.join(base, name);
-                if (ValidUri.of(place).scheme() == null) {
-                    throw unusable();
-                }
+                String place = joined(base, name);
                 if (!documents.containsKey(place)) {
                     if (documents.size() > MAX_DOCUMENTS) {
                         throw unusable();
@@ -134,11 +133,21 @@ final class ValidDocuments {
     private String base(String uri) {
         JsonNode own = documents.get(uri).path("$id");
         JsonNode stated = own.isMissingNode() ? documents.get(uri).path("id") : own; // as draft 4 calls it
-        String base = stated.isTextual() ? ValidUri.join(uri, stated.asText()) : uri;
-        if (ValidUri.of(base).scheme() == null) { // relative to a URI without a hierarchy
+        return stated.isTextual() ? joined(uri, stated.asText()) : uri;
+    }
+
+    /**
+     * Return what a reference means in a document.
+     *
+     * @throws OnlyInPython if it has empty steps, which Python drops and its validator does not, or is relative to a URI
+     *     without a hierarchy
+     */
+    private static String joined(String base, String reference) {
+        String joined = JsonUris.join(base, reference);
+        if (!SCHEME.matcher(joined).lookingAt() || EMPTY_STEP.matcher(reference).lookingAt()) {
             throw unusable();
         }
-        return base;
+        return joined;
     }
 
     At root() {
@@ -178,9 +187,8 @@ final class ValidDocuments {
      * @throws OnlyInPython if it is not found, or only an anchor leads to it
      */
     At target(At at, String reference) {
-        ValidUri joined = ValidUri.of(ValidUri.join(base(at.uri()), reference));
-        String uri = reference.startsWith("#") ? at.uri() : joined.document();
-        String fragment = joined.fragment() == null ? "" : joined.fragment();
+        String uri = reference.startsWith("#") ? at.uri() : JsonUris.document(joined(base(at.uri()), reference));
+        String fragment = JsonUris.fragment(reference);
         String found = documents.keySet().stream()
             .filter(one -> uri.equals(one) || uri.equals(base(one))).findFirst().orElse(null);
         if (found == null || !fragment.isEmpty() && !fragment.startsWith("/")) {
