@@ -112,7 +112,7 @@ def test_through_a_broker(client, their_client, kafka_broker):
     """Our serdes work inside confluent-kafka's producer and consumer, mixed with its own."""
     topic, text = f"interop-{uuid4().hex}", json.dumps(RECORD)
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
-    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(90)
     serializers = {
         "ours": (AvroSerializer(client, '"string"'), AvroSerializer(client, text)),
         "theirs": (TheirSerializer(their_client, '"string"'), TheirSerializer(their_client, text)),
@@ -128,7 +128,7 @@ def test_through_a_broker(client, their_client, kafka_broker):
         )
         producer.produce(topic, key=name, value=VALUE)
         producer.produce(topic, key=name, value=None)
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
 
     expected = [("ours", VALUE), ("ours", None), ("theirs", VALUE), ("theirs", None)]
     assert expected == consumed(kafka_broker, topic, AvroDeserializer(client), 4)
@@ -140,13 +140,13 @@ def test_errors_inside_producer_and_consumer(client, kafka_broker):
     """Our errors arrive as confluent-kafka's own errors, with ours inside."""
     topic = f"interop-{uuid4().hex}"
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
-    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(90)
     strict = SerializingProducer(
         {"bootstrap.servers": kafka_broker.bootstrap, "value.serializer": AvroSerializer(client, json.dumps(RECORD))}
     )
     plain = SerializingProducer({"bootstrap.servers": kafka_broker.bootstrap})
     plain.produce(topic, value=b"{}")
-    assert plain.flush(30) == 0
+    assert plain.flush(90) == 0
 
     with pytest.raises(ValueSerializationError) as unsent:
         strict.produce(topic, value={**VALUE, "list": [{"sku": 5}]})
@@ -172,8 +172,8 @@ def consumed(broker, topic, deserializer, count):
     found = []
     try:
         while len(found) < count:
-            message = consumer.poll(30)
-            assert message is not None, "no record came within 30 s"
+            message = consumer.poll(90)
+            assert message is not None, "no record came within 90 s"
             found.append((message.key(), message.value()))
     finally:
         consumer.close()

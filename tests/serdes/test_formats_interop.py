@@ -201,7 +201,7 @@ def test_headers_through_a_broker(client, their_client, kafka_broker, name):
     for serializer in (ours(client, conf), theirs(their_client, conf)):
         producer = SerializingProducer({"bootstrap.servers": kafka_broker.bootstrap, "value.serializer": serializer})
         producer.produce(topic, value=value, headers=[])
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
 
     assert [value, value] == consumed(kafka_broker, topic, we_read(client))
     assert [value, value] == consumed(kafka_broker, topic, they_read(their_client))
@@ -221,8 +221,8 @@ def consumed(broker, topic, deserializer):
     found = []
     try:
         while len(found) < 2:
-            message = consumer.poll(30)
-            assert message is not None, "no record came within 30 s"
+            message = consumer.poll(90)
+            assert message is not None, "no record came within 90 s"
             found.append(message.value())
     finally:
         consumer.close()

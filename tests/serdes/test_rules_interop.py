@@ -406,7 +406,7 @@ def test_dead_letters_are_the_same(client, their_client, kafka_broker, name):
         form.theirs(their_client, LATEST, theirs)(VALUE | {"id": 1}, ctx)
     with pytest.raises(SerializationError):
         form.they_read(their_client, {}, theirs)(frame, ctx)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
 
     (our_write, our_read), (their_write, their_read) = pairs(letters(kafka_broker, dead))
     assert our_write == their_write == (json.dumps(VALUE | {"id": 1}).encode(), headers(topic, "one", "WRITE"))
@@ -438,8 +438,8 @@ def letters(broker, topic):
     found = []
     try:
         while len(found) < 4:
-            record = consumer.poll(30)
-            assert record is not None, "no record came within 30 s"
+            record = consumer.poll(90)
+            assert record is not None, "no record came within 90 s"
             if record.error() is None:
                 found.append((record.value(), dict(record.headers())))
     finally:

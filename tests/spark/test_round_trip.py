@@ -289,7 +289,7 @@ def _produce(kafka: KafkaBroker, topic: str, records: list[tuple[bytes | None, A
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})  # in order
     for value, headers in records:
         producer.produce(topic, value, headers=headers)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
 
 
 def _consumed(kafka: KafkaBroker, topic: str, number: int) -> list[tuple[bytes, Any]]:
