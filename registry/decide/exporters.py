@@ -18,6 +18,7 @@ from strata.storage.state import State
 __all__ = [
     "AUTO",
     "CUSTOM",
+    "DEFAULT",
     "EVERYWHERE",
     "EVERY_SUBJECT",
     "KEK",
@@ -42,9 +43,9 @@ __all__ = [
     "state_shown",
 ]
 
-AUTO, CUSTOM, NONE = "AUTO", "CUSTOM", "NONE"
-TYPES = (AUTO, CUSTOM, NONE)
-"""Which context of the destination takes the copy: one named after this log, a chosen one, or each its own."""
+AUTO, CUSTOM, NONE, DEFAULT = "AUTO", "CUSTOM", "NONE", "DEFAULT"
+TYPES = (AUTO, CUSTOM, NONE, DEFAULT)
+"""Which context of the destination takes the copy: one named after this log, a chosen one, each its own, or `.`."""
 
 SUBJECT, KEK = "${subject}", "${kek}"
 """What stands for the present name in a new one."""

@@ -5,8 +5,17 @@ Rules of this file: pure.
 
 from dataclasses import dataclass, replace
 
-from strata.registry.decide.exporters import AUTO, CUSTOM, EVERY_SUBJECT, EVERYWHERE, SUBJECT, is_copy_below
+from strata.registry.decide.exporters import (
+    AUTO,
+    CUSTOM,
+    DEFAULT,
+    EVERY_SUBJECT,
+    EVERYWHERE,
+    SUBJECT,
+    is_copy_below,
+)
 from strata.registry.subject_names import context_name
+from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.selection import referred_to
 from strata.storage.records import (
     DEFAULT_CONTEXT,
@@ -33,25 +42,36 @@ class Choice:
         patterns: names of subjects; `*` at the end matches any rest within the context, `:.c:*` is the context `.c`,
             and `:*:` everything.
         into: the context that the contexts of the source are put below; the default context leaves them as they are.
+        is_flat: whether all contexts become the default one.
         subject_format: the name within its context, with `${subject}` for the name at the source.
     """
 
     patterns: tuple[str, ...] = (EVERY_SUBJECT,)
     into: str = DEFAULT_CONTEXT
     subject_format: str = SUBJECT
+    is_flat: bool = False
 
     @property
     def _keeps_names(self) -> bool:
-        return self.into == DEFAULT_CONTEXT and self.subject_format == SUBJECT
+        return self.into == DEFAULT_CONTEXT and self.subject_format == SUBJECT and not self.is_flat
 
     def wanted(self, state: State) -> dict[Place, SchemaValue]:
-        """Return every version that the destination shall hold: the chosen ones, and those that they refer to."""
+        """Return every version that the destination shall hold: the chosen ones, and those that they refer to.
+
+        Raises:
+            TransferError: if two subjects have one name there.
+        """
         chosen: set[str] = {subject for subject in state.subjects if self.chooses(subject)}
         if state.referrers:
             chosen |= referred_to(chosen, state)
         found: dict[Place, SchemaValue] = {}
-        for subject in chosen:
+        names: dict[Subject, str] = {}
+        for subject in sorted(chosen) if self.is_flat else chosen:
             name = self.renamed(subject)
+            if (other := names.setdefault(name, subject)) != subject:
+                raise TransferError(
+                    f"{other!r} and {subject!r} would both be {name!r} at the destination; choose one of them"
+                )
             for version, entry in state.subjects[Subject(subject)].items():
                 value = entry.schema.value
                 references = tuple(self._reference(one, context_of(subject)) for one in value.references)
@@ -66,19 +86,23 @@ class Choice:
             return Subject(subject)
         context = context_of(subject)
         plain = self.subject_format.replace(SUBJECT, subject.removeprefix(f":{context}:"))
-        into = _joined(self.into, context)
+        into = self._home(context)
         return Subject(plain if into == DEFAULT_CONTEXT else f":{into}:{plain}")
 
     def chooses(self, subject: str) -> bool:
         """Return whether a pattern names a subject that did not come below the context of the destination already."""
         return not is_copy_below(self.into, subject) and any(_matches(pattern, subject) for pattern in self.patterns)
 
+    def _home(self, context: str) -> str:
+        """Return the context of the destination that takes one of the source."""
+        return DEFAULT_CONTEXT if self.is_flat else _joined(self.into, context)
+
     def _reference(self, reference: Reference, context: str) -> Reference:
         """Return a reference of a schema in a context as it reads at the destination."""
         if self._keeps_names:
             return reference
         target = self.renamed(qualified(reference.subject, context))
-        home = _joined(self.into, context)
+        home = self._home(context)
         if context_of(target) == home:
             return replace(reference, subject=target.removeprefix(f":{home}:"))
         return replace(reference, subject=target if target.startswith(":.") else f":.:{target}")
@@ -92,7 +116,8 @@ def choice_of(exporter: ExporterValue, auto: str) -> Choice:
         auto: the context of the type AUTO.
     """
     into = {AUTO: auto, CUSTOM: context_name(exporter.context)}.get(exporter.context_type, DEFAULT_CONTEXT)
-    return Choice(exporter.subjects or (EVERY_SUBJECT,), into, exporter.subject_format or SUBJECT)
+    is_flat = exporter.context_type == DEFAULT
+    return Choice(exporter.subjects or (EVERY_SUBJECT,), into, exporter.subject_format or SUBJECT, is_flat)
 
 
 def _joined(into: str, context: str) -> str:

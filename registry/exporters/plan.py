@@ -60,7 +60,7 @@ class Since:
 
     Attributes:
         is_empty: whether nothing changed that exporters copy.
-        gone: versions that were deleted for good, by their names at the destination.
+        gone: versions that were deleted for good, by their names at the destination; only of what is copied.
     """
 
     is_empty: bool
@@ -84,7 +84,10 @@ def since(entries: Iterable[Entry], choice: Choice, wanted: Collection[Subject])
         if not isinstance(key, _COPIED):
             continue
         name = choice.renamed(key.subject or "")
-        is_empty &= name not in wanted and not choice.chooses(key.subject or "")
+        # A subject that the exporter does not copy may have its name at the destination for another one's.
+        if name not in wanted and not choice.chooses(key.subject or ""):
+            continue
+        is_empty = False
         if isinstance(key, SchemaKey) and is_tombstone(entry.value):
             gone.add((name, key.version))
     return Since(is_empty, frozenset(gone))

@@ -9,6 +9,7 @@ from strata.registry import errors
 from strata.registry.decide.exporters import (
     AUTO,
     CUSTOM,
+    DEFAULT,
     EVERY_SUBJECT,
     KEK,
     SUBJECT,
@@ -20,7 +21,7 @@ from strata.registry.destinations.config import destination_of
 from strata.registry.destinations.credentials import HIDDEN, Credentials, shown
 from strata.registry.transfer.copies import TransferError
 from strata.registry.wire.contracts import Answer, Body, Text, TextMap, Texts, Word
-from strata.storage.records import ExporterValue, ExportValue
+from strata.storage.records import DEFAULT_CONTEXT, ExporterValue, ExportValue
 
 __all__ = [
     "ExporterAnswer",
@@ -44,7 +45,7 @@ class ExporterChange(Body):
     subjects: Texts | None = Field(
         None, description="names; `*` at the end matches any rest, `:.c:*` a context, `:*:` everything; `*` when absent"
     )
-    context_type: Word | None = Field(None, description="AUTO, CUSTOM or NONE; AUTO when absent")
+    context_type: Word | None = Field(None, description="AUTO, CUSTOM, DEFAULT or NONE; AUTO when absent")
     context: Text | None = Field(None, description="the context of the destination, for CUSTOM")
     subject_rename_format: Text | None = Field(None, description="such as `dc_${subject}`")
     kek_rename_format: Text | None = Field(None, description="such as `dc_${kek}`")
@@ -176,7 +177,7 @@ def exporter_answer(name: str, exporter: ExporterValue, auto: str) -> dict[str, 
         "name": name,
         "subjects": list(exporter.subjects),
         "contextType": exporter.context_type,
-        "context": {AUTO: auto, CUSTOM: exporter.context}.get(exporter.context_type, ""),
+        "context": {AUTO: auto, CUSTOM: exporter.context, DEFAULT: DEFAULT_CONTEXT}.get(exporter.context_type, ""),
         "subjectRenameFormat": exporter.subject_format,
         "kekRenameFormat": exporter.kek_format,
         "config": shown(exporter.config),
