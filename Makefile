@@ -48,7 +48,7 @@ format: setup  ## rewrite what the formatter and the linter can
 # A test that fails beside others and passes alone needs a mend, but is no reason to refuse a change: both runs are shown.
 # Status 1 is that of failed tests; whatever else went wrong stays wrong.
 test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included; what fails runs again, alone
-	$(BIN)/pytest -m 'not slow' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/pytest -m 'not slow' -n 0 --last-failed --last-failed-no-failures none; }
+	$(BIN)/pytest -m 'not slow' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests .pytest_cache/failed.args && $(BIN)/pytest -n 0 @.pytest_cache/failed.args; }
 
 # They wait for nothing, so a third process on two cores would only import everything once more.
 test-fast: setup  ## the tests that start no service, in less than a minute

@@ -51,7 +51,7 @@ def workflow(files, tmp_path_factory):
                 check=False,
             )  # fmt: skip
             output += done.stdout
-            environ["PATH"] = f"{(tools / 'path').read_text().strip()}:{tools}:{system}"
+            environ["PATH"] = ":".join([*(tools / "path").read_text().splitlines(), str(tools), system])
             if done.returncode:
                 return done.returncode, output
         assert (tools / "installed").read_text().endswith(f"-m pip install --quiet {ROOT}[gitops]\n")
