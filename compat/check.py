@@ -2,7 +2,8 @@
 
 The check takes the latest version first and, for a transitive level, then the older ones until one is incompatible.
 The messages are the reference's, to the letter. After the findings of the last direction come two lines about the
-previous version; the server adds a last line about its settings.
+previous version; then those of the policy LOGICAL, which looks at all versions; the server adds a last line about its
+settings.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Final
 from strata.compat.formats import FORMATS
 from strata.compat.levels import LEVELS, Direction, Level, Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.logical.policy import TableCheck, check_tables
 from strata.compat.result import Finding, Incompatibility
 from strata.compat.schema import ParsedSchema
 
@@ -28,6 +30,7 @@ class Previous:
 
     version: int
     schema: ParsedSchema
+    union: str = ""  # the metadata property `confluent:union`, which names the branches of a union at the root
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class CheckResult:
     compatible: bool
     messages: tuple[str, ...] = ()
     incompatibilities: tuple[Incompatibility, ...] = ()
+    tables: tuple[TableCheck, ...] = ()
 
 
 def check(
@@ -45,6 +49,7 @@ def check(
     level: Level,
     policy: Policy = Policy.STRICT,
     limits: Limits = DEFAULT_LIMITS,
+    union: str = "",
 ) -> CheckResult:
     """Check a new schema against the previous versions of its subject.
 
@@ -52,12 +57,26 @@ def check(
         new: The new schema.
         previous: The previous versions, oldest first.
         level: The compatibility level.
-        policy: How strictly to treat differences; only JSON Schema uses it.
+        policy: How strictly to treat differences.
         limits: Bounds on work, findings and time.
+        union: The metadata property `confluent:union` of the new version, for the policy LOGICAL.
 
     Raises:
         OutOfTime: The time of `limits` ran out before there was a verdict.
     """
+    if policy is not Policy.LOGICAL:
+        return _check_records(new, previous, level, policy, limits)
+    result = _check_records(new, previous, level, Policy.STRICT, limits)
+    versions = [(one.version, one.schema, one.union) for one in previous]
+    tables = check_tables(new, versions, level, limits, union)
+    messages = (*result.messages, *(table.message for table in tables))
+    return CheckResult(result.compatible and not tables, messages, result.incompatibilities, tuple(tables))
+
+
+def _check_records(
+    new: ParsedSchema, previous: Sequence[Previous], level: Level, policy: Policy, limits: Limits
+) -> CheckResult:
+    """Return the verdict of the format's own rules on the records."""
     rule = LEVELS[level]
     looked_at = previous if rule.transitive else previous[-1:]
     for version in reversed(looked_at if rule.directions else ()):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from strata.compat.levels import Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits
-from strata.compat.result import Incompatibility
+from strata.compat.result import Incompatibility, Refusal
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat
 
 if TYPE_CHECKING:
@@ -58,8 +58,16 @@ class _Equivalent(Protocol[_OfSchemaT]):
     def __call__(self, left: _OfSchemaT, right: _OfSchemaT, *, limits: Limits = DEFAULT_LIMITS) -> bool: ...
 
 
+class _Refusals(Protocol[_OfSchemaT]):
+    def __call__(self, schema: _OfSchemaT, *, path: str = "", limits: Limits = DEFAULT_LIMITS) -> Sequence[Refusal]: ...
+
+
 class _WireMessage(Protocol):
     def __call__(self, finding: Incompatibility, *, reader: str, writer: str) -> str: ...
+
+
+def _no_refusals(schema: ParsedSchema, *, path: str = "", limits: Limits = DEFAULT_LIMITS) -> Sequence[Refusal]:  # noqa: ARG001
+    return ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,7 @@ class Format(Generic[_SchemaT]):
     wire_message: _WireMessage  # a finding in the reference's words
     explain: Callable[[Incompatibility], str]  # a finding in a sentence for people, with advice
     printed_as: Mapping[str, _Print[_SchemaT]]  # the texts of `format=`, except for the stored one
+    refusals: _Refusals[_SchemaT] = _no_refusals  # why the format's own tools would refuse a schema
 
 
 def _for_any_policy(check: _CheckOfAnyPolicy[_SchemaT]) -> _Check[_SchemaT]:
@@ -100,7 +109,7 @@ def _avro() -> Format[AvroSchema]:
 
 
 def _protobuf() -> Format[ProtobufSchema]:
-    from strata.compat.protobuf import equivalence, formats, normalizer, parser, rules, wording
+    from strata.compat.protobuf import equivalence, formats, linking, normalizer, parser, rules, wording
 
     return Format(
         parse=parser.parse,
@@ -110,6 +119,7 @@ def _protobuf() -> Format[ProtobufSchema]:
         wire_message=wording.wire_message,
         explain=wording.explain,
         printed_as={"serialized": formats.serialized, "ignore_extensions": formats.ignore_extensions},
+        refusals=linking.refusals,
     )
 
 

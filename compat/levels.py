@@ -20,10 +20,11 @@ class Level(StrEnum):
 
 
 class Policy(StrEnum):
-    """How strictly to treat differences, spelled as `compatibilityPolicy` on the wire; only JSON Schema uses it."""
+    """How strictly to treat differences, spelled as `compatibilityPolicy` on the wire."""
 
     STRICT = "STRICT"
-    LENIENT = "LENIENT"
+    LENIENT = "LENIENT"  # in JSON Schema, some differences do not count
+    LOGICAL = "LOGICAL"  # as STRICT, and tables of Flink and Iceberg must be able to follow
 
 
 class Direction(StrEnum):

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from strata.compat.levels import Direction
 from strata.compat.schema import SchemaFormat
 
-__all__ = ["Finding", "Incompatibility", "Value"]
+__all__ = ["Finding", "Incompatibility", "Refusal", "Value"]
 
 # What a schema has at a path, as a JSON value; None if it has nothing there.
 Value: TypeAlias = bool | int | float | Decimal | str | Sequence["Value"] | Mapping[str, "Value"] | None
@@ -53,3 +53,19 @@ class Finding:
     version: int | None = None  # the previous version that was compared
     previous: Value = None  # what that version has at the path; None: nothing
     new: Value = None  # what the new schema has there
+    table: str = ""  # whose tables cannot follow; empty if readers or writers of records cannot
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the tools of a format refuse a schema that the registry stores."""
+
+    rule: str
+    message: str
+    line: int = 0  # from 1; 0 if the schema did not come as text
+    column: int = 0
+
+    def __str__(self) -> str:
+        """Return the message with place and rule."""
+        place = f"line {self.line}, column {self.column}, " if self.line else ""
+        return f"{self.message} ({place}{self.rule})"

@@ -34,6 +34,7 @@ from strata.compat.result import Incompatibility
 __all__ = ["PREFERRED", "addresses", "edits"]
 
 _LONGEST_UNION: Final = 50  # branches in the text of a type
+_LOGICAL: Final = frozenset({"logicalType", "precision", "scale"})
 _Step: TypeAlias = tuple[Node, Node, str, str]  # the previous type and the new one, with their addresses
 
 # The edits that can be the reason of a finding, by its kind; any edit can where the kind is missing.
@@ -111,7 +112,13 @@ class _Walk:
     def _attributes(self, before: Node, after: Node, old: str, new: str) -> None:
         ours, theirs = (getattr(node, "properties", {}) for node in (before, after))
         if ours or theirs:
-            self._properties(ours, theirs, old, new)
+            self._logical_types(before, after, old, new)
+            self._properties(_others(ours), _others(theirs), old, new)
+
+    def _logical_types(self, before: Node, after: Node, old: str, new: str) -> None:
+        texts = _logical_text(before), _logical_text(after)
+        if texts[0] != texts[1]:
+            self._edits.add(EditKind.LOGICAL_TYPE_CHANGED, old, new, "", *texts)
 
     def _properties(self, before: Properties, after: Properties, old: str, new: str) -> None:
         ours, theirs = ({name: write_json(value) for name, value in one.items()} for one in (before, after))
@@ -161,7 +168,8 @@ class _Walk:
         self._names(before, after, old, new)
         self._doc(before.doc, after.doc, old, new)
         self._aliases([one.full for one in before.aliases], [one.full for one in after.aliases], old, new)
-        self._properties(before.properties, after.properties, old, new)
+        self._logical_types(before, after, old, new)
+        self._properties(_others(before.properties), _others(after.properties), old, new)
         if isinstance(before, EnumType) and isinstance(after, EnumType):
             self._enums(before, after, old, new)
         elif isinstance(before, FixedType) and isinstance(after, FixedType):
@@ -283,8 +291,22 @@ def _text(node: Node) -> str:
     if isinstance(node, Reference):
         return node.full
     if isinstance(node, PrimitiveType):
-        logical: Json = node.properties.get("logicalType")
-        if logical == "decimal":
-            logical = f"decimal {node.properties.get('precision')}, {node.properties.get('scale', 0)}"
-        return f"{node.kind} ({logical})" if isinstance(logical, str) else node.kind
+        logical = _logical_text(node)
+        return node.kind if logical is None else f"{node.kind} ({logical})"
     return node.name.full
+
+
+def _logical_text(node: Node) -> str | None:
+    """Return the logical type of a type as its schema has it, whether or not readers apply it."""
+    properties: Properties = getattr(node, "properties", {})
+    logical: Json = properties.get("logicalType")
+    if logical == "decimal":
+        return f"decimal {properties.get('precision')}, {properties.get('scale', 0)}"
+    return logical if isinstance(logical, str) else None
+
+
+def _others(properties: Properties) -> Properties:
+    """Return the attributes that do not belong to a logical type."""
+    if not isinstance(properties.get("logicalType"), str):
+        return properties
+    return {name: value for name, value in properties.items() if name not in _LOGICAL}

@@ -1,8 +1,12 @@
 """The difference of two schemas: the edits, what each means for readers and writers, and the verdict at each level.
 
-The meaning comes from the findings of the checker in both directions. Each finding is attached to the edits at its
-address, else to those below it, else to an added, removed or retyped part above it. A finding that fits none of them
-becomes a change itself. So a schema pair with a finding always has a change that shows it.
+The meaning comes from two sources, in both directions: the findings of the checker, which say what a registry refuses,
+and the outcomes of reading (`outcomes.py`), which say what becomes of the values. Each is attached to the edits at its
+address, else to those below it, else to an added, removed or retyped part above it. One that fits none of them becomes
+a change itself. So a schema pair with a finding or an outcome always has a change that shows it.
+
+In Avro and JSON Schema a finding means that a reader refuses some record. In Protobuf it does not: a reader skips what
+it cannot place. There the outcomes alone decide the verdict, and a finding says that the check refuses the change.
 """
 
 from bisect import bisect_right
@@ -12,16 +16,19 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from strata.compat.check import Previous, check, explain
-from strata.compat.difference import avro, json_schema, protobuf
+from strata.compat.difference import avro, avro_reading, json_reading, json_schema, protobuf, protobuf_reading
 from strata.compat.difference.edits import DOC_LIKE, Edit, EditKind, Edits, cut
+from strata.compat.difference.outcomes import Outcome, Verdict, worst
 from strata.compat.levels import LEVELS, Direction, Level, Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.logical.policy import check_tables
 from strata.compat.result import Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
 
 __all__ = ["Change", "Difference", "Effect", "difference"]
 
 _MOST_SENTENCES: Final = 3
+_MOST_OUTCOMES: Final = 10_000  # of one direction
 _MOST_BELOW: Final = 20  # edits to which a finding above them is attached
 _STEPS: Final = "./[{"  # the characters with which a step of an address begins
 _MOST_JUMPS: Final = 200  # from a repeated type to its first place, for one finding
@@ -31,10 +38,10 @@ _MOST_JUMPS: Final = 200  # from a repeated type to its first place, for one fin
 class Effect:
     """What a change means in one direction."""
 
-    breaks: (
-        bool | None
-    )  # None: the checker gave up before it judged this change, or no rule covers what it does to data
+    verdict: Verdict
+    refused: bool  # whether a rule of compatibility refuses the change
     words: str
+    outcomes: tuple[Outcome, ...] = ()  # what readers make of the change, beside what its rules refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +68,29 @@ class Difference:
     verdicts: Mapping[Level, bool]
     more: int = 0  # changes beyond the first 50,000, which are not listed
 
+    @property
+    def readers(self) -> Verdict:
+        """What consumers with the new schema make of data of the previous one: the most severe of all changes."""
+        return worst([change.readers.verdict for change in self.changes])
+
+    @property
+    def writers(self) -> Verdict:
+        """What consumers with the previous schema make of data of the new one."""
+        return worst([change.writers.verdict for change in self.changes])
+
 
 class _Format(NamedTuple):
     edits: Any  # (previous, new, limits) -> Edits; the schemas are of the format's own class
     addresses: Any  # Incompatibility -> the addresses of its place, best first
     preferred: Mapping[str, frozenset[EditKind]]  # the edits that a kind of finding is about
+    outcomes: Any  # (reader, writer, limits, is_new) -> the Outcomes
+    findings_break: bool  # whether a finding means that a reader refuses some record
 
 
 _FORMATS: Final[Mapping[SchemaFormat, _Format]] = {
-    SchemaFormat.AVRO: _Format(avro.edits, avro.addresses, avro.PREFERRED),
-    SchemaFormat.PROTOBUF: _Format(protobuf.edits, protobuf.addresses, {}),
-    SchemaFormat.JSON: _Format(json_schema.edits, json_schema.addresses, {}),
+    SchemaFormat.AVRO: _Format(avro.edits, avro.addresses, avro.PREFERRED, avro_reading.outcomes, True),
+    SchemaFormat.PROTOBUF: _Format(protobuf.edits, protobuf.addresses, {}, protobuf_reading.outcomes, False),
+    SchemaFormat.JSON: _Format(json_schema.edits, json_schema.addresses, {}, json_reading.outcomes, True),
 }
 
 
@@ -86,10 +105,7 @@ class _Side(NamedTuple):
 
 
 _UNSEEN: Final = "No rule of compatibility looks at this."
-_REREAD: Final = (
-    "No rule of compatibility looks at this, but the same bytes are read as other values, without an error."
-)
-_VALUE_ATTRIBUTES: Final = frozenset({"logicalType", "precision", "scale"})  # of Avro: how bytes become values
+_HARMLESS: Final = "The check refuses this, but it changes no value."
 _DOC_WORDS: Final = dict.fromkeys(DOC_LIKE | {EditKind.ALIASES_CHANGED}, _UNSEEN) | {
     EditKind.DOC_CHANGED: "No effect on data."
 }
@@ -112,7 +128,7 @@ _WRITERS: Final = _Side(
     {
         **_DOC_WORDS,
         EditKind.FIELD_ADDED: "Consumers with the old schema skip this field of new data.",
-        EditKind.FIELD_REMOVED: "Consumers with the old schema can read new data, which lacks this field.",
+        EditKind.FIELD_REMOVED: "Consumers with the old schema find this field missing in new data.",
         EditKind.FIELD_RENAMED: "Consumers with the old schema read the new field under its old name.",
     },
     frozenset({EditKind.SYMBOL_REMOVED, EditKind.BRANCH_REMOVED}),
@@ -146,7 +162,7 @@ def difference(
     Args:
         previous: The previous schema, with its references.
         new: The new schema, with its references.
-        policy: How strictly the checker treats differences; only JSON Schema uses it.
+        policy: How strictly the checker treats differences; under LOGICAL, the verdicts of the levels count tables too.
         limits: Bounds on work, findings and time.
         version: The number of the previous schema, for the words; without it they say "the previous version".
 
@@ -154,22 +170,18 @@ def difference(
         OutOfTime: The time of `limits` ran out.
     """
     edits = _edits(previous, new, limits)
-    found = [_findings(previous, new, side, policy, limits, version) for side in (_READERS, _WRITERS)]
-    attached: list[list[list[Incompatibility]]] = []
-    for findings, is_new in zip(found, (True, False), strict=True):
-        attached.append(_attach(edits, findings, limits, is_new=is_new))
-    for one in attached:  # a finding that fits no edit has added one
-        one.extend([] for _ in range(len(edits.found) - len(one)))
-    open_ = [
-        _unjudged(edits, one, side, limits, is_whole=_is_whole(findings, limits))
-        for one, side, findings in zip(attached, (_READERS, _WRITERS), found, strict=True)
-    ]
+    judged = [_judged(edits, previous, new, side, policy, limits, version) for side in (_READERS, _WRITERS)]
     changes = tuple(
-        _change(edit, [one[number] for one in attached], [number in numbers for numbers in open_])
+        Change(edit.kind, edit.path, edit.name, edit.before, edit.after, *(one.effect(number) for one in judged))
         for number, edit in enumerate(edits.found)
     )
-    fits = {side.direction: not findings for side, findings in zip((_READERS, _WRITERS), found, strict=True)}
+    fits = {one.side.direction: not one.findings for one in judged}
     verdicts = {level: all(fits[direction] for direction in rule.directions) for level, rule in LEVELS.items()}
+    if policy is Policy.LOGICAL:
+        verdicts = {
+            level: fits and not check_tables(new, [(version or 0, previous, "")], level, limits)
+            for level, fits in verdicts.items()
+        }
     return Difference(changes, verdicts, edits.more)
 
 
@@ -194,23 +206,53 @@ def _is_whole(findings: Sequence[Incompatibility], limits: Limits) -> bool:
     return len(findings) < limits.incompatibilities and not any(finding.kind in _GAVE_UP for finding in findings)
 
 
-def _attach(
-    edits: Edits, findings: Iterable[Incompatibility], limits: Limits, *, is_new: bool
-) -> list[list[Incompatibility]]:
-    """Return the findings of one direction by the number of the edit; add an edit for a finding that fits none."""
+def _judged(
+    edits: Edits,
+    previous: ParsedSchema,
+    new: ParsedSchema,
+    side: _Side,
+    policy: Policy,
+    limits: Limits,
+    version: int | None,
+) -> "_Judged":
+    """Judge the edits in one direction; add an edit for each finding or outcome that fits none."""
+    findings = _findings(previous, new, side, policy, limits, version)
+    is_new = side is _READERS
+    made = _Judged(edits, side, findings, _findings_break(previous, new))
     index = _Index(edits, is_new=is_new)
-    attached: list[list[Incompatibility]] = [[] for _ in edits.found]
     for finding in findings:
         limits.look_at_clock()
         numbers = index.about(finding)
         if not numbers:
-            numbers = [len(edits.found)]
-            edits.found.append(_edit_of(finding, is_new=is_new))
-            attached.append([])
-            index.add(numbers[0])
+            numbers = [index.added(_edit_of(finding, is_new=is_new))]
         for number in numbers:
-            attached[number].append(finding)
-    return attached
+            made.refused.setdefault(number, []).append(finding)
+    for outcome in _outcomes(previous, new, limits, is_new=is_new):
+        for number in index.of(outcome.at, outcome.kinds, frozenset()) or [index.added(_change_of(outcome, is_new))]:
+            made.outcomes.setdefault(number, []).append(outcome)
+    made.is_whole, made.unjudged = _is_whole(findings, limits), _unjudged(index, made, limits)
+    return made
+
+
+def _findings_break(previous: ParsedSchema, new: ParsedSchema) -> bool:
+    return previous.format is not new.format or _FORMATS[new.format].findings_break
+
+
+def _outcomes(previous: ParsedSchema, new: ParsedSchema, limits: Limits, *, is_new: bool) -> Iterable[Outcome]:
+    if previous.format is not new.format:
+        return ()
+    reader, writer = (new, previous) if is_new else (previous, new)
+    found: Iterable[Outcome] = _FORMATS[new.format].outcomes(reader, writer, limits, is_new=is_new)
+    return islice(found, _MOST_OUTCOMES)
+
+
+def _change_of(outcome: Outcome, is_new: bool) -> Edit:
+    """Return a change that only its outcome describes."""
+    at = outcome.at[0]
+    values = [cut(value) or None for value in (outcome.before, outcome.after)]
+    before, after = values if is_new else reversed(values)
+    old_at, new_at = ((), (at,)) if is_new else ((at,), ())
+    return Edit(EditKind.CHANGED, cut(at), "", before, after, old_at, new_at)
 
 
 def _edit_of(finding: Incompatibility, *, is_new: bool) -> Edit:
@@ -243,22 +285,35 @@ class _Index:
             self._exact.setdefault(at, []).append(number)
             self._sorted = []
 
+    def added(self, edit: Edit) -> int:
+        """Add an edit to all of them; return its number."""
+        self._edits.append(edit)
+        self.add(len(self._edits) - 1)
+        return len(self._edits) - 1
+
     def about(self, finding: Incompatibility) -> Sequence[int]:
         """Return the edits that a finding is about; none if it fits none."""
         if finding.kind in _GAVE_UP:
             return ()
         form = _FORMATS[finding.format]
-        for at in form.addresses(finding):
+        # Leave out what cannot break this direction, if something else can: new data lacks what was removed.
+        harmless = (_READERS if finding.direction is Direction.BACKWARD else _WRITERS).harmless
+        return self.of(form.addresses(finding), form.preferred.get(finding.kind, frozenset()), harmless)
+
+    def of(
+        self, addresses: Sequence[str], preferred: frozenset[EditKind], harmless: frozenset[EditKind]
+    ) -> Sequence[int]:
+        """Return the edits at the first address that has some, else below it, else those that cover it."""
+        for at in addresses:
             for place in self._places(at):
                 if numbers := self._exact.get(place):
-                    preferred = form.preferred.get(finding.kind)
-                    best = [number for number in numbers if preferred and self._edits[number].kind in preferred]
-                    return self._of_direction(best or numbers, finding)
-        for at in form.addresses(finding):
+                    best = [number for number in numbers if self._edits[number].kind in preferred] or numbers
+                    return [number for number in best if self._edits[number].kind not in harmless] or best
+        for at in addresses:
             for place in self._places(at):
                 if below := self._below(place):
                     return below
-        return next((found for at in form.addresses(finding) if (found := self._covering(at))), ())
+        return next((found for at in addresses if (found := self._covering(at))), ())
 
     def hidden_by(self, number: int) -> Iterator[int]:
         """Yield the edits at the place of one that has findings, and below it if the checker stops there."""
@@ -267,11 +322,6 @@ class _Index:
             yield from self._exact.get(at, ())
             if edit.kind in _STOPPING:
                 yield from self._all_below(at)
-
-    def _of_direction(self, numbers: Sequence[int], finding: Incompatibility) -> Sequence[int]:
-        """Leave out what cannot break this direction, if something else can: new data lacks what was removed."""
-        harmless = (_READERS if finding.direction is Direction.BACKWARD else _WRITERS).harmless
-        return [number for number in numbers if self._edits[number].kind not in harmless] or numbers
 
     def _places(self, at: str) -> Iterable[str]:
         """Yield an address, and the same place at the first use of each repeated type above it."""
@@ -314,39 +364,50 @@ def _above(at: str) -> Iterable[str]:
         yield ""
 
 
-def _unjudged(
-    edits: Edits, attached: Sequence[Sequence[Incompatibility]], side: _Side, limits: Limits, *, is_whole: bool
-) -> frozenset[int]:
-    """Return the edits of which the checker has said nothing, because it stopped before or above them."""
-    numbers = range(len(edits.found))
-    if not is_whole:
-        return frozenset(numbers)
-    index = _Index(edits, is_new=side is _READERS)
-    found: set[int] = set()
-    for number in numbers:
-        limits.look_at_clock()
-        if attached[number]:
-            found.update(index.hidden_by(number))
-    return frozenset(number for number in found if edits.found[number].kind not in side.harmless)
+class _Judged:
+    """The findings and outcomes of one direction, by the number of the edit."""
 
+    def __init__(self, edits: Edits, side: _Side, findings: Sequence[Incompatibility], findings_break: bool) -> None:
+        self.edits, self.side, self.findings, self.findings_break = edits, side, findings, findings_break
+        self.refused: dict[int, list[Incompatibility]] = {}
+        self.outcomes: dict[int, list[Outcome]] = {}
+        self.is_whole = True
+        self.unjudged: frozenset[int] = frozenset()
 
-def _change(edit: Edit, findings: Sequence[Sequence[Incompatibility]], unjudged: Sequence[bool]) -> Change:
-    effects = [
-        _effect(edit, one, side, is_unjudged=unknown)
-        for one, side, unknown in zip(findings, (_READERS, _WRITERS), unjudged, strict=True)
-    ]
-    return Change(edit.kind, edit.path, edit.name, edit.before, edit.after, *effects)
-
-
-def _effect(edit: Edit, findings: Sequence[Incompatibility], side: _Side, *, is_unjudged: bool) -> Effect:
-    if findings:
+    def effect(self, number: int) -> Effect:
+        """Return what an edit means in this direction."""
+        edit = self.edits.found[number]
+        findings, outcomes = self.refused.get(number, ()), self.outcomes.get(number, ())
+        verdict = self._verdict(edit, number, outcomes, is_refused=bool(findings))
         sentences = dict.fromkeys(explain(finding) for finding in findings[:_MOST_SENTENCES])
-        more = len(findings) - _MOST_SENTENCES
-        return Effect(breaks=True, words=" ".join(map(cut, sentences)) + f" And {more} more." * (more > 0))
-    if edit.kind is EditKind.ATTRIBUTE_CHANGED and edit.name in _VALUE_ATTRIBUTES:
-        return Effect(breaks=None, words=_REREAD)
-    if edit.kind in _DOC_WORDS:
-        return Effect(breaks=False, words=_DOC_WORDS[edit.kind])
-    if is_unjudged:
-        return Effect(breaks=None, words=_UNJUDGED)
-    return Effect(breaks=False, words=side.by_kind.get(edit.kind, side.fine))
+        sentences |= dict.fromkeys(
+            one.words(is_new=self.side is _READERS) for one in outcomes[: _MOST_SENTENCES - len(sentences)]
+        )
+        more = len(findings) + len(outcomes) - _MOST_SENTENCES
+        words = " ".join(map(cut, sentences)) + f" And {more} more." * (more > 0)
+        if findings and verdict is Verdict.SAFE:
+            words = f"{words} {_HARMLESS}"
+        return Effect(verdict, bool(findings), words or self._plain(edit, verdict), tuple(outcomes[:_MOST_SENTENCES]))
+
+    def _verdict(self, edit: Edit, number: int, outcomes: Sequence[Outcome], *, is_refused: bool) -> Verdict:
+        if is_refused and self.findings_break:
+            return Verdict.BREAKS
+        if outcomes:
+            return worst([one.verdict for one in outcomes])
+        is_unknown = (number in self.unjudged or not self.is_whole) and edit.kind not in _DOC_WORDS
+        return Verdict.UNKNOWN if is_unknown else Verdict.SAFE
+
+    def _plain(self, edit: Edit, verdict: Verdict) -> str:
+        if verdict is Verdict.UNKNOWN:
+            return _UNJUDGED
+        return _DOC_WORDS.get(edit.kind) or self.side.by_kind.get(edit.kind, self.side.fine)
+
+
+def _unjudged(index: _Index, judged: _Judged, limits: Limits) -> frozenset[int]:
+    """Return the edits of which the checker has said nothing, because it stopped before or above them."""
+    edits = judged.edits.found
+    found: set[int] = set()
+    for number in judged.refused if judged.findings_break else ():
+        limits.look_at_clock()
+        found.update(index.hidden_by(number))
+    return frozenset(number for number in found if edits[number].kind not in judged.side.harmless)

@@ -4,16 +4,33 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from strata.compat.difference.compare import Change, Difference, Effect
+from strata.compat.difference.outcomes import Verdict
 from strata.compat.levels import Level
 
-__all__ = ["as_json", "as_lines", "title", "values"]
+__all__ = ["LABELS", "as_json", "as_lines", "label", "sentences", "title", "values"]
 
 _LEVELS: Final = (Level.BACKWARD, Level.FORWARD, Level.FULL)
-_MARKS: Final = {True: "breaks", False: "safe", None: "unknown"}
+LABELS: Final = {
+    Verdict.BREAKS: "breaks",
+    Verdict.SILENT: "silent: values change",
+    Verdict.UNKNOWN: "not judged",
+    Verdict.SAFE: "safe",
+}
+"""The verdicts in words."""
+_SENTENCES: Final = {
+    Verdict.BREAKS: "{readers} cannot read all {data}.",
+    Verdict.SILENT: "{readers} can read {data}, but some values change in silence.",
+    Verdict.UNKNOWN: "Whether {readers} can read {data} is not judged.",
+    Verdict.SAFE: "{readers} can read {data}, with the values that were written.",
+}
+_SIDES: Final = (
+    ("consumers with the new schema", "old data"),
+    ("consumers with the old schema", "new data"),
+)
 
 
 def as_lines(difference: Difference, *, most: int = 1000) -> Iterator[str]:
-    """Yield the verdicts, and for each change a line with two lines on its meaning.
+    """Yield the verdicts, a sentence for each direction, and for each change a line with two lines on its meaning.
 
     Args:
         difference: The difference.
@@ -21,13 +38,30 @@ def as_lines(difference: Difference, *, most: int = 1000) -> Iterator[str]:
     """
     verdicts = (f"{level} {'compatible' if difference.verdicts[level] else 'incompatible'}" for level in _LEVELS)
     yield ", ".join(verdicts)
+    yield from sentences(difference)
     for change in difference.changes[:most]:
         yield title(change)
-        yield f"  readers ({_MARKS[change.readers.breaks]}): {_one_line(change.readers.words)}"
-        yield f"  writers ({_MARKS[change.writers.breaks]}): {_one_line(change.writers.words)}"
+        yield f"  readers ({label(change.readers)}): {_one_line(change.readers.words)}"
+        yield f"  writers ({label(change.writers)}): {_one_line(change.writers.words)}"
     more = len(difference.changes) - most + difference.more
     if more > 0:
         yield f"and {more} more changes"
+
+
+def sentences(difference: Difference) -> tuple[str, str]:
+    """Return what the difference means for consumers with the new schema, and for those with the old one."""
+    found = (
+        _SENTENCES[verdict].format(readers=readers, data=data)
+        for verdict, (readers, data) in zip((difference.readers, difference.writers), _SIDES, strict=True)
+    )
+    before, after = (text[0].upper() + text[1:] for text in found)
+    return before, after
+
+
+def label(effect: Effect) -> str:
+    """Return a verdict in words, with the refusal of a change that breaks nothing."""
+    is_stricter = effect.refused and effect.verdict is not Verdict.BREAKS
+    return LABELS[effect.verdict] + "; refused by the check" * is_stricter
 
 
 def title(change: Change) -> str:
@@ -59,6 +93,8 @@ def as_json(difference: Difference, *, most: int = 1000) -> dict[str, Any]:
     """
     return {
         "verdicts": {level.value: fits for level, fits in difference.verdicts.items()},
+        "readers": difference.readers.value,
+        "writers": difference.writers.value,
         "changes": [_change_json(change) for change in difference.changes[:most]],
         "more": max(0, len(difference.changes) - most) + difference.more,
     }
@@ -77,7 +113,8 @@ def _change_json(change: Change) -> dict[str, Any]:
 
 
 def _effect_json(effect: Effect) -> dict[str, Any]:
-    return {"breaks": effect.breaks, "words": effect.words}
+    causes = [outcome.cause.value for outcome in effect.outcomes]
+    return {"verdict": effect.verdict.value, "refused": effect.refused, "causes": causes, "words": effect.words}
 
 
 def _one_line(text: str) -> str:

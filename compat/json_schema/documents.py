@@ -153,7 +153,10 @@ class Documents:
             uri, root = metaschema
             dialect = dialect_within(root, self._dialect)
             self._documents.append(self._document(root, uri, dialect))
-            return self._names.setdefault(uri, Place(root, uri, len(self._documents) - 1, dialect))
+            whole = Place(root, uri, len(self._documents) - 1, dialect)
+            for place, name in _named(whole):  # its anchors too
+                self._names.setdefault(name, place)
+            return self._names.setdefault(uri, whole)
         raise SchemaParseError(
             f"$ref {excerpt(reference)!r} not found; add a reference with that name (URLs are not fetched)"
         )

@@ -34,6 +34,7 @@ class Loader:
         # By document, identity of the JSON value, and whether its name ends with `#`.
         self._nodes: dict[tuple[int, int, bool], model.Node] = {}
         self._waiting: list[tuple[model.ReferenceNode, Place, bool]] = []
+        self.definitions: tuple[model.Node, ...] = ()  # of the root, once loaded, in the newer dialects
         self._loaded = 0
         self._digests: dict[int, str] = {}
         self._located: SchemaParseError | None = None  # the current error, once it has a location
@@ -154,6 +155,7 @@ class _Reader:
         for words, build in _UNTYPED:
             if self._keywords.has(words):
                 parts.append(build(self))
+                parts[-1].implied = True
         if "enum" in self._json:
             values = self._keywords.typed("enum", list) or []
             parts.append(model.EnumNode(values=frozenset(map(json_key, values))))
@@ -187,19 +189,22 @@ class _Reader:
         if "default" in self._json:
             node.default = json_key(self._json["default"])
         node.connect_type = self._json.get("connect.type")
+        node.written = self._json
         return node
 
     def _reference(self, word: str = "$ref") -> model.ReferenceNode:
         reference = self._keywords.typed(word, str) or ""
-        node = model.ReferenceNode()
+        node = model.ReferenceNode(reference=reference)
         by_hash = reference.endswith("#") and not self._modern  # the older loader distinguishes `name#` from `name`
         self._loader.wait(node, self._documents.resolve(reference, self._place), by_hash=by_hash)
         return node
 
     def _definitions(self) -> None:
-        self._schemas("$defs")
+        found = [*self._schemas("$defs").values()]
         if isinstance(self._json.get("definitions"), dict):  # not a keyword of these dialects, so it may have any value
-            self._schemas("definitions")
+            found += self._schemas("definitions").values()
+        if self._place.root:
+            self._loader.definitions = tuple(found)
 
     def _combined(self) -> list[model.Node]:
         found: list[model.Node] = []

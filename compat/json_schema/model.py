@@ -4,6 +4,7 @@ A JSON object with keywords of several kinds becomes a synthetic `allOf`, one wi
 Nodes compare by identity: a schema that is reached twice through `$ref` is one node.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -51,6 +52,8 @@ class Node:
     default: str | None = None  # as canonical text
     connect_type: Json = None
     key: str = ""  # for a branch: equal for branches with equal content
+    written: Mapping[str, Json] = field(default_factory=dict)  # the object, unless this is a part of what it means
+    implied: bool = False  # whether keywords, and no `type`, say which kind of schema this is
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -173,6 +176,7 @@ class ReferenceNode(Node):
     """A `$ref`; its target is set once everything is loaded."""
 
     target: Node | None = None
+    reference: str = ""  # as written
 
 
 def follow(node: Node) -> Node:
@@ -193,3 +197,4 @@ class JsonSchema(ParsedSchema):
     json: Json
     root: Node
     documents: Documents = field(compare=False, repr=False)
+    definitions: tuple[Node, ...] = field(default=(), compare=False, repr=False)  # of the root, in the newer dialects

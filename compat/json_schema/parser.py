@@ -43,14 +43,15 @@ def parse(
         others.setdefault(reference.name, read_json(reference.text, limits))
     try:
         documents = Documents(json, others)
-        root = Loader(documents, limits).load()
+        loader = Loader(documents, limits)
+        root = loader.load()
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
     except ValueError as error:
         if isinstance(error, SchemaParseError):
             raise
         raise SchemaParseError(f"Expected a URI as name or reference: {error}") from None
-    return JsonSchema(SchemaFormat.JSON, write_json(json), json, root, documents)
+    return JsonSchema(SchemaFormat.JSON, write_json(json), json, root, documents, loader.definitions)
 
 
 def normalize(schema: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:

@@ -35,8 +35,8 @@ def equivalent(left: ProtobufSchema, right: ProtobufSchema, *, limits: Limits = 
     if left.canonical == right.canonical:
         return True
     if _outline(left.file) == _outline(right.file):
-        return _order(left.file) == _order(right.file) and _spelled_out(left.file, left.names, limits) == _spelled_out(
-            right.file, right.names, limits
+        return _order(left.file, left.names) == _order(right.file, right.names) and (
+            _spelled_out(left.file, left.names, limits) == _spelled_out(right.file, right.names, limits)
         )
     return _written_out(left, right, limits)
 
@@ -54,23 +54,29 @@ def _tags(message: Message) -> tuple[int, ...]:
     return tuple(field.tag for field in message.fields)
 
 
-def _order(file: File) -> tuple[object, ...]:
+def _order(file: File, names: Names) -> tuple[object, ...]:
     """Return the imports and option names in their order, because `_spelled_out` sorts them."""
-    return (file.imports, file.public_imports, _option_names(file.options), *map(_order_in, file.messages))
+    scope = file.package or ""
+    messages = (_order_in(message, names, inside(scope, message.name)) for message in file.messages)
+    return (file.imports, file.public_imports, _option_names(file.options, names, scope), *messages)
 
 
-def _order_in(message: Message) -> tuple[object, ...]:
+def _order_in(message: Message, names: Names, scope: str) -> tuple[object, ...]:
     nested = (inner for inner in message.messages if not is_map_entry(inner))
     return (
-        _option_names(message.options),
-        tuple((field.tag, _option_names(field.options)) for field in message.all_fields),
-        *map(_order_in, nested),
+        _option_names(message.options, names, scope),
+        tuple((field.tag, _option_names(field.options, names, scope)) for field in message.all_fields),
+        *(_order_in(inner, names, inside(scope, inner.name)) for inner in nested),
     )
 
 
-def _option_names(options: Options) -> tuple[str, ...]:
-    """Return the names without their packages, which are optional, and without duplicates: an option may have parts."""
-    return tuple(dict.fromkeys(option.name.rpartition(".")[2] for option in options))
+def _option_names(options: Options, names: Names, scope: str) -> tuple[str, ...]:
+    """Return the full names, each once, since an option may have parts; repeated extensions come last.
+
+    An earlier normal form had repeated extensions last, beside options with dots, and is still stored.
+    """
+    known = (names.extension_of(option.name, scope) or option.name for option in options)
+    return tuple(sorted(dict.fromkeys(known), key=names.is_repeated))
 
 
 def _spelled_out(file: File, names: Names, limits: Limits) -> str:

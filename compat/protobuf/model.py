@@ -1,11 +1,12 @@
 """A .proto file as a tree of values.
 
 The tree has the content of the text in the order of the text. Nothing is resolved: type names are as written. It has no
-comments and no file-level `reserved` statements, which appear in no output.
+comments and no file-level `reserved` statements, which appear in no output. `at` is the place of a name or statement in
+the text, in characters, or -1 if the file came as a descriptor; it does not count in comparisons.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -92,6 +93,7 @@ class Option:
     value: Value
     custom: bool = False  # whether the name is in parentheses
     path: tuple[str, ...] = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 Options: TypeAlias = tuple[Option, ...]
@@ -108,6 +110,7 @@ class Field:
     options: Options = ()
     default: str | None = None
     json_name: str | None = None
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class Group:
     name: str
     tag: int
     fields: tuple[Field, ...] = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,7 @@ class OneOf:
     fields: tuple[Field, ...] = ()
     groups: tuple[Group, ...] = ()
     options: Options = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,7 @@ class Reserved:
     """One `reserved` statement: tags, ranges of tags and names."""
 
     values: tuple[int | Range | str, ...]
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,7 @@ class Extensions:
 
     values: tuple[int | Range, ...]
     options: Options = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +159,7 @@ class Constant:
     name: str
     tag: int
     options: Options = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +170,7 @@ class Enum:
     constants: tuple[Constant, ...] = ()
     options: Options = ()
     reserved: tuple[Reserved, ...] = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +179,7 @@ class Extend:
 
     name: str
     fields: tuple[Field, ...] = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +195,7 @@ class Message:
     reserved: tuple[Reserved, ...] = ()
     extensions: tuple[Extensions, ...] = ()
     extends: tuple[Extend, ...] = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
     @property
     def all_fields(self) -> Iterator[Field]:
@@ -217,6 +228,7 @@ class Rpc:
     request_streams: bool = False
     response_streams: bool = False
     options: Options = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +238,7 @@ class Service:
     name: str
     rpcs: tuple[Rpc, ...] = ()
     options: Options = ()
+    at: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +254,8 @@ class File:
     services: tuple[Service, ...] = ()
     extends: tuple[Extend, ...] = ()
     options: Options = ()
+    imported_at: tuple[int, ...] = field(default=(), compare=False, repr=False)  # imports, then public ones
+    second_package_at: int = field(default=-1, compare=False, repr=False)
 
     @property
     def messages(self) -> Iterator[Message]:

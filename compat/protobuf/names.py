@@ -26,6 +26,7 @@ class Known:
     relative: str  # the name without the package of its file
     definition: TypeDefinition
     identity: str  # the identity of its reference; LOCAL for the file itself
+    is_proto3: bool = True  # whether its file says so: fields without a label, open enums, checked text
 
     @property
     def is_enum(self) -> bool:
@@ -43,6 +44,7 @@ class Names:
     def __init__(self, outer: "Names | None" = None):
         self._types: dict[str, Known] = {}
         self._extensions: dict[str, Field] = {}
+        self._proto3: set[str] = set()  # identities
         self._outer = outer
 
     def add(self, file: File, identity: str) -> None:
@@ -57,17 +59,21 @@ class Names:
         """
         package = file.package or ""
         _check_scope(package)
+        if file.syntax == "proto3":
+            self._proto3.add(identity)
         self._add_extends(file.extends, package)
-        self._add_types(file.types, package, "", identity)
+        self._add_types(file.types, package, "", identity, is_proto3=file.syntax == "proto3")
 
-    def _add_types(self, types: Iterable[TypeDefinition], scope: str, relative: str, identity: str) -> None:
+    def _add_types(
+        self, types: Iterable[TypeDefinition], scope: str, relative: str, identity: str, *, is_proto3: bool
+    ) -> None:
         for definition in types:
             full, short = inside(scope, definition.name), inside(relative, definition.name)
-            self._types.setdefault(full, Known(full, short, definition, identity))
+            self._types.setdefault(full, Known(full, short, definition, identity, is_proto3))
             if isinstance(definition, Message):
                 _check_scope(full)
                 self._add_extends(definition.extends, full)
-                self._add_types(definition.types, full, short, identity)
+                self._add_types(definition.types, full, short, identity, is_proto3=is_proto3)
 
     def _add_extends(self, extends: Iterable[Extend], scope: str) -> None:
         for extend in extends:
@@ -82,6 +88,10 @@ class Names:
                 return known
         return None
 
+    def is_proto3(self, known: Known) -> bool:
+        """Return whether the file that defines a type is written in proto3."""
+        return known.identity in self._proto3 or (self._outer is not None and self._outer.is_proto3(known))
+
     def extension_of(self, name: str, scope: str) -> str | None:
         """Return the full name of the extension field that an option name means in a scope, or None."""
         for candidate in _candidates(name, scope):
@@ -93,6 +103,11 @@ class Names:
         """Return the extension field with a full name, or None."""
         field = self._extensions.get(extension)
         return self._outer.field_of(extension) if field is None and self._outer else field
+
+    def is_repeated(self, extension: str) -> bool:
+        """Return whether a full name is that of a repeated extension field."""
+        field = self.field_of(extension)
+        return field is not None and field.label == "repeated"
 
     def _type(self, full: str) -> Known | None:
         known = self._types.get(full)

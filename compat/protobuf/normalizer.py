@@ -185,11 +185,7 @@ class _Normalizer:
         return f".{known.full}" if known else name
 
     def _options(self, options: Iterable[model.Option], scope: str) -> tuple[model.Option, ...]:
-        """Return the options sorted by name, custom ones under their full names and merged into one value if possible.
-
-        If a dotted name remains, repeated extensions come last. No recorded answer shows this; it follows from how the
-        reference orders public files. A change of the order changes stored texts.
-        """
+        """Return the options sorted by name, custom ones under their full names and merged if possible."""
         own: list[model.Option] = []
         custom: dict[str, list[model.Option]] = {}
         for option in options:
@@ -202,8 +198,6 @@ class _Normalizer:
             custom.setdefault(name, []).append(model.Option(name, value, custom=True, path=path))
         found = own + [one for statements in custom.values() for one in self._merger.merged(statements)]
         found.sort(key=lambda option: (option.name, option.custom))
-        if any(option.custom and option.path for option in found):
-            found.sort(key=lambda option: option.custom and self._merger.repeats(option.name))
         return tuple(found)
 
     def _part(self, part: str, scope: str) -> str:

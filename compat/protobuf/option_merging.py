@@ -1,9 +1,10 @@
-"""Merging of several statements of one custom option into one value, for `normalize`.
+"""The values of options in the normal form, and the merging of several statements of one custom option.
 
 A dotted statement `(x).a.b = v` counts as the map `{a: {b: v}}`. The message of the option decides how to merge the
 values of one key: sub-messages are merged, a singular scalar takes the last value, and a repeated field collects the
-distinct values in order. If the message is unknown, the values become a list. Statements of a repeated extension stay
-separate, since each adds a value. An option with one statement keeps its form.
+distinct values in order. Values of an unknown field become a list. Statements of a repeated extension stay separate,
+since each adds a value; so do those of an extension that no file declares, which also keep their dots. A list of one
+value is that value, and a key with an empty list is omitted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +23,9 @@ class OptionMerger:
     Args:
         names: The names to which options resolve.
         limits: Bounds on time.
-        spelled_out: Write options as in a descriptor: without dotted names, and with a list for each repeated field.
+        spelled_out: Make texts equal that say the same, for comparisons only: equal values of a repeated field all
+            count, as in a descriptor, and statements of an undeclared extension are merged, as an earlier normal form
+            had them.
     """
 
     def __init__(self, names: Names, limits: Limits, *, spelled_out: bool):
@@ -32,36 +35,26 @@ class OptionMerger:
         self._fields: dict[str, Mapping[str, Field]] = {}  # by the full name of their message
 
     def merged(self, options: Sequence[Option]) -> list[Option]:
-        """Merge the custom options of one full name into one statement; keep several if they cannot be merged."""
+        """Return the statements of one custom option in the normal form: one, unless they cannot be merged."""
         name = options[0].name
         field = self._names.field_of(name)
         scope = name.rpartition(".")[0]
         values = [_whole(option) for option in options]
         if field is None:
-            is_one = len(values) > 1 and all(isinstance(value, MapValue) for value in values)
-            whole = [self._maps(values, None)] if is_one else [self.tidy(value) for value in values]
-        elif field.label == "repeated":
+            if self._spelled_out and all(isinstance(value, MapValue) for value in values):
+                return [Option(name, self._maps(values, None), custom=True)]
+            return [replace(option, value=self.tidy(option.value)) for option in options]
+        if field.label == "repeated":
             message = self._type_of(field, scope)
-            whole = [self.tidy(value, message) for value in values]
-        else:
-            whole = [self._values(values, field, scope)]
-        if self._spelled_out or len(whole) < len(options):
-            return [Option(name, value, custom=True) for value in whole]
-        return [
-            replace(option, value=_end(value, len(option.path))) for option, value in zip(options, whole, strict=True)
-        ]
-
-    def repeats(self, name: str) -> bool:
-        """Return whether the extension with a full name is repeated."""
-        field = self._names.field_of(name)
-        return field is not None and field.label == "repeated"
+            return [Option(name, self.tidy(value, message), custom=True) for value in values]
+        return [Option(name, self._values(values, field, scope), custom=True)]
 
     def tidy(self, value: Value, message: Known | None = None) -> Value:
         """Merge keys that occur several times inside a value; `message` is the value's type, if known."""
         if isinstance(value, MapValue):
             return self._maps((value,), message)
         if isinstance(value, ListValue):
-            return ListValue(tuple([self.tidy(item, message) for item in value.items]))
+            return _bare(tuple([self.tidy(item, message) for item in value.items]))
         return value
 
     def _maps(self, maps: Iterable[Value], message: Known | None) -> MapValue:
@@ -74,7 +67,9 @@ class OptionMerger:
         entries: list[tuple[str, Value]] = []
         for key in sorted(parts):
             field, scope = self._field_of(key, message)
-            entries.append((key, self._values(parts[key], field, scope)))
+            value = self._values(parts[key], field, scope)
+            if value != ListValue(()):
+                entries.append((key, value))
         return MapValue(tuple(entries))
 
     def _values(self, values: Sequence[Value], field: Field | None, scope: str) -> Value:
@@ -82,11 +77,9 @@ class OptionMerger:
         message = self._type_of(field, scope) if field else None
         items = [item for value in values for item in _items(value)]
         if field is None or field.label == "repeated" or map_types(field.type) is not None:
-            if self._spelled_out and field is not None:
-                return ListValue(tuple([self.tidy(item, message) for item in items]))
-            if len(values) == 1:
-                return self.tidy(values[0], message)
-            return ListValue(tuple(dict.fromkeys(self.tidy(item, message) for item in items)))
+            tidied = [self.tidy(item, message) for item in items]
+            is_merged = len(values) > 1 and not (self._spelled_out and field)
+            return _bare(tuple(dict.fromkeys(tidied)) if is_merged else tuple(tidied))
         if items and all(isinstance(item, MapValue) for item in items):
             return self._maps(items, message)
         return items[-1] if items else values[-1]
@@ -111,14 +104,6 @@ def _whole(option: Option) -> Value:
     return in_maps([f"[{part[1:-1]}]" if part.startswith("(") else part for part in option.path], option.value)
 
 
-def _end(value: Value, length: int) -> Value:
-    """Return the value without the maps for a path of this length; undo `_whole`."""
-    for _ in range(length):
-        if isinstance(value, MapValue):
-            value = value.entries[0][1]
-    return value
-
-
 def _fields(message: Known) -> dict[str, Field]:
     definition = message.definition
     return {field.name: field for field in definition.all_fields} if isinstance(definition, Message) else {}
@@ -126,3 +111,7 @@ def _fields(message: Known) -> dict[str, Field]:
 
 def _items(value: Value) -> tuple[Value, ...]:
     return value.items if isinstance(value, ListValue) else (value,)
+
+
+def _bare(items: tuple[Value, ...]) -> Value:
+    return items[0] if len(items) == 1 else ListValue(items)

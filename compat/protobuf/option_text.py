@@ -39,10 +39,12 @@ def read_option(reader: Reader, depth: int) -> Option:
     Raises:
         SchemaParseError: The text is invalid, or the value is nested too deeply.
     """
+    reader.peek()
+    at = reader.position
     name, path, custom = _read_name(reader, depth)
     if not reader.take("="):
         raise reader.fault(f"'=' is missing after the option name {'.'.join((name, *path))[:60]}")
-    return Option(name, _read_value(reader, depth - len(path)), custom, path)
+    return Option(name, _read_value(reader, depth - len(path)), custom, path, at)
 
 
 def _read_name(reader: Reader, depth: int) -> tuple[str, tuple[str, ...], bool]:

@@ -56,7 +56,7 @@ def parse(
         file = _read(text, imports, limits)
         canonical = print_file(file, limits)
         check_printed(canonical, limits)
-        schema = ProtobufSchema(SchemaFormat.PROTOBUF, canonical, file, _names(file, referenced))
+        schema = ProtobufSchema(SchemaFormat.PROTOBUF, canonical, file, _names(file, referenced), imports, text)
         if strict:
             _Check(schema.names, limits).file(file)
     except RecursionError:

@@ -1,5 +1,6 @@
 """A Protobuf schema as the rest of `compat` sees it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strata.compat.protobuf.model import File
@@ -15,3 +16,5 @@ class ProtobufSchema(ParsedSchema):
 
     file: File
     names: Names = field(compare=False, repr=False)
+    imports: Mapping[str, File] = field(compare=False, repr=False)  # the referenced files, by path
+    source: str = field(compare=False, repr=False)  # the text that was read, in which `at` of the tree counts

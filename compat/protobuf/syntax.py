@@ -55,7 +55,8 @@ class _FileReader:
         self._reader = Reader(text, limits)
         self._syntax: str | None = None
         self._package: str | None = None
-        self._imports: dict[str, list[str]] = {"": [], "public": [], "weak": []}
+        self._packages_at: list[int] = []
+        self._imports: dict[str, list[tuple[str, int]]] = {"": [], "public": [], "weak": []}
         self._declarations = 0
         self._indentation = 0  # total indentation of the declarations when printed, in characters
         self._start = 0  # the position of the last declaration
@@ -73,16 +74,19 @@ class _FileReader:
                     raise self._reader.fault(f"{part.name[:60]} is defined twice; rename one of the two")
                 defined[name] = part
             parts.add(part)
+        imports, public, weak = (tuple(path for path, _ in self._imports[modifier]) for modifier in self._imports)
         return model.File(
             self._package,
             self._syntax,
-            tuple(self._imports[""]),
-            tuple(self._imports["public"]),
-            tuple(self._imports["weak"]),
+            imports,
+            public,
+            weak,
             tuple(part for part in defined.values() if isinstance(part, model.TypeDefinition)),
             parts.of(model.Service),
             parts.of(model.Extend),
             parts.of(model.Option),
+            tuple(at for modifier in ("", "public") for _, at in self._imports[modifier]),
+            self._packages_at[1] if len(self._packages_at) > 1 else -1,
         )
 
     def _declaration(self, context: str) -> object:
@@ -141,6 +145,7 @@ class _FileReader:
 
     def _read_package(self) -> None:
         self._package = self._reader.name()
+        self._packages_at.append(self._start)
         self._reader.require(";")
 
     def _read_import(self) -> None:
@@ -148,19 +153,25 @@ class _FileReader:
         modifier = "" if reader.peek() in "\"'" else reader.word()
         if modifier not in self._imports:
             raise reader.fault("An import needs a path in quotes; only public or weak may come before it", self._start)
-        self._imports[modifier].append(_plain_path(reader.literal()))
+        self._imports[modifier].append((_plain_path(reader.literal()), self._start))
         reader.require(";")
 
-    def _block(self, context: str) -> tuple[str, _Parts]:
+    def _name(self, *, leading_digit: bool = True) -> tuple[str, int]:
+        """Read a name; return it with its place."""
+        self._reader.peek()
+        at = self._reader.position
+        return self._reader.name(leading_digit=leading_digit), at
+
+    def _block(self, context: str) -> tuple[str, _Parts, int]:
         """Read a name and the statements in braces after it."""
-        name = self._reader.name()
+        name, at = self._name()
         if context in (_MESSAGE, _ENUM):
             self._count("types")
         self._reader.require("{")
-        return name, self._body(context)
+        return name, self._body(context), at
 
     def _message(self) -> model.Message:
-        name, parts = self._block(_MESSAGE)
+        name, parts, at = self._block(_MESSAGE)
         return model.Message(
             name,
             parts.of(model.Field),
@@ -171,24 +182,25 @@ class _FileReader:
             parts.of(model.Reserved),
             parts.of(model.Extensions),
             parts.of(model.Extend),
+            at,
         )
 
     def _enum(self) -> model.Enum:
-        name, parts = self._block(_ENUM)
-        return model.Enum(name, parts.of(model.Constant), parts.of(model.Option), parts.of(model.Reserved))
+        name, parts, at = self._block(_ENUM)
+        return model.Enum(name, parts.of(model.Constant), parts.of(model.Option), parts.of(model.Reserved), at)
 
     def _service(self) -> model.Service:
-        name, parts = self._block(_SERVICE)
-        return model.Service(name, parts.of(model.Rpc), parts.of(model.Option))
+        name, parts, at = self._block(_SERVICE)
+        return model.Service(name, parts.of(model.Rpc), parts.of(model.Option), at)
 
     def _extend(self) -> model.Extend:
-        name, parts = self._block(_EXTEND)
-        return model.Extend(name, parts.of(model.Field))
+        name, parts, at = self._block(_EXTEND)
+        return model.Extend(name, parts.of(model.Field), at)
 
     def _rpc(self) -> model.Rpc:
         reader = self._reader
         self._count("fields")
-        name = reader.name()
+        name, at = self._name()
         request, request_streams = self._rpc_type()
         if reader.word() != "returns":
             raise reader.fault(f"Method {name[:60]} has no response type; add returns (Type)", self._start)
@@ -198,7 +210,7 @@ class _FileReader:
             options = self._body(_RPC).of(model.Option)
         else:
             reader.require(";")
-        return model.Rpc(name, request, response, request_streams, response_streams, options)
+        return model.Rpc(name, request, response, request_streams, response_streams, options, at)
 
     def _rpc_type(self) -> tuple[str, bool]:
         self._reader.require("(")
@@ -211,7 +223,7 @@ class _FileReader:
     def _oneof(self) -> model.OneOf:
         reader = self._reader
         parts = _Parts()
-        name = reader.name()
+        name, at = self._name()
         reader.require("{")
         while not reader.take("}"):
             reader.peek()
@@ -223,7 +235,7 @@ class _FileReader:
                 reader.require(";")
             else:
                 parts.add(self._field(None, type_name))
-        return model.OneOf(name, parts.of(model.Field), parts.of(model.Group), parts.of(model.Option))
+        return model.OneOf(name, parts.of(model.Field), parts.of(model.Group), parts.of(model.Option), at)
 
     def _labelled(self, word: str, start: int) -> model.Field | model.Group:
         reader = self._reader
@@ -244,7 +256,7 @@ class _FileReader:
     def _field(self, label: str | None, type_name: str) -> model.Field:
         reader = self._reader
         self._count("fields")
-        name = reader.name(leading_digit=False)
+        name, at = self._name(leading_digit=False)
         reader.require("=")
         tag = reader.integer()
         reader.peek()
@@ -254,10 +266,12 @@ class _FileReader:
         json_name, options = strip_option(reader, start, "json_name", options)
         reader.require(";")
         reader.trailing_comment()
-        return model.Field(label, type_name, name, tag, options, default, json_name)
+        return model.Field(label, type_name, name, tag, options, default, json_name, at)
 
     def _group(self, label: str | None) -> model.Group:
         reader = self._reader
+        reader.peek()
+        at = reader.position
         name = reader.word()
         self._count("fields")
         reader.require("=")
@@ -273,7 +287,7 @@ class _FileReader:
                 raise reader.fault("A group may hold only fields, not another group", start)
             fields.append(part)
         self._depth -= 1
-        return model.Group(label, name, tag, tuple(fields))
+        return model.Group(label, name, tag, tuple(fields), at)
 
     def _data_type(self, word: str | None = None) -> str:
         reader = self._reader
@@ -292,17 +306,18 @@ class _FileReader:
         return f"map<{key}, {value}>"
 
     def _reserved(self) -> model.Reserved:
-        reader = self._reader
+        reader, at = self._reader, self._start
         values = self._listed(";", lambda: reader.literal() if reader.peek() in "\"'" else self._tags(",;"))
         reader.require(";")
         reader.trailing_comment()
-        return model.Reserved(values)
+        return model.Reserved(values, at)
 
     def _extensions(self) -> model.Extensions:
+        at = self._start
         values = self._listed(";[", lambda: self._tags(",;["))
         options = read_options(self._reader, self._depth_left())
         self._reader.require(";")
-        return model.Extensions(values, options)
+        return model.Extensions(values, options, at)
 
     def _listed(self, ends: str, read: Callable[[], _PartT]) -> tuple[_PartT, ...]:
         """Read values with commas between them, up to one of the characters that end the list."""
@@ -327,14 +342,14 @@ class _FileReader:
         return first, model.LARGEST_TAG if word == "max" else reader.as_integer(word)
 
     def _constant(self, name: str) -> model.Constant:
-        reader = self._reader
+        reader, at = self._reader, self._start
         self._count("symbols")
         reader.require("=")
         tag = reader.integer()
         options = read_options(reader, self._depth_left())
         reader.require(";")
         reader.trailing_comment()
-        return model.Constant(name, tag, options)
+        return model.Constant(name, tag, options, at)
 
     def _enter(self) -> None:
         self._depth += 1

@@ -11,6 +11,7 @@ from harness.avro_schemas import Schemas
 from strata.compat.check import Previous, check
 from strata.compat.difference.compare import difference
 from strata.compat.difference.edits import DOC_LIKE, EditKind
+from strata.compat.difference.outcomes import Verdict
 from strata.compat.difference.text import as_json, as_lines
 from strata.compat.formats import FORMATS
 from strata.compat.levels import Level
@@ -34,8 +35,19 @@ def changes(schema_format, previous, new):
 
 
 def breaking(change):
-    """Return the directions that a change breaks: R for readers, W for writers."""
-    return "R" * (change.readers.breaks is True) + "W" * (change.writers.breaks is True)
+    """Return what a change does to readers (R) and writers (W): a capital breaks, a small letter changes values.
+
+    The check refuses what has a mark though values only change, and what is in brackets though nothing changes.
+    """
+    return "".join(map(short, ("r", "w"), (change.readers, change.writers)))
+
+
+def short(letter, effect):
+    """Return one direction in short."""
+    shown = {Verdict.BREAKS: letter.upper(), Verdict.SILENT: letter, Verdict.SAFE: "", Verdict.UNKNOWN: "?"}
+    if effect.refused and effect.verdict is not Verdict.BREAKS:
+        return f"({letter})" if effect.verdict is Verdict.SAFE else f"{letter}!"
+    return shown[effect.verdict]
 
 
 def record(*fields, **more):
@@ -144,10 +156,10 @@ PROTO = 'syntax = "proto3"; message A { %s }'
 PROTOBUF_ROWS = [
     ("field added", "", "int32 a = 1;", [("FIELD_ADDED", "#/A/1", None, "int32 = 1", "")]),
     ("renamed", "int32 a = 1;", "int32 b = 1;", [("FIELD_RENAMED", "#/A/1", "a", "b", "")]),
-    ("retyped", "int32 a = 1;", "string a = 1;", [("TYPE_CHANGED", "#/A/1", "int32", "string", "RW")]),
-    ("label", "int32 a = 1;", "repeated int32 a = 1;", [("REQUIRED_CHANGED", "#/A/1", "no label", "repeated", "")]),
+    ("retyped", "int32 a = 1;", "string a = 1;", [("TYPE_CHANGED", "#/A/1", "int32", "string", "r!w!")]),
+    ("label", "int32 a = 1;", "repeated int32 a = 1;", [("REQUIRED_CHANGED", "#/A/1", "no label", "repeated", "rw")]),
     ("option", "int32 a = 1;", "int32 a = 1 [deprecated = true];", [("ATTRIBUTE_CHANGED", "#/A/1", None, "true", "")]),
-    ("type removed", "message B {}", "", [("TYPE_REMOVED", "#/A/B", "message", None, "R")]),
+    ("type removed", "message B {}", "", [("TYPE_REMOVED", "#/A/B", "message", None, "(r)")]),
     (
         "constants",
         "enum E { X = 0; Y = 1; }",
@@ -160,7 +172,7 @@ PROTOBUF_ROWS = [
         "oneof o { int32 a = 1; }",
         [
             ("CONSTRAINT_CHANGED", "#/A/o", "a, b", "a", ""),
-            ("FIELD_REMOVED", "#/A/2", "int32 = 2 in oneof o", None, "R"),
+            ("FIELD_REMOVED", "#/A/2", "int32 = 2 in oneof o", None, "(r)"),
         ],
     ),
 ]
@@ -178,7 +190,7 @@ def test_a_protobuf_package_is_a_namespace():
     """Another package changes the name of every type."""
     found = changes(PROTOBUF, 'syntax = "proto3"; package a;', 'syntax = "proto3"; package b;')
 
-    assert [("NAMESPACE_CHANGED", "#/", "a", "b", "RW")] == found
+    assert [("NAMESPACE_CHANGED", "#/", "a", "b", "(r)(w)")] == found
 
 
 def schema(properties, **more):
@@ -291,7 +303,7 @@ def recorded_pairs():
 
 
 def test_the_laws_of_a_difference():
-    """The verdict is the checker's, a change breaks exactly if the verdict does, and nothing differs from itself."""
+    """The verdict is the checker's, a change is refused exactly if the verdict is, and nothing differs from itself."""
     seen = 0
     for schema_format, old, text in recorded_pairs():
         try:
@@ -301,9 +313,9 @@ def test_the_laws_of_a_difference():
         seen += 1
         found = difference(previous, new)
         verdicts = {level: check(new, [Previous(1, previous)], level).compatible for level in Level}
-        broken = (any(one.readers.breaks for one in found.changes), any(one.writers.breaks for one in found.changes))
+        refused = (any(one.readers.refused for one in found.changes), any(one.writers.refused for one in found.changes))
         assert verdicts == found.verdicts, (old, text)
-        assert broken == (not verdicts[Level.BACKWARD], not verdicts[Level.FORWARD]), (old, text)
+        assert refused == (not verdicts[Level.BACKWARD], not verdicts[Level.FORWARD]), (old, text)
         itself = difference(new, new)
         assert itself.verdicts[Level.BACKWARD] == (not itself.changes), text  # ambiguous aliases: it cannot read itself
     assert seen > 800
@@ -323,7 +335,7 @@ def test_docs_and_attributes_break_nothing(schema_format, previous, new):
 
     assert found.changes
     assert {one.kind for one in found.changes} <= DOC_LIKE
-    assert {(one.readers.breaks, one.writers.breaks) for one in found.changes} == {(False, False)}
+    assert {(Verdict.SAFE, Verdict.SAFE)} == {(one.readers.verdict, one.writers.verdict) for one in found.changes}
 
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
@@ -333,9 +345,13 @@ MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 @pytest.mark.parametrize(
     ("previous", "new", "line"),
     [
-        (DECIMAL, DECIMAL | {"scale": 3}, "attribute changed: a scale 2 → 3"),
-        (MILLIS, MILLIS | {"logicalType": "timestamp-micros"}, 'logicalType "timestamp-millis" → "timestamp-micros"'),
-        (MILLIS, LONG, 'attribute changed: a logicalType "timestamp-millis" → (none)'),
+        (DECIMAL, DECIMAL | {"scale": 3}, "logical type changed: a decimal 9, 2 → decimal 9, 3"),
+        (
+            MILLIS,
+            MILLIS | {"logicalType": "timestamp-micros"},
+            "logical type changed: a timestamp-millis → timestamp-micros",
+        ),
+        (MILLIS, LONG, "logical type changed: a timestamp-millis → (none)"),
     ],
 )
 def test_what_changes_values_is_not_called_safe(previous, new, line):
@@ -345,6 +361,7 @@ def test_what_changes_values_is_not_called_safe(previous, new, line):
 
     assert line in shown
     assert "safe" not in shown
+    assert (Verdict.SILENT, Verdict.SILENT) == (found.readers, found.writers)
     assert found.verdicts[Level.FULL]
 
 
@@ -375,7 +392,7 @@ def test_a_check_that_gave_up_calls_nothing_safe():
     found = difference(parse(AVRO, record(*fields)), parse(AVRO, record(*others)), limits=Limits(comparisons=20))
 
     assert not found.verdicts[Level.BACKWARD]
-    assert {None} == {one.readers.breaks for one in found.changes if one.kind is EditKind.TYPE_CHANGED}
+    assert {Verdict.UNKNOWN} == {one.readers.verdict for one in found.changes if one.kind is EditKind.TYPE_CHANGED}
 
 
 def nested(schema_format, levels, leaf):
@@ -430,6 +447,8 @@ def test_text_and_json():
 
     assert [
         "BACKWARD incompatible, FORWARD incompatible, FULL incompatible",
+        "Consumers with the new schema cannot read all old data.",
+        "Consumers with the old schema cannot read all new data.",
         "field added: b int",
         (
             "  readers (breaks): Field 'b' is in the new schema but not in version 3, and it has no default, so what "
@@ -440,6 +459,5 @@ def test_text_and_json():
     ] == list(as_lines(found, most=1))
     shown = as_json(found, most=1)
     assert (False, 1, 1) == (shown["verdicts"]["BACKWARD"], len(shown["changes"]), shown["more"])
-    assert {"breaks": False, "words": "Consumers with the old schema skip this field of new data."} == shown["changes"][
-        0
-    ]["writers"]
+    words = "Consumers with the old schema skip this field of new data."
+    assert {"verdict": "safe", "refused": False, "causes": [], "words": words} == shown["changes"][0]["writers"]

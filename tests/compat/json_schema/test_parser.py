@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from strata.compat.json_schema.metaschemas import metaschema_of
 from strata.compat.json_schema.parser import normalize, parse
 from strata.compat.json_schema.rules import check
 from strata.compat.schema import ResolvedReference, SchemaParseError
@@ -93,6 +94,18 @@ def test_metaschemas_are_known(uri):
 
     assert [] == check(schema, schema)
     assert ["TYPE_CHANGED"] == [finding.kind for finding in check(schema, other)]
+
+
+@pytest.mark.parametrize("name", ["schema", "meta/core", "meta/applicator", "meta/validation", "meta/content"])
+@pytest.mark.parametrize("dialect", ["2019-09", "2020-12"])
+def test_metaschemas_in_their_own_dialect(dialect, name):
+    """A metaschema, whose anchors its own `$dynamicRef`s mean, can be referred to and be a schema itself."""
+    own = f"https://json-schema.org/draft/{dialect}"
+    _, document = metaschema_of(f"{own}/{name}")
+    schema = parse(json.dumps({"$schema": f"{own}/schema", "$ref": f"{own}/{name}"}), strict=True)
+    itself = parse(json.dumps(document), strict=True)
+
+    assert [] == check(schema, schema) == check(itself, itself)
 
 
 def test_undeclared_anchor():

@@ -1,0 +1,118 @@
+"""What a reader makes of a writer's data, as values: the verdict, where, and why.
+
+A rule of compatibility says whether a registry accepts a change. An outcome says what happens to records. The two
+differ: a change that every level accepts may alter values, and a change that is refused may harm no record.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from strata.compat.difference.edits import EditKind, cut
+
+__all__ = ["SEVERITY", "Cause", "Outcome", "Verdict", "worst"]
+
+
+class Verdict(StrEnum):
+    """What happens to the records of a writer at a reader."""
+
+    BREAKS = "breaks"  # a reader refuses some record
+    SILENT = "silent"  # every record is read, but some value is another one than was written, or is lost
+    UNKNOWN = "unknown"  # not judged
+    SAFE = "safe"  # every record is read as it was written
+
+
+SEVERITY: Final = (Verdict.BREAKS, Verdict.SILENT, Verdict.UNKNOWN, Verdict.SAFE)
+
+
+class Cause(StrEnum):
+    """Why a reader refuses a record or reads another value; the value is the name for programs."""
+
+    BYTES_NOT_TEXT = "BYTES_NOT_TEXT"
+    CONSTRAINT = "CONSTRAINT"
+    DEFAULT_DIFFERS = "DEFAULT_DIFFERS"
+    ENUM_DEFAULT = "ENUM_DEFAULT"
+    ENUM_MOVED = "ENUM_MOVED"
+    ENUM_UNKNOWN = "ENUM_UNKNOWN"
+    MISPARSED = "MISPARSED"
+    MOVED = "MOVED"
+    NOT_COMPARED = "NOT_COMPARED"
+    NOT_A_UUID = "NOT_A_UUID"
+    NUMBER_CUT = "NUMBER_CUT"
+    NUMBER_ROUNDED = "NUMBER_ROUNDED"
+    ONE_OF_MANY = "ONE_OF_MANY"
+    ONEOF_CLEARED = "ONEOF_CLEARED"
+    PRESENCE_LOST = "PRESENCE_LOST"
+    REMOVED_DEFAULT = "REMOVED_DEFAULT"
+    REINTERPRETED = "REINTERPRETED"
+    RENAMED_DEFAULT = "RENAMED_DEFAULT"
+    REQUIRED_MISSING = "REQUIRED_MISSING"
+    WIRE_TYPE = "WIRE_TYPE"
+
+
+_BREAKING: Final = frozenset(
+    {Cause.BYTES_NOT_TEXT, Cause.CONSTRAINT, Cause.MISPARSED, Cause.NOT_A_UUID, Cause.REQUIRED_MISSING}
+)
+_WORDS: Final = {
+    Cause.BYTES_NOT_TEXT: "Values that are not UTF-8 cannot be read as text; some readers replace their bytes.",
+    Cause.CONSTRAINT: "Data may break the keyword {name!r}, which no rule of compatibility compares.",
+    Cause.DEFAULT_DIFFERS: "Where the field is not set, {readers} read the default {after} instead of {before}.",
+    Cause.ENUM_DEFAULT: "{Readers} lack {before} and read the default {after} instead.",
+    Cause.ENUM_MOVED: "{Readers} read {before} as {after}.",
+    Cause.ENUM_UNKNOWN: "{Readers} lack {before} and get a bare number, or the default.",
+    Cause.REINTERPRETED: "{Readers} read {before} as {after}: the same bytes become other values, without an error.",
+    Cause.MISPARSED: "{Readers} take bytes of {before} for {after}; some cannot be read.",
+    Cause.MOVED: "{Readers} read what was written as {before} as {after}.",
+    Cause.NOT_A_UUID: "Text that is not a UUID cannot be read.",
+    Cause.NOT_COMPARED: "Not judged: no rule of compatibility compares all of {name!r}.",
+    Cause.NUMBER_CUT: "{Readers} read {before} as {after}: some numbers become other numbers, without an error.",
+    Cause.NUMBER_ROUNDED: "{Readers} read {before} as {after}: integers beyond {name} are rounded.",
+    Cause.ONE_OF_MANY: "{Readers} keep one value where {before} holds several.",
+    Cause.ONEOF_CLEARED: "If several of {before} were set, {readers} keep only the last.",
+    Cause.PRESENCE_LOST: "{Readers} read {before} for a field that was not set.",
+    Cause.REMOVED_DEFAULT: "{Readers} read the default {after}, which looks like a written value.",
+    Cause.RENAMED_DEFAULT: "{Readers} do not see what is written as {before}, and read the default {after} instead.",
+    Cause.REQUIRED_MISSING: "{Readers} refuse a record without this field.",
+    Cause.WIRE_TYPE: "{Readers} expect {after} and skip the bytes of {before}: the value is lost.",
+}
+
+
+class Outcome(NamedTuple):
+    """What a reader makes of one part of a writer's data that it does not read as it was written.
+
+    Attributes:
+        cause: why.
+        at: the addresses of the part in the reader's schema, best first, as findings have them.
+        before: what was written, or the writer's type.
+        after: what is read, or the reader's type.
+        name: a part of the words that belongs to the cause.
+        kinds: the edits that the outcome is about, if there are several at the place; empty: any.
+    """
+
+    cause: Cause
+    at: tuple[str, ...]
+    before: str = ""
+    after: str = ""
+    name: str = ""
+    kinds: frozenset[EditKind] = frozenset()
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the part breaks, changes in silence, or is not judged."""
+        if self.cause is Cause.NOT_COMPARED:
+            return Verdict.UNKNOWN
+        return Verdict.BREAKS if self.cause in _BREAKING else Verdict.SILENT
+
+    def words(self, *, is_new: bool) -> str:
+        """Return a sentence for people.
+
+        Args:
+            is_new: whether the reader's schema is the new one.
+        """
+        readers = f"consumers with the {'new' if is_new else 'old'} schema"
+        shown = {name: cut(value) for name, value in (("before", self.before), ("after", self.after))}
+        return _WORDS[self.cause].format(readers=readers, Readers=readers.capitalize(), name=self.name, **shown)
+
+
+def worst(verdicts: "list[Verdict]") -> Verdict:
+    """Return the most severe verdict; safe if there is none."""
+    return min(verdicts, key=SEVERITY.index, default=Verdict.SAFE)

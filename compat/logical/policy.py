@@ -1,0 +1,119 @@
+"""The policy LOGICAL: whether tables of Flink and Iceberg can hold a schema, and follow the change to it.
+
+A new schema must be valid by itself, whatever the level. Then each previous version that the level compares is compared
+in its directions, oldest first. The messages are the reference's, to the letter.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from strata.compat.levels import LEVELS, Direction, Level
+from strata.compat.limits import Limits
+from strata.compat.logical.comparison import Consumer, TableFinding, compare
+from strata.compat.logical.types import LogicalSchema, TranslationError, check_depth
+from strata.compat.logical.validity import validate
+from strata.compat.schema import ParsedSchema, SchemaFormat
+
+__all__ = ["TableCheck", "check_tables", "translate"]
+
+_ORDER: Final = (Direction.BACKWARD, Direction.FORWARD)
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """The findings of one consumer: on the new schema by itself, or in comparison with a previous version."""
+
+    findings: tuple[TableFinding, ...]
+    consumer: Consumer | None = None  # None: the schema has no logical type
+    direction: Direction | None = None
+    version: int | None = None
+
+    @property
+    def message(self) -> str:
+        """The findings as one message, in the reference's words."""
+        text = "\n".join(map(str, self.findings))
+        if self.consumer is None:
+            return f"Schema cannot be represented as a logical type: {self.findings[0].text}"
+        if self.direction is None:
+            return f"Logical validity ({self.consumer}): {text}"
+        return f"Logical compatibility ({self.consumer}, {self.direction.lower()}): {text}"
+
+
+def translate(schema: ParsedSchema, union: str, limits: Limits) -> LogicalSchema:
+    """Return the logical type of a schema.
+
+    Args:
+        schema: the schema with its references.
+        union: the metadata property `confluent:union` of its version.
+        limits: bounds on time.
+
+    Raises:
+        TranslationError: no table can hold the schema.
+        OutOfTime: the time of `limits` ran out.
+    """
+    try:
+        translated = _translator(schema.format)(schema, union, limits)
+        check_depth(translated, limits)
+    except RecursionError:
+        name = "JSON" if schema.format is SchemaFormat.JSON else schema.format.capitalize()
+        raise TranslationError(f"{name} schema nests types too deeply to convert") from None
+    return translated
+
+
+def _translator(schema_format: SchemaFormat) -> Callable[[Any, str, Limits], LogicalSchema]:
+    """Return the translation of a format; each is imported at its first use."""
+    match schema_format:
+        case SchemaFormat.AVRO:
+            from strata.compat.logical import avro
+
+            return avro.translate
+        case SchemaFormat.JSON:
+            from strata.compat.logical import json_schema
+
+            return json_schema.translate
+        case SchemaFormat.PROTOBUF:
+            from strata.compat.logical import protobuf
+
+            return protobuf.translate
+
+
+def check_tables(
+    new: ParsedSchema,
+    previous: Sequence[tuple[int, ParsedSchema, str]],
+    level: Level,
+    limits: Limits,
+    union: str = "",
+) -> list[TableCheck]:
+    """Return what speaks against a new schema, in the reference's order; nothing if tables can follow it.
+
+    Args:
+        new: the new schema.
+        previous: the number, schema and `confluent:union` of each version before it, oldest first.
+        level: the compatibility level.
+        limits: bounds on time.
+        union: the metadata property `confluent:union` of the new version.
+
+    Raises:
+        OutOfTime: the time of `limits` ran out.
+    """
+    try:
+        update = translate(new, union, limits)
+    except TranslationError as error:
+        return [TableCheck((TableFinding("NO_LOGICAL_TYPE", str(error)),))]
+    checks = [TableCheck(tuple(validate(update, consumer, limits)), consumer) for consumer in Consumer]
+    rule = LEVELS[level]
+    compared = previous if rule.transitive else previous[-1:]
+    for version, schema, names in compared if rule.directions else ():
+        try:
+            original = translate(schema, names, limits)
+        except TranslationError:
+            continue  # as in the reference: nothing is compared with a version that no table holds
+        for direction in _ORDER:
+            if direction in rule.directions:
+                pair = (original, update) if direction is Direction.BACKWARD else (update, original)
+                checks += [
+                    TableCheck(tuple(compare(*pair, consumer, limits)), consumer, direction, version)
+                    for consumer in Consumer
+                ]
+    return [check for check in checks if check.findings]
