@@ -109,6 +109,12 @@ class ContextIds:
         if schema_id > self._high_water:
             self._high_water = schema_id
 
+    def lower(self, schema_id: int) -> None:
+        """Record that ids above one may be assigned again, except those that are in use."""
+        schemas = self.schemas.finish()
+        self.schemas = schemas.mutate()
+        self._high_water = max(schema_id, max(schemas, default=0))
+
     def finish(self) -> ContextState:
         """Return the ids as a value."""
         for schema_id, users in self._users.items():

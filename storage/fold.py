@@ -54,6 +54,7 @@ _DELETED = attrgetter("deleted")
 _WHOLE: Mapping[type, tuple[str, Callable[[Any], Any]]] = {
     records.AclKey: ("acls", lambda key: key),
     records.StandbyKey: ("standbys", attrgetter("scope")),
+    records.LoweredKey: ("lowered", attrgetter("context")),
     records.ExporterKey: ("exporters", attrgetter("name")),
     records.ExportKey: ("exports", attrgetter("name")),
 }
@@ -184,6 +185,8 @@ class Fold(Generic[_S]):
         """Take over a record about the registry as a whole."""
         name, place = _WHOLE[type(key)]
         self._whole[name] = _updated(self._whole[name], ((place(key), value),))
+        if isinstance(key, records.LoweredKey) and isinstance(value, records.LoweredValue):
+            self._ids(key.context).lower(value.highest)
 
     def _note_spelling(self, key: records.Key, spelling: bytes, *, gone: bool) -> None:
         if isinstance(key, records.NoopKey):  # later releases may write any number of NOOP keys of other kinds

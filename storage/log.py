@@ -107,6 +107,8 @@ class LogStatus:
     """The offsets of the newest foreign records."""
     pen_taking_s: float = 0.0
     """How long this node needed to take the pen the last time, in seconds."""
+    signature: tuple[int, bytes, bytes] | None = None
+    """The newest signature of a holder of the pen that this node has read; `open_log` takes it with a State."""
 
 
 class Log(Protocol):
@@ -156,7 +158,7 @@ class Log(Protocol):
         ...
 
     def check_writable(self) -> None:
-        """Check that the log takes writes, without writing; do nothing if the log cannot tell.
+        """Check that the log takes writes, without writing a record of the State; do nothing if the log cannot tell.
 
         Raises:
             LogReadOnly: The log takes no writes.

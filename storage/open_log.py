@@ -33,6 +33,7 @@ def open_log(
     fencing: Fencing = Fencing.PEN,
     kafka_config: Mapping[str, str] | None = None,
     must_exist: bool = False,
+    signature: tuple[int, bytes, bytes] | None = None,
 ) -> Log:
     """Open the log at a URL.
 
@@ -42,24 +43,30 @@ def open_log(
         fencing: How a Kafka log keeps a second writer out.
         kafka_config: Settings of librdkafka, for example for TLS and SASL.
         must_exist: Refuse a missing file, table or topic instead of creating it.
+        signature: That of `LogStatus`, from the process whose State the caller reads on from.
 
     Raises:
         ValueError: The URL has none of these forms.
         LogError: The log cannot be reached or used, or its driver is not installed.
     """
     try:
-        return _open(url, advertised_url, fencing, kafka_config or {}, must_exist)
+        return _open(url, advertised_url, fencing, kafka_config or {}, must_exist, signature)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
         raise LogError(
-            f"missing package {error.name}; install it with: pip install 'strata-registry[{extra}]'"
+            f"missing package {error.name}; install strata-registry[{extra}] (docs/installing.md)"
         ) from error
 
 
 def _open(
-    url: str, advertised_url: str | None, fencing: Fencing, kafka_config: Mapping[str, str], must_exist: bool
+    url: str,
+    advertised_url: str | None,
+    fencing: Fencing,
+    kafka_config: Mapping[str, str],
+    must_exist: bool,
+    signature: tuple[int, bytes, bytes] | None,
 ) -> Log:
     scheme = _scheme(url)
     if scheme == "memory":
@@ -74,6 +81,8 @@ def _open(
     assert kafka  # noqa: S101 - a URL with the scheme `kafka` has this form
     bootstrap, topic = unquote(kafka["bootstrap"]), kafka["topic"]
 
+    known = iter([signature])  # for the first opening alone: a later one is of another topic
+
     def opened(must_exist: bool) -> Log:
         return KafkaLog(
             bootstrap,
@@ -82,6 +91,7 @@ def _open(
             fencing=fencing,
             config=kafka_config,
             must_exist=must_exist,
+            signature=next(known, None),
         )
 
     return ReopeningLog(opened, must_exist=must_exist)

@@ -202,6 +202,8 @@ def decode_value(key: records.Key, data: bytes | None) -> records.Value:
         case _ if (kind := VALUES.get(type(key))) is not None:
             whole: records.Value = from_properties(kind, content)
             _check_texts(whole)
+            if isinstance(whole, records.LoweredValue):
+                _check_id(whole.highest)
             return whole
         case _:
             value: str | int = _typed(content, *SINGLE[type(key)])
@@ -259,10 +261,10 @@ def _check_version(version: int) -> None:
 
 def _noop(content: Mapping[str, Any]) -> type[records.Key]:
     """Return the type of a NOOP's key, which other registries read as a NOOP even if it is a Strata record."""
-    if content.get("context") is not None:
-        return records.HighWaterKey
     kind = content.get("kind")
-    return _KINDS.get(kind, records.NoopKey) if isinstance(kind, str) else records.NoopKey
+    if isinstance(kind, str) and kind in _KINDS:
+        return _KINDS[kind]
+    return records.NoopKey if content.get("context") is None else records.HighWaterKey
 
 
 _KINDS: Mapping[str, type[records.Key]] = {head["kind"]: kind for kind, head in HEADS.items() if "kind" in head}

@@ -96,6 +96,8 @@ PROPERTIES: Mapping[type, Sequence[Property]] = {
         _same("subjects", default=""),
         _same("contexts", default=""),
     ),
+    records.LoweredKey: (_same("context"),),
+    records.LoweredValue: (Property("highest", "maxId", int), _same("count", int)),
     records.ExporterKey: (_same("name"),),
     records.ExporterValue: (
         _same("subjects", tuple, ()),
@@ -133,6 +135,7 @@ HEADS: Mapping[type, Mapping[str, Any]] = {
     records.DekKey: {"keytype": "NOOP", "kind": "DEK"},
     records.AclKey: {"keytype": "NOOP", "kind": "ACL"},
     records.StandbyKey: {"keytype": "NOOP", "kind": "STANDBY"},
+    records.LoweredKey: {"keytype": "NOOP", "kind": "LOWERED"},
     records.ExporterKey: {"keytype": "NOOP", "kind": "EXPORTER"},
     records.ExportKey: {"keytype": "NOOP", "kind": "EXPORT"},
 }
@@ -164,6 +167,7 @@ VALUES: Mapping[type, type[Any]] = {
     records.DekKey: records.DekValue,
     records.AclKey: records.AclValue,
     records.StandbyKey: records.StandbyValue,
+    records.LoweredKey: records.LoweredValue,
     records.ExporterKey: records.ExporterValue,
     records.ExportKey: records.ExportValue,
 }

@@ -30,6 +30,8 @@ __all__ = [
     "KekKey",
     "KekValue",
     "Key",
+    "LoweredKey",
+    "LoweredValue",
     "ModeKey",
     "NoopKey",
     "Reference",
@@ -86,6 +88,17 @@ class HighWaterKey:
 
     Ids are never reused, not even after a hard delete whose tombstones compaction has dropped. So a hard delete of the
     highest id leaves this record. On the wire it is a NOOP with a context, which other registries ignore.
+    """
+
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredKey:
+    """The last time that an administrator lowered the highest schema id of a context.
+
+    A key of its own, so that no later `HighWaterKey` supersedes it: compaction may drop it only for a later lowering.
+    On the wire it is a NOOP of the kind LOWERED, which other registries ignore (docs/decisions/0003).
     """
 
     context: str
@@ -178,6 +191,7 @@ Key = (
     | ModeKey
     | NoopKey
     | HighWaterKey
+    | LoweredKey
     | DeleteSubjectKey
     | ClearSubjectKey
     | ContextKey
@@ -292,6 +306,14 @@ class AclValue:
 
 
 @dataclass(frozen=True, slots=True)
+class LoweredValue:
+    """The highest id of a context after it was lowered; `count` says how often, so no two such records are equal."""
+
+    highest: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class StandbyValue:
     """How far a copy has come; times are in milliseconds since the epoch, 0 if it has not happened.
 
@@ -313,7 +335,7 @@ class StandbyValue:
 
 
 # The value of a SCHEMA, CONFIG, MODE, CONTEXT (a name), DELETE_SUBJECT (a version), high-water (an id), ASSOC, KEK,
-# DEK, ACL, STANDBY, EXPORTER or EXPORT record; None for a tombstone.
+# DEK, ACL, STANDBY, LOWERED, EXPORTER or EXPORT record; None for a tombstone.
 Value = (
     SchemaValue
     | ConfigValue
@@ -322,6 +344,7 @@ Value = (
     | DekValue
     | AclValue
     | StandbyValue
+    | LoweredValue
     | ExporterValue
     | ExportValue
     | str

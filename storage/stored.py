@@ -23,6 +23,7 @@ from strata.storage.records import (
     ExporterValue,
     ExportValue,
     Key,
+    LoweredValue,
     SchemaId,
     SchemaValue,
     StandbyValue,
@@ -140,8 +141,8 @@ class StateData:
     The versions of a subject are in ascending order. `odd_keys` holds keys that the log spells differently from our
     encoder, such as with `"magic":0` of the first registries or another order of properties. `standbys` says which
     parts copy another registry, and `exporters` and `exports` what is copied to others and how far, by the name of the
-    exporter. `listing` has the names in `subjects` in order, and `formats` the number of versions by
-    schema type.
+    exporter. `lowered` says which contexts had their highest id lowered. `listing` has the names in `subjects` in
+    order, and `formats` the number of versions by schema type.
     """
 
     offset: int = START
@@ -154,6 +155,7 @@ class StateData:
     encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
     acls: "Map[AclKey, AclValue]" = field(default_factory=Map)
     standbys: "Map[str, StandbyValue]" = field(default_factory=Map)
+    lowered: "Map[str, LoweredValue]" = field(default_factory=Map)
     exporters: "Map[str, ExporterValue]" = field(default_factory=Map)
     exports: "Map[str, ExportValue]" = field(default_factory=Map)
     odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)

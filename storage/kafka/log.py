@@ -19,6 +19,7 @@ their own consumer and lock (`reader.py`), and another client requests the end.
 import logging
 import math
 import random
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +49,7 @@ from strata.storage.log import (
     LogStatus,
     LogTimeout,
     Record,
+    RecordTooLarge,
 )
 from strata.storage.record_json import encode
 from strata.storage.records import NoopKey
@@ -62,12 +64,16 @@ _MARKED = 2
 _DELIVERY_S = 0.05
 _REACHED_S = 3.0
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
+# Losing the pen is expected, and logged in one line (`writers.py`); the client reports it as several fatal errors.
+_OF_THE_LOSS = re.compile("fenced by a newer instance|with an old epoch")
+_client_logger = logging.getLogger(f"{__name__}.librdkafka")
+_client_logger.addFilter(lambda record: not _OF_THE_LOSS.search(record.getMessage()))
 _CLIENT: Mapping[str, Any] = {
     "client.id": "strata",
     "socket.keepalive.enable": True,
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1_000,
-    "logger": logging.getLogger(f"{__name__}.librdkafka"),
+    "logger": _client_logger,
 }
 
 
@@ -104,6 +110,7 @@ class KafkaLog:
         config: Further settings of librdkafka, for example for TLS and SASL.
         timeouts: Time limits for the steps of a call.
         must_exist: Raise `LogError` if the topic is missing instead of creating it.
+        signature: The newest signature that was read with the State from which this node reads on.
         now: The clock that measures how long ago this node was at the end of the log.
 
     Raises:
@@ -120,10 +127,11 @@ class KafkaLog:
         config: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         must_exist: bool = False,
+        signature: tuple[int, bytes, bytes] | None = None,
         now: Clock = clock,
     ) -> None:
         self._topic = topic
-        self._signatures = Signatures(topic, advertised_url)
+        self._signatures = Signatures(topic, advertised_url, signature)
         self._fencing = fencing
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
@@ -152,6 +160,7 @@ class KafkaLog:
         )
         self._writes = Turns(topic)
         self._pen: Pen | None = None
+        self._failed = False  # the last append, for another reason than a lost race or its size
         self._pen_offset = START
         self._pen_taken, self._pen_taking_s = 0, 0.0
         self._known_end: _LogEnd | None = None
@@ -174,9 +183,15 @@ class KafkaLog:
         if not records:
             raise ValueError("an append needs at least one record")
         with self._writes.taken(self._timeouts.write):
-            return self._append(
-                self._pen if self._pen is not None and self._has_pen() else self._take_pen(), after, records
-            )
+            self._failed = True
+            try:
+                pen = self._pen if self._pen is not None and self._has_pen() else self._take_pen()
+                written = self._append(pen, after, records)
+            except (Conflict, RecordTooLarge):
+                self._failed = False
+                raise
+            self._failed = False
+            return written
 
     def end(self) -> int:
         """Return the offset of the last record, or `START` if the log is empty."""
@@ -184,7 +199,13 @@ class KafkaLog:
         return self._reader.last_before(self._end.now(self._by(self._timeouts.read)))
 
     def check_writable(self) -> None:
-        """Do nothing: only a write shows whether the brokers take it."""
+        """After a failed append, take the pen: the signature shows whether the brokers take writes."""
+        if not self._failed or self.holder() is not None:
+            return
+        with self._writes.taken(self._timeouts.write), suppress(Conflict):
+            if not self._has_pen():
+                self._take_pen()
+            self._failed = False
 
     def holder(self) -> str | None:
         """Return the URL of the other node that took the pen last, as far as this node has read."""
@@ -195,7 +216,15 @@ class KafkaLog:
     def status(self) -> LogStatus:
         """Return whether this node has the pen, and how many records others wrote meanwhile."""
         foreign = self._foreign
-        return LogStatus("kafka", self._has_pen(), foreign.count, self._pen_taken, foreign.newest, self._pen_taking_s)
+        return LogStatus(
+            "kafka",
+            self._has_pen(),
+            foreign.count,
+            self._pen_taken,
+            foreign.newest,
+            self._pen_taking_s,
+            self._signatures.known,
+        )
 
     def close(self) -> None:
         """Close the connections; a second call does nothing."""
@@ -208,10 +237,10 @@ class KafkaLog:
         self._pen = None
 
     def _has_pen(self) -> bool:
-        """Return whether this node may write, as far as it knows: it has read no later signature of another node."""
+        """Return whether this node may write, as far as it knows: the newest signature that it knows is its own."""
         if self._pen is None or not self._pen.usable:
             return False
-        return not self._pen.transactional or self._signatures.newest <= self._pen_offset
+        return not self._pen.transactional or self._signatures.newest == self._pen_offset
 
     def _take_pen(self) -> Pen:
         """Take the pen and sign in the topic.
@@ -256,15 +285,16 @@ class KafkaLog:
             self._await_signature()
             raise Conflict from error
         self._pen_offset = signed.offset
+        self._signatures.sign(signed.offset)
         if end == signed.offset + _MARKED:
             self._known_end = _LogEnd(self._reader.last_before(signed.offset), end)
 
     def _await_signature(self) -> None:
         """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing."""
         deadline = self._by(random.uniform(*_SIGNING_S))  # noqa: S311 - keeps two nodes out of step
-        after = max(self._signatures.newest, self._pen_offset)
+        known = after = self._signatures.newest
         with suppress(LogError):
-            while self.holder() is None and time.monotonic() < deadline:
+            while self._signatures.newest == known and not self._has_pen() and time.monotonic() < deadline:
                 for entry in self._reader.entries(after, self._end.now(deadline)):
                     after = entry.offset
                 time.sleep(_SIGNING_POLL_S)

@@ -129,6 +129,7 @@ class TopicReader:
         last, end = after, self._end_beyond(after, deadline)
         self._signatures.begin(end)
         if after == START:
+            self._signatures.forget()
             with self._turns.taken(self._timeout_s):
                 self._cursor.forget()
         for entry in self.entries(self._end.first(deadline) - 1 if after == START else after, end):

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka import Message
 
@@ -30,19 +30,22 @@ _LONGEST_KEY = 300
 _MOST_KEPT = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Signature:
+class _Signature(NamedTuple):
     offset: int
     url: bytes
     node: bytes
 
 
-class Signatures:
-    """The newest signature in the topic, as far as this node has read. Thread-safe."""
+_NONE = _Signature(START, b"", b"")
 
-    def __init__(self, topic: str, url: str | None) -> None:
+
+class Signatures:
+    """The newest signature in the topic, as far as this node has read or signed. Thread-safe."""
+
+    def __init__(self, topic: str, url: str | None, known: tuple[int, bytes, bytes] | None = None) -> None:
         self._topic, self._url, self._node = topic, (url or "").encode(), uuid.uuid4().hex.encode()
-        self._newest = _Signature(START, b"", b"")
+        self._newest = _Signature(*known) if known else _NONE
+        self._told = START  # the offset up to which the log lines say who has the pen
         self._began: int | None = None
         self._warning = _RateLimitedError()
         self._lock = threading.Lock()
@@ -57,20 +60,35 @@ class Signatures:
         """The offset of the newest signature."""
         return self._newest.offset
 
+    @property
+    def known(self) -> tuple[int, bytes, bytes]:
+        """The newest signature, for another process of this node."""
+        return self._newest
+
     def begin(self, end: int) -> None:
         """Remember where the topic ended at this node's first read: earlier signatures may be from its past runs."""
         if self._began is None:
             self._began = end
+
+    def sign(self, offset: int) -> None:
+        """Remember this node's own signature, which it may never read: its next read begins after its own append."""
+        self._advance(_Signature(offset, self._url, self._node))
+
+    def forget(self) -> None:
+        """Forget the newest signature before the topic is read from its start, which notes what is really there.
+
+        A topic that has lost records may have grown again past a lost signature, which would hide newer ones.
+        """
+        with self._lock:
+            self._newest = _NONE
 
     def note(self, message: Message) -> None:
         """Remember the signature in a record, if it has one and no newer one is known."""
         offset, url, node = offset_of(message), header(message, _URL_HEADER), header(message, _NODE_HEADER) or b""
         if url is None:
             return
-        with self._lock:
-            if offset <= self._newest.offset:
-                return
-            self._newest = _Signature(offset, url if _URL.fullmatch(url) else b"", node)
+        if not self._advance(_Signature(offset, url if _URL.fullmatch(url) else b"", node)):
+            return
         if url and url == self._url and node != self._node and self._began is not None and offset >= self._began:
             self._warn_of_duplicate_url()
 
@@ -78,6 +96,21 @@ class Signatures:
         """Return the URL in the newest signature, or None if it is this node's own or not a URL."""
         url = self._newest.url
         return None if url in {b"", self._url} else url.decode()
+
+    def _advance(self, signature: _Signature) -> bool:
+        """Remember a signature if it is newer; return whether it is."""
+        with self._lock:
+            before = self._newest
+            is_newer = signature.offset > before.offset
+            if is_newer:
+                self._newest = signature
+            is_news, self._told = signature.offset > self._told, max(signature.offset, self._told)
+        if is_newer and is_news and before.node == self._node != signature.node:
+            _logger.info(
+                "lost the pen of topic %(topic)s to %(holder)s",
+                {"event": "pen_lost", "topic": self._topic, "holder": signature.url.decode() or "a node without a URL"},
+            )
+        return is_newer
 
     def _warn_of_duplicate_url(self) -> None:
         self._warning.log(

@@ -25,6 +25,7 @@ from strata.storage.records import (
     ExportKey,
     HighWaterKey,
     KekKey,
+    LoweredKey,
     ModeKey,
     NoopKey,
     SchemaKey,
@@ -140,7 +141,7 @@ class _Kept:
             decoded = decode_key(key)
         except RecordError:
             return False
-        if isinstance(decoded, HighWaterKey):
+        if isinstance(decoded, HighWaterKey | LoweredKey):
             return decoded.context in self._contexts
         subject = getattr(decoded, "subject", None)
         return subject is not None and (subject in self._subjects or context_of(subject) in self._contexts)

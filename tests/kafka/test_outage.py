@@ -1,5 +1,6 @@
 """Brokers that fail during reads and writes."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,9 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from harness.kafka import KafkaBroker
+from harness.log_lines import call
+from harness.registry import RegistryNode
+from harness.waiting import until
 from strata.storage.kafka.log import KafkaLog, Timeouts
 from strata.storage.log import START, Conflict, Entry, LogError, Record
 
@@ -129,3 +133,25 @@ def test_a_start_right_after_the_controller_died(topic_on: Callable[[KafkaBroker
             cluster.kill(controller - 1)
             assert [b"a"] == _keys(topic.node(timeouts=Timeouts()))
             cluster.restart(controller - 1)
+
+
+def test_a_node_whose_broker_falls_silent(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+    """The node serves schemas by id and stays ready for them; `latest` gets its 503 after --read-timeout.
+
+    The other limits are longer than the test may take.
+    """
+    topic = topic_on(own_broker)
+    limits = "--read-timeout=0.5", "--write-timeout=3600"
+    with RegistryNode(f"kafka://{topic.bootstrap}/{topic.name}", *limits) as node:
+        assert 200 == call(node, "POST", "/subjects/s/versions", {"schema": '"int"'})[0]
+        own_broker.pause()
+        try:
+            status, answer = call(node, "GET", "/subjects/s/versions/latest")
+            assert (503, 50301) == (status, json.loads(answer)["error_code"])
+            assert 200 == call(node, "GET", "/schemas/ids/1")[0]
+            until(lambda: call(node, "GET", "/health/write")[0] == 503)
+            assert 200 == call(node, "GET", "/health/ready")[0]
+        finally:
+            own_broker.resume()
+        until(lambda: call(node, "GET", "/subjects/s/versions/latest")[0] == 200)
+        until(lambda: call(node, "GET", "/health/write")[0] == 200)

@@ -67,6 +67,24 @@ def test_the_old_holder_takes_the_pen_back(topic: "Topic") -> None:
     assert _keys(one) == [b"1", b"2", b"3", b"4"]
 
 
+def test_losing_the_pen_is_no_error(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
+    """A node that loses the pen says once to which node; the client's errors about that are not logged."""
+    caplog.set_level(logging.INFO)
+    one, two = topic.node("http://one:8081"), topic.node("http://two:8081")
+    for _ in range(2):
+        last = one.append(_end(one), [_record("1")])[-1].offset
+        two.append(_end(two), [_record("2")])
+        with pytest.raises(Conflict):
+            one.append(last, [_record("late")])
+        _end(one)
+    lost = [record for record in caplog.records if isinstance(record.args, dict) and record.args["event"] == "pen_lost"]
+    assert [record.getMessage() for record in lost if "two" in record.getMessage()] == [
+        f"lost the pen of topic {topic.name} to http://two:8081"
+    ] * 2
+    worse = [record.getMessage() for record in caplog.records if record.levelno > logging.WARNING]
+    assert worse == []
+
+
 def test_holder_hints(topic: "Topic") -> None:
     """Each node learns from the topic which node holds the pen."""
     one, two = topic.node("http://one:8081"), topic.node("http://two:8081")
@@ -146,6 +164,17 @@ def test_an_older_signature_does_not_win_a_race() -> None:
         later.set()
         noting.result(_WAIT_S)
     assert (signatures.newest, signatures.holder()) == (9, "http://newer:8081")
+
+
+def test_a_signature_that_the_topic_has_lost_hides_no_other() -> None:
+    """A read of the whole topic notes what is there, even if the topic has grown past a signature that it lost."""
+    signatures, now = Signatures("t", "http://me:8081"), threading.Event()
+    now.set()
+    signatures.sign(9)
+    signatures.forget()
+    assert (signatures.newest, signatures.holder()) == (START, None)
+    signatures.note(_Signed(5, b"http://other:8081", now))  # type: ignore[arg-type]
+    assert (signatures.newest, signatures.holder()) == (5, "http://other:8081")
 
 
 @pytest.mark.parametrize("url", [b"", b"javascript:alert(1)", b"http://", b"http://a b/", b"\xff\xfe"])

@@ -28,6 +28,8 @@ from strata.storage.records import (
     HighWaterKey,
     KekKey,
     KekValue,
+    LoweredKey,
+    LoweredValue,
     ModeKey,
     NoopKey,
     Reference,
@@ -107,6 +109,13 @@ RECORDS = [
         12,
         '{"keytype":"NOOP","context":".","magic":0}',
         '{"context":".","maxId":12}',
+    ),
+    (
+        "a lowered highest id",
+        LoweredKey("."),
+        LoweredValue(12, 1),
+        '{"keytype":"NOOP","kind":"LOWERED","context":".","magic":0}',
+        '{"context":".","maxId":12,"count":1}',
     ),
     (
         "a subject's soft delete",
