@@ -63,7 +63,7 @@ class RegistryClient(ConfigClient):
     the answer is too long or is not that of a schema registry. The methods name the error codes to expect.
 
     Args:
-        url: the registry's address, or several addresses of the same registry.
+        url: the registry's address, several addresses of the same registry, or `ClientSettings`.
         observer: learns of requests, and of the records and rules of the serializers and deserializers that are made
             with this client; see `strata.serdes.observer`.
         **options: fields of `ClientSettings`, such as username and password, token, timeout, retries, cache_size.
@@ -73,7 +73,9 @@ class RegistryClient(ConfigClient):
         TypeError: If an option is unknown.
     """
 
-    def __init__(self, url: str | Sequence[str], *, observer: Observer | None = None, **options: Any) -> None:
+    def __init__(
+        self, url: str | Sequence[str] | ClientSettings, *, observer: Observer | None = None, **options: Any
+    ) -> None:
         self._open(ClientSettings.of(url, **options), time.monotonic, None, observer)
 
     def _open(

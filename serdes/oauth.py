@@ -18,7 +18,7 @@ from urllib3.exceptions import HTTPError
 
 from strata.serdes.cache import SharedCache
 from strata.serdes.errors import RegistryUnavailable, SerdeError, TokenError
-from strata.serdes.http import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
+from strata.serdes.http import RETRIED, Answer, backoff, brief, certificate_fault, exchange, open_pool, retry_after
 from strata.serdes.settings import ClientSettings
 
 __all__ = ["TokenSource"]
@@ -117,6 +117,10 @@ class TokenSource:
             try:
                 answer = self._ask()
             except HTTPError as error:
+                if fault := certificate_fault(error):
+                    raise TokenError(
+                        f"the certificate of the token endpoint {self._shown} is not accepted: {fault}"
+                    ) from None
                 trouble, wait = f"does not answer: {brief(error)}", None
                 continue
             if answer.status == 200:

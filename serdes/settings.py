@@ -6,7 +6,7 @@ never show in a repr.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
@@ -94,17 +94,19 @@ class ClientSettings:
                 raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
 
     @classmethod
-    def of(cls, url: str | Sequence[str], **options: object) -> "ClientSettings":
-        """Return settings from one URL, several URLs, or one string of URLs with commas between them.
+    def of(cls, url: "str | Sequence[str] | ClientSettings", **options: object) -> "ClientSettings":
+        """Return settings from one URL, several URLs, one string of URLs with commas between them, or other settings.
 
         Args:
             url: the registry's address or addresses; credentials in them become `username` and `password`.
-            **options: further fields of the settings.
+            **options: further fields of the settings; they replace those of other settings.
 
         Raises:
             ValueError: If a URL cannot be parsed, a setting is out of range or settings contradict each other.
             TypeError: If an option is unknown.
         """
+        if isinstance(url, ClientSettings):
+            return replace(url, **options)  # type: ignore[arg-type]
         given = url.split(",") if isinstance(url, str) else url
         urls = []
         for one in given:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from strata.serdes.errors import RegistryError, RegistryUnavailable, SerdeError
-from strata.serdes.http import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
+from strata.serdes.http import RETRIED, Answer, backoff, brief, certificate_fault, exchange, open_pool, retry_after
 from strata.serdes.oauth import TokenSource
 from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
@@ -47,6 +47,7 @@ class Transport:
         self._sleep = sleep
         self._headers = {"Accept": f"{_MEDIA_TYPE}, application/json; q=0.9", **_authorization(settings)}
         self._preferred = 0
+        self._met = False  # whether the registry has ever answered
         self._open()
 
     def _open(self) -> None:
@@ -107,10 +108,15 @@ class Transport:
             try:
                 status, headers, data = self._send(method, base + target, payload, trace)
             except HTTPError as error:
-                if method == "DELETE" and not isinstance(error, _NEVER_SENT):
+                fault = certificate_fault(error)
+                if method == "DELETE" and fault is None and not isinstance(error, _NEVER_SENT):
                     raise RegistryUnavailable(f"{base} may or may not have done {method} {path}: {error}") from None
-                failure, wait = RegistryUnavailable(f"{base} does not answer: {brief(error)}"), None
+                failure, wait = _silence(base, error), None
+                # Before the first answer it is a mistake of settings or operator, which waiting does not mend.
+                if fault and not self._met and attempt + 1 >= len(self._settings.urls):
+                    raise failure from None
             else:
+                self._met = True
                 if 200 <= status < 300:
                     return _parse(base, data)
                 failure, wait = _refusal(base, status, data, f"{method} {path}"), retry_after(headers)
@@ -189,6 +195,13 @@ def _hint(base: str, code: int, request: str) -> str:
     if code == _UNAUTHORIZED:
         return f": are username and password, or the token, those of {base}?"
     return f": is {base} the address of a schema registry?" if code == _NOT_FOUND else ""
+
+
+def _silence(base: str, error: HTTPError) -> RegistryUnavailable:
+    fault = certificate_fault(error)
+    if fault is not None:
+        return RegistryUnavailable(f"the certificate of {base} is not accepted: {fault}")
+    return RegistryUnavailable(f"{base} does not answer: {brief(error)}")
 
 
 def _final(failure: Exception | None) -> Exception:

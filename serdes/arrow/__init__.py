@@ -3,7 +3,7 @@
     batch = decode_batch(frames, reader_schema, writer_schemas=client)
     frames = encode_batch(batch, writer_schema, schema_id=7)
 
-Needs pyarrow and Numba: `pip install strata-registry[arrow]`. The layout of columns needs pyarrow only, so Spark can
+Needs pyarrow and Numba: the extra `arrow`. The layout of columns needs pyarrow only, so Spark can
 plan with it where Numba is missing.
 """
 

@@ -462,4 +462,4 @@ def test_without_numba():
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
-    assert "pip install 'strata-registry[arrow]'" in done.stderr
+    assert "install strata-registry[arrow]" in done.stderr

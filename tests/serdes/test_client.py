@@ -5,10 +5,11 @@ import pickle
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 
-from harness.certificates import certificate_files
+from harness.certificates import Authority, certificate_files
 from strata.serdes.client import ClientSettings, Reference, RegistryClient, Schema
 from strata.serdes.errors import RegistryError, RegistryUnavailable
 
@@ -21,6 +22,9 @@ USER_BAD = '{"type":"record","name":"User","fields":[{"name":"id","type":"string
 SCHEMA_ANSWER = {"schema": USER, "schemaType": "AVRO", "guid": "g", "ts": 1}
 MISSING = {"error_code": 40403, "message": "Schema 9 not found"}
 SUBJECTS = ["plain", "a/b", "a%2Fb", "with space", "ünï/cödé €", "q?x=1&y#z", "semi;colon", "plus+sign", ":.:x", ".."]
+
+
+DAY = timedelta(days=1)
 
 
 def patient(url, **options):
@@ -248,10 +252,49 @@ def test_https(scripted_servers, answer, certificate):
     doubting = patient(server.url, retries=0)
 
     assert trusting.get_subjects() == ["s"]
-    for client in (anonymous, doubting):
-        with pytest.raises(RegistryUnavailable, match="does not answer"):
+    for client, why in ((anonymous, "does not answer"), (doubting, "is not accepted: self-signed certificate")):
+        with pytest.raises(RegistryUnavailable, match=why):
             client.get_subjects()
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("valid", "trusted", "why"),
+    [
+        ((-2 * DAY, -DAY), "ca", "certificate has expired"),
+        ((DAY, 2 * DAY), "ca", "certificate is not yet valid"),
+        ((-DAY, DAY), "other", "unable to get local issuer certificate"),
+    ],
+    ids=["expired", "not yet valid", "unknown authority"],
+)
+def test_a_certificate_that_is_not_accepted_fails_at_once(scripted_servers, answer, tmp_path, valid, trusted, why):
+    """At the first contact the client names the certificate and what is wrong, and does not wait for another one."""
+    files = {name: Authority(tmp_path, name) for name in ("ca", "other")}
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files["ca"].issue("registry", valid=valid))
+    server = scripted_servers(answer(body=["s"]), tls=context)
+    client = patient(server.url, wait=3600, retries=10_000, ca_file=files[trusted].file)
+
+    with pytest.raises(RegistryUnavailable, match=f"the certificate of {server.url} is not accepted: {why}"):
+        client.get_subjects()
+
+
+def test_a_certificate_that_expires_later_is_waited_for(scripted_servers, answer, tmp_path):
+    """A registry that has answered before is asked again, since its certificate may be renewed at this moment."""
+    authority = Authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("registry"))
+    server = scripted_servers(answer(body=["s"]), tls=context)
+    waits = []
+    client = patient(server.url, retries=2, ca_file=authority.file)
+    client._transport._sleep = waits.append
+    assert ["s"] == client.get_subjects()
+    context.load_cert_chain(*authority.issue("registry", valid=(-2 * DAY, -DAY)))
+    client._transport.close()
+
+    with pytest.raises(RegistryUnavailable, match="is not accepted: certificate has expired"):
+        client.get_subjects()
+    assert 2 == len(waits)
 
 
 # What is cached
@@ -342,3 +385,16 @@ def test_caches_are_bounded(scripted_servers, answer):
             client.get_schema(schema_id)
 
     assert len(server.requests) == 4
+
+
+def test_a_client_for_settings() -> None:
+    """A client takes settings where it takes a URL, and options replace those of the settings."""
+    settings = ClientSettings.of("http://localhost:8081", token="secret", timeout=3)
+
+    assert settings == RegistryClient(settings).settings
+    assert (
+        ClientSettings.of("http://localhost:8081", token="secret", timeout=7)
+        == RegistryClient(settings, timeout=7).settings
+    )
+    with pytest.raises(TypeError, match="tokn"):
+        RegistryClient(settings, tokn="x")

@@ -425,7 +425,7 @@ def test_a_missing_library_is_named(client, monkeypatch, kind, module):
     monkeypatch.setitem(sys.modules, module, None)
     rule = Rule(name="lacking", type=kind, kind="CONDITION", mode="WRITE", expr="true", on_failure="NONE")
 
-    with pytest.raises(RuleError, match=rf"needs {module}, which the extra `rules` installs: .* \(rule lacking"):
+    with pytest.raises(RuleError, match=rf"needs {module}: install strata-registry\[rules\] .* \(rule lacking"):
         AvroSerializer(client, ruled(rule))(VALUE, topic=f"lacking-{kind}")
 
 
