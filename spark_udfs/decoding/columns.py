@@ -38,7 +38,7 @@ class DecodeOptions(TypedDict, total=False):
             field is set; `split_dead_letters` splits it into two data frames. The default.
             `PERMISSIVE`: null.
             `FAILFAST`: the task fails.
-        columns: the fields of the reader schema to decode, in this order; skipping the others is faster.
+        columns: the fields of the reader schema to decode, in this order; the others are skipped, unchecked.
         origin: names of columns whose values a FAILFAST error shows, such as `["topic", "partition", "offset"]`.
         headers: the column of record headers of Kafka's source (option `includeHeaders`). A record whose header
             `__value_schema_id` names its schema is read by that header and has no frame prefix; other records are

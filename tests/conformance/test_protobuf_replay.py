@@ -17,7 +17,7 @@ from strata.compat.protobuf.rules import differences
 from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 PROTOBUF = FORMATS[SchemaFormat.PROTOBUF]
-FILES = ("canonical", "compat", "history", "parse")
+FILES = ("canonical", "compat", "history", "options", "parse")
 
 
 def _recorded(name):

@@ -203,7 +203,7 @@ def test_endpoint_that_is_busy_is_asked_again(
     ("wrong", "words"),
     [
         ({"client_secret": "other-s3cr3t"}, r"refused the request: invalid_client \(HTTP 401\)"),
-        ({"token_ca_file": None}, "does not answer"),
+        ({"token_ca_file": None}, "is not accepted: "),
     ],
     ids=["wrong secret", "unknown CA"],
 )

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from harness.certificates import certificate_files
+from harness.certificates import Authority, certificate_files
 from strata.serdes.client import ClientSettings
 from strata.spark_udfs import decode, install
 
@@ -21,6 +22,7 @@ pytestmark = [
 ]
 
 Way = Literal["jvm", "python"]
+DAY = timedelta(days=1)
 MakeFrame = Callable[[int, Any, Any], bytes]
 
 
@@ -45,10 +47,51 @@ def test_https_with_certificates_on_both_sides(
         return rows.select(functions.upper(column).alias("text"))
 
     assert [("SECRET",)] == decoded(ca_file=cert_file, cert_file=cert_file, key_file=key_file).collect()
-    for stranger in ({}, {"ca_file": cert_file}):
-        with pytest.raises((Py4JJavaError, PythonException), match=r"could not be looked up: .*does not answer"):
+    for stranger, why in (({}, "is not accepted: "), ({"ca_file": cert_file}, "does not answer")):
+        with pytest.raises((Py4JJavaError, PythonException), match=rf"could not be looked up: .*{why}"):
             decoded(**stranger).collect()
     assert {schema_id: 1} == dict(scripted_registry.asked)
+
+
+@pytest.mark.parametrize(
+    ("of", "valid", "trusted", "why"),
+    [
+        ("registry", (-2 * DAY, -DAY), "ca", "certificate has expired"),
+        ("registry", (DAY, 2 * DAY), "ca", "certificate is not yet valid"),
+        ("registry", (-DAY, DAY), "other", "unable to get local issuer certificate"),
+        ("token endpoint", (-2 * DAY, -DAY), "ca", "certificate has expired"),
+    ],
+    ids=["expired", "not yet valid", "unknown authority", "expired, of the token endpoint"],
+)
+def test_a_certificate_that_is_not_accepted_fails_at_once(
+    spark: SparkSession,
+    scripted_registry: Any,
+    frame: MakeFrame,
+    tmp_path: Path,
+    of: str,
+    valid: tuple[timedelta, timedelta],
+    trusted: str,
+    why: str,
+) -> None:
+    """At the first contact the JVM names the certificate and what is wrong, and does not wait for another one."""
+    files = {name: Authority(tmp_path, name) for name in ("ca", "other")}
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files["ca"].issue("registry", valid=valid))
+    scripted_registry.wrap(context)
+    named, login = scripted_registry.url, {}
+    if of == "token endpoint":
+        named = f"the token endpoint {scripted_registry.url}/token"
+        login = {"token_url": f"{scripted_registry.url}/token", "client_id": "me", "client_secret": "secret"}
+        login["token_ca_file"] = files[trusted].file
+    settings = ClientSettings.of(
+        scripted_registry.url, wait=3600, retries=10_000, timeout=60.0, ca_file=files[trusted].file, **login
+    )
+    install(spark, registry=settings)
+    rows = spark.createDataFrame(pa.table({"value": [frame(1, "string", "a")]})).coalesce(1)
+    column = decode("value", registry=settings, reader_schema='"string"', mode="PERMISSIVE", path="jvm")
+
+    with pytest.raises(Py4JJavaError, match=f"the certificate of {named} is not accepted: {why}"):
+        rows.select(functions.upper(column)).collect()
 
 
 def test_files_that_are_no_certificates(

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from harness.json_rule_cases import ROWS
 from harness.json_rules import RuleMaker
+from strata.compat.json_schema.metaschemas import metaschema_of
 from strata.serdes.client import Schema
 from strata.serdes.errors import SchemaError
 from strata.serdes.framing import SchemaId
@@ -30,6 +31,17 @@ pytestmark = pytest.mark.spark
 
 RunJava = Callable[[str, Sequence[Any]], list[Any]]
 Pair = tuple[EncodePlan, pa.DataType, list[Any]]
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema"
+DRAFT_2019, DRAFT_2020 = (f"https://json-schema.org/draft/{date}/schema" for date in ("2019-09", "2020-12"))
+CORE_2020 = "https://json-schema.org/draft/2020-12/meta/core"
+
+
+def metaschema(uri: str) -> Any:
+    """Return a metaschema of json-schema.org."""
+    found = metaschema_of(uri)
+    assert found is not None
+    return found[1]
 
 
 def _plan(schema: Any) -> EncodePlan:
@@ -169,7 +181,27 @@ ONLY_IN_PYTHON: list[tuple[dict[str, Any], str]] = [
     ({"properties": {"a": {"$ref": "#"}}}, "`$ref` to a schema around it"),
     ({"definitions": {"a": {"$id": "#b"}}, "properties": {"a": {"$ref": "#b"}}}, "`$id` inside a schema"),
     ({"$schema": "http://json-schema.org/draft-04/schema#"}, "`$schema` of draft 4"),
+    ({"$ref": DRAFT_7}, "`$ref` to another document"),
+    ({"$schema": DRAFT_2019, "properties": {"a": {"$ref": DRAFT_2019}}}, "`$ref` to another document"),
+    ({"$schema": DRAFT_2020, "$ref": CORE_2020}, "`$ref` to another document"),
+    (metaschema(DRAFT_7), "`$id` inside a schema"),
+    (metaschema(DRAFT_2019), "`$vocabulary`"),
+    (metaschema(DRAFT_2020), "`$vocabulary`"),
+    ({"$schema": DRAFT_2020, "$defs": {"a": {"$dynamicAnchor": "m"}}, "$dynamicRef": "#m"}, "`$dynamicRef`"),
+    ({"$schema": DRAFT_2019, "properties": {"a": {"$recursiveRef": "#"}}}, "`$recursiveRef`"),
 ]
+
+
+def test_metaschemas_in_python_workers() -> None:
+    """Python workers, which the JVM leaves metaschemas to, validate by them and by schemas that refer to them."""
+    kind = pa.struct([("$id", pa.string()), ("$comment", pa.int64())])
+    rows = [{"$id": "a", "$comment": None}, {"$id": "a", "$comment": 1}]
+    schemas = [metaschema(uri) for uri in (DRAFT_7, DRAFT_2019, DRAFT_2020)]
+    schemas += [{"$schema": uri, "$ref": uri} for uri in (DRAFT_7, DRAFT_2019, DRAFT_2020)]
+    schemas += [{"$schema": DRAFT_2020, "$ref": CORE_2020}]
+    pairs: list[Pair] = [(_plan(schema), kind, rows) for schema in schemas]
+
+    assert [[[], ["['$comment']"]]] * 7 == [[one[1:] for one in made] for made in _in_python(pairs)]
 
 
 UNUSABLE: list[dict[str, Any]] = [

@@ -139,6 +139,22 @@ def test_one_field_feeds_two(probe: Probe) -> None:
     assert [{"value": [5, None, None, *[5] * 8]}, {"value": [5, 3, 3, *[5] * 8]}] == answers
 
 
+def test_a_value_too_large_where_it_is_checked(probe: Probe) -> None:
+    """A value that exceeds the limit on its size is refused too where it would only be checked; the probe compares."""
+    large = {"name": "large", "type": "string", "default": "x" * 200_000}
+    item = {"type": "record", "name": "Item", "fields": [{"name": "n", "type": "int"}]}
+    fields = [{"name": "items", "type": {"type": "array", "items": item}}, {"name": "after", "type": "int"}]
+    writer = {"type": "record", "name": "R", "fields": fields}
+    reader = json.loads(json.dumps(writer))
+    reader["fields"][0]["type"]["items"]["fields"].append(large)
+    few, many = b"\x04" + b"\2" * 2 + b"\0\2", b"\x80\x19" + b"\2" * 1600 + b"\0\2"
+
+    [(answers, _)] = probe([Task(json.dumps(writer), json.dumps(reader), [few, many])], False)
+
+    assert 1 == answers[0]["value"][1]
+    assert {"reason": "limit"} == answers[1]
+
+
 def _r(*fields: dict[str, Any], name: str = "R", **more: Any) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": list(fields), **more}
 

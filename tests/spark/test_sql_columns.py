@@ -30,6 +30,7 @@ from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 pytestmark = pytest.mark.spark
 
 RECORDED = Path(__file__).parents[1] / "conformance"
+METASCHEMAS = Path(__file__).parents[2] / "compat" / "json_schema" / "metaschemas.json"
 RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 
@@ -144,6 +145,25 @@ def test_references(run_java: RunJava, count: int) -> None:
     outcomes = _compared(run_java, cases)
 
     assert min(outcomes["reader"], 2 * outcomes["refused"]) > count / 20
+
+
+def _of_metaschemas(dialect: str) -> Iterator[Case]:
+    """Yield each bundled metaschema, and schemas of a dialect that refer to it."""
+    for uri, document in json.loads(METASCHEMAS.read_text(encoding="utf-8")).items():
+        yield Case("JSON", json.dumps(document))
+        yield Case("JSON", json.dumps({"$schema": dialect, "$ref": uri}))
+        yield Case("JSON", json.dumps({"$schema": dialect, "properties": {"id": {"$ref": uri}, "n": {"type": "null"}}}))
+        yield Case("JSON", '{"$ref": "s"}', {"s": json.dumps({"$schema": dialect, "items": {"$ref": uri}})})
+
+
+def test_metaschemas(run_java: RunJava) -> None:
+    """So do metaschemas and schemas that refer to one; newer dialects do not read that of draft 4."""
+    dialects = ("draft-07/schema#", "draft/2019-09/schema", "draft/2020-12/schema")
+    cases = {repr(case): case for one in dialects for case in _of_metaschemas(f"http://json-schema.org/{one}")}.values()
+    unread = [case for case in cases if "/draft/" in case.text and "draft-04" in case.text]
+
+    assert len(cases) - len(unread) == _compared(run_java, cases).total()
+    assert len(unread) == 4
 
 
 MONEY = (

@@ -1,28 +1,42 @@
 package strata.spark;
 
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.types.DataType;
 
-/** The program of an Avro schema. */
+/** The program of an Avro schema, which may check fields that it does not build. */
 final class AvroProgram extends Program {
     private final Node node;
     private final RowBuffer row;
     private final Cursor cursor = new Cursor();
+    /** The size of the largest frame that this program reads; a check of a larger one might miss a limit. */
+    private final long largest;
+    /** Reads larger ones, by building all fields. */
+    private final Supplier<AvroProgram> whole;
+    private AvroProgram made;
 
     /**
      * @param name the id or GUID of the writer schema
-     * @param fields the positions of the fields to read; null for all
+     * @param fields the positions of the fields to build, while the others are checked; null for all
      * @param row the row to fill, of at least one field
      */
     AvroProgram(Object name, Schema writer, Schema reader, DataType column, Set<Integer> fields, RowBuffer row) {
         super(name);
         this.row = row;
-        this.node = Compiler.compile(writer, reader, column, fields);
+        Compiler compiler = new Compiler(column, fields);
+        this.node = compiler.compile(writer, reader);
+        this.largest = fields == null ? Integer.MAX_VALUE : compiler.largestPayload();
+        this.whole = () -> new AvroProgram(name, writer, reader, column, null, row);
     }
 
     @Override
     void read(byte[] frame, byte[] header, int start) {
+        if (frame.length > largest) {
+            made = made == null ? whole.get() : made;
+            made.read(frame, header, start);
+            return;
+        }
         try {
             read(frame, start, false);
         } catch (Damage first) {

@@ -49,28 +49,32 @@ final class Compiler {
     private static final Set<Schema.Type> COMPLEX = Set.of(Schema.Type.ARRAY, Schema.Type.MAP, Schema.Type.UNION);
 
     private final Budget budget = new Budget();
+    private Growth growth = new Growth();
     private final Skip.Maker skips = new Skip.Maker(budget);
 
     /** The type of the columns of the outermost record. */
     private final DataType outermost;
-    /** The positions of its fields to read; null for all. */
+    /** The positions of its fields to build; null for all. */
     private final Set<Integer> fields;
 
-    private Compiler(DataType outermost, Set<Integer> fields) {
+    /**
+     * @param outermost the type of the column
+     * @param fields the positions of the fields to build, while others are checked; null for all
+     */
+    Compiler(DataType outermost, Set<Integer> fields) {
         this.outermost = outermost;
         this.fields = fields;
     }
 
-    /** Return the node that reads a whole payload. */
-    static Node compile(Schema writer, Schema reader, DataType column) {
-        return compile(writer, reader, column, null);
+    /** Return the node that reads a payload; a top-level {@code bytes} has no length. */
+    Node compile(Schema writer, Schema reader) {
+        boolean bare = writer.getType() == Schema.Type.BYTES;
+        return resolve(writer, reader, outermost, bare ? Scalars.REST : Scalars.PREFIXED);
     }
 
-    /** Return the node that reads some fields of a payload, null for all; a top-level {@code bytes} has no length. */
-    static Node compile(Schema writer, Schema reader, DataType column, Set<Integer> fields) {
-        Compiler compiler = new Compiler(column, fields);
-        boolean bare = writer.getType() == Schema.Type.BYTES;
-        return compiler.resolve(writer, reader, column, bare ? Scalars.REST : Scalars.PREFIXED);
+    /** Return the size of the largest payload of which the node may check fields. */
+    long largestPayload() {
+        return growth.largestPayload();
     }
 
     private Node resolve(Schema writer, Schema reader, DataType column) {
@@ -79,6 +83,7 @@ final class Compiler {
 
     private Node resolve(Schema writer, Schema reader, DataType column, int extent) {
         budget.spend();
+        growth.value();
         if (writer.getType() == Schema.Type.UNION) {
             return new Node.Branches(IntStream.range(0, writer.getTypes().size())
                 .mapToObj(i -> branch(writer, i, reader, column))
@@ -130,6 +135,7 @@ final class Compiler {
             return value.apply(column);
         }
         int member = members(reader.getTypes().subList(0, index));
+        growth.row(members);
         return new Containers.MemberNode(members, member, value.apply(struct.fields()[member].dataType()));
     }
 
@@ -237,6 +243,7 @@ final class Compiler {
         String[] read = new String[written.length];
         for (int i = 0; i < written.length; i++) {
             read[i] = reader.hasEnumSymbol(written[i]) ? written[i] : reader.getEnumDefault();
+            growth.add(read[i] == null ? 0 : 4L * read[i].length());
         }
         return new Scalars.EnumNode(written, read);
     }
@@ -245,14 +252,18 @@ final class Compiler {
 
     private Node array(Schema writer, Schema reader, ArrayType column) {
         DataType inner = column.elementType();
+        growth.openContainer();
         Node item = resolve(writer.getElementType(), reader.getElementType(), inner);
+        growth.closeContainer();
         int weightless = skips.weight(writer.getElementType());
         return new Containers.ArrayNode(width(inner), item, skips.of(writer.getElementType()), weightless);
     }
 
     private Node map(Schema writer, Schema reader, MapType column) {
         DataType inner = column.valueType();
+        growth.openContainer();
         Node value = resolve(writer.getValueType(), reader.getValueType(), inner);
+        growth.closeContainer();
         return new Containers.MapNode(width(inner), value, skips.of(writer.getValueType()));
     }
 
@@ -260,14 +271,11 @@ final class Compiler {
         if (writer != reader) {
             skips.weight(writer); // rejects a type that holds too many values
         }
+        growth.row(column.size());
         Map<String, String> sources = sources(writer, reader);
         List<Step> defaults = new ArrayList<>();
         Map<String, List<Integer>> targets = new HashMap<>();
         for (Schema.Field field : reader.getFields()) {
-            if (column == outermost && fields != null && !fields.contains(field.pos())) {
-                defaults.add(Step.read(field.name(), new Node.Null(), field.pos()));
-                continue;
-            }
             String source = sources.get(field.name());
             if (source != null) {
                 targets.computeIfAbsent(source, name -> new ArrayList<>()).add(field.pos());
@@ -282,6 +290,9 @@ final class Compiler {
         List<Step> steps = new ArrayList<>();
         for (Schema.Field field : writer.getFields()) {
             List<Integer> slots = targets.getOrDefault(field.name(), List.of());
+            if (slots.size() > 1) {
+                growth.exceed();
+            }
             for (int slot : slots) {
                 Schema.Field target = reader.getFields().get(slot);
                 Node value = resolve(field.schema(), target.schema(), column.fields()[slot].dataType());
@@ -293,7 +304,8 @@ final class Compiler {
                 steps.add(Step.skip(field.name(), skips.of(field.schema())));
             }
         }
-        return new RecordNode(column, steps.toArray(Step[]::new), defaults.toArray(Step[]::new));
+        Set<Integer> built = column == outermost ? fields : null;
+        return RecordNode.of(column, steps, defaults, built);
     }
 
     private static String missing(Schema.Field field, Schema reader) {
@@ -311,7 +323,12 @@ final class Compiler {
     private Node defaultOf(Schema.Field field, StructType column) {
         byte[] encoded = HexFormat.of().parseHex((String) field.getObjectProp(DEFAULT));
         DataType inner = column.fields()[field.pos()].dataType();
-        return new Node.Default(resolve(field.schema(), field.schema(), inner), encoded);
+        Growth outside = growth;
+        growth = new Growth();
+        Node value = resolve(field.schema(), field.schema(), inner);
+        outside.add(growth.of(encoded.length));
+        growth = outside;
+        return new Node.Default(value, encoded);
     }
 
     // Names

@@ -37,6 +37,11 @@ final class Containers {
         }
 
         @Override
+        void check(Cursor in, RowBuffer out) {
+            value.check(in, out);
+        }
+
+        @Override
         boolean failsAlways() {
             return value.failsAlways();
         }
@@ -84,6 +89,15 @@ final class Containers {
             return out.close(start, base);
         }
 
+        @Override
+        void check(Cursor in, RowBuffer out) {
+            for (int count = in.readCount(weightless); count > 0; count = in.readCount(weightless)) {
+                for (int i = 0; i < count; i++) {
+                    item.check(in, out);
+                }
+            }
+        }
+
         private void readItems(Cursor in, RowBuffer out, int start, int size, int from, int count) {
             int index = from;
             int items = RowBuffer.items(start, size);
@@ -99,13 +113,11 @@ final class Containers {
 
         private void skipItems(Cursor in, RowBuffer out, int from, int count) {
             int index = from;
-            int start = out.at;
             try {
                 for (; index < from + count; index++) {
                     if (in.tracing) {
                         // Errors must be found in the order of the bytes, so read each item before what follows it.
-                        item.read(in, out, start);
-                        out.drop(start);
+                        item.discard(in, out);
                     } else {
                         skip.pass(in);
                     }
@@ -159,6 +171,17 @@ final class Containers {
             return out.close(start, base);
         }
 
+        @Override
+        void check(Cursor in, RowBuffer out) {
+            for (int count = in.readCount(0); count > 0; count = in.readCount(0)) {
+                for (int i = 0; i < count; i++) {
+                    int length = in.readLength();
+                    in.requireText(in.take(length), length);
+                    value.check(in, out);
+                }
+            }
+        }
+
         private int writeKeys(Cursor in, RowBuffer out, int count) {
             int keys = out.beginArray(count, 8);
             int items = RowBuffer.items(keys, count);
@@ -209,17 +232,10 @@ final class Containers {
             places[place + 1] = length;
             places[place + 2] = in.at;
             if (in.tracing) {
-                discard(in, out);
+                value.discard(in, out);
             } else {
                 skip.pass(in);
             }
-        }
-
-        /** Read a value to validate it, and drop it. */
-        private void discard(Cursor in, RowBuffer out) {
-            int start = out.at;
-            value.read(in, out, start);
-            out.drop(start);
         }
 
         /** Remove duplicate keys: keep the place of the first and the value of the last. */
@@ -233,7 +249,7 @@ final class Containers {
                 int to = known == null ? kept++ : known;
                 if (known != null) {
                     in.at = places[3 * to + 2];
-                    discard(in, out);
+                    value.discard(in, out);
                 }
                 System.arraycopy(places, 3 * i, places, 3 * to, 3);
             }

@@ -58,7 +58,7 @@ public final class Decode implements ScalarFunction<Object> {
         return plan.mode() == Plan.Mode.DEADLETTER;
     }
 
-    /** Return the function that reads only some fields of the value, and leaves the others null. */
+    /** Return the function that builds only some fields of the value, checks the others and leaves them null. */
     Decode only(Set<Integer> fields) {
         boolean reads = plan.format() == Registry.Format.AVRO && plan.dataType() instanceof StructType;
         return reads ? new Decode(name, plan.only(fields), settings, inputs, waits) : this;
@@ -192,7 +192,7 @@ public final class Decode implements ScalarFunction<Object> {
         private final Object reader;
         private final DataType type;
         private final int members;
-        /** The positions of the fields to read; null for all. */
+        /** The positions of the fields to build; null for all. */
         private final Set<Integer> fields;
         private final Registry registry;
         private final Waits waits;

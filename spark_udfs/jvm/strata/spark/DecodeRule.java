@@ -30,12 +30,12 @@ import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The optimizer's rule for decodes and encodes: each becomes a call from generated code, and a decode reads only the
+ * The optimizer's rule for decodes and encodes: each becomes a call from generated code, and a decode builds only the
  * fields that the query uses.
  *
  * <p>The analyzer knows both as a user's function, which it can move out of {@code GROUP BY} and {@code ORDER BY}.
- * The type of the column stays as it is; the fields that no part of the query uses are null in it. A query that uses
- * the error itself, not only whether there is one, reads all fields, so that its dead letters are complete.
+ * The type of the column stays as it is; the fields that no part of the query uses are null in it. They are checked all
+ * the same, so that the query does not decide which records are good.
  */
 final class DecodeRule extends Rule<LogicalPlan> {
     /** The setting that switches the choice of fields off. */
@@ -89,7 +89,6 @@ final class DecodeRule extends Rule<LogicalPlan> {
             List<Integer> inside = path;
             if (decode.hasErrors()) {
                 if (path.get(0) == 1) {
-                    wholly |= !isChecked || path.size() > 1;
                     return;
                 }
                 inside = path.subList(1, path.size());

@@ -10,9 +10,10 @@ import java.util.Set;
  * @param shortcut how to read the value, or each item or value in it; {@link Shortcut#NONE} if only the node can read
  * it
  * @param nullByte the index byte that means null, or -1
- * @param slot the slot in the row, -1 for a skipped field
+ * @param slot the slot in the row, -1 for a field that is not read
+ * @param isChecked whether the value is checked, and not built
  */
-record FieldShape(Holds holds, Shortcut shortcut, int nullByte, int slot) {
+record FieldShape(Holds holds, Shortcut shortcut, int nullByte, int slot, boolean isChecked) {
     enum Holds { SCALAR, SYMBOL, ARRAY, MAP }
 
     /** Types that items of arrays and values of maps may have: those that fill a word. */
@@ -22,20 +23,25 @@ record FieldShape(Holds holds, Shortcut shortcut, int nullByte, int slot) {
     static FieldShape of(Step step) {
         Node inner = step.inner();
         if (inner instanceof Containers.ArrayNode array) {
-            return new FieldShape(Holds.ARRAY, simple(array.width, array.item), step.nullByte(), step.slot());
+            return of(step, Holds.ARRAY, simple(array.width, array.item));
         }
         if (inner instanceof Containers.MapNode map) {
-            return new FieldShape(Holds.MAP, simple(map.width, map.value), step.nullByte(), step.slot());
+            return of(step, Holds.MAP, simple(map.width, map.value));
         }
-        Holds holds = inner instanceof Scalars.EnumNode ? Holds.SYMBOL : Holds.SCALAR;
-        return new FieldShape(holds, step.shortcut(), step.nullByte(), step.slot());
+        return of(step, inner instanceof Scalars.EnumNode ? Holds.SYMBOL : Holds.SCALAR, step.shortcut());
+    }
+
+    private static FieldShape of(Step step, Holds holds, Shortcut shortcut) {
+        boolean isChecked = step.slot() < 0 && step.value() != null;
+        return new FieldShape(holds, shortcut, step.nullByte(), step.slot(), isChecked);
     }
 
     private static Shortcut simple(int width, Node item) {
         return width == Long.BYTES && SIMPLE.contains(item.shortcut().kind()) ? item.shortcut() : Shortcut.NONE;
     }
 
-    boolean isSkipped() {
-        return slot < 0;
+    /** Return whether the row gets a value. */
+    boolean isRead() {
+        return slot >= 0;
     }
 }

@@ -206,6 +206,37 @@ final class FieldSnippets {
         from += length;
         """;
 
+    private static final String CHECKED_TEXT = LENGTH + """
+        if (!RowBuffer.isAscii(bytes, from, length)) break unusual;
+        from += length;
+        """;
+
+    private static final String CHECKED_SYMBOL = """
+        if (from >= end) break unusual;
+        int symbol = bytes[from++];
+        if ((symbol & 0x81) != 0 || !symbols{i}.has(symbol >> 1)) break unusual;
+        """;
+
+    /** Items of an array or a map that the query does not read. */
+    static final String CHECKED_ITEMS = """
+        if (from >= end) break unusual;
+        int count = bytes[from++];
+        if ((count & 0x81) != 0) break unusual;
+        count >>= 1;
+        for (int i = 0; i < count; i++) {
+            {item}
+        }
+        """ + END;
+
+    static final String CHECKED_ENTRY = """
+        {
+            {key}
+        }
+        {
+            {value}
+        }
+        """;
+
     private static final Map<Shortcut.Kind, String> SCALARS = Map.of(
         Shortcut.Kind.NUMBER, NUMBER,
         Shortcut.Kind.FIXED, FIXED,
@@ -216,6 +247,15 @@ final class FieldSnippets {
         Shortcut.Kind.SKIPPED_BYTES, SKIPPED_BYTES);
 
     private FieldSnippets() {}
+
+    /** Return the template that checks a value of any kind but {@code OTHER} and does not build it. */
+    static String checked(Shortcut.Kind kind) {
+        return switch (kind) {
+            case TEXT -> CHECKED_TEXT;
+            case SYMBOL -> CHECKED_SYMBOL;
+            default -> SCALARS.get(kind);
+        };
+    }
 
     /** Return the template of any kind but {@code OTHER}. */
     static String of(Shortcut.Kind kind) {

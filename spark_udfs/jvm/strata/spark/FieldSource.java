@@ -62,7 +62,7 @@ final class FieldSource {
     }
 
     private String field(int i, FieldShape field) {
-        String setNull = field.isSkipped() ? "" : "out.putNull(row, " + field.slot() + ", " + place(field) + ");";
+        String setNull = !field.isRead() ? "" : "out.putNull(row, " + field.slot() + ", " + place(field) + ");";
         String optional = FieldSnippets.OPTIONAL
             .replace("{null}", "" + field.nullByte())
             .replace("{other}", "" + (2 - field.nullByte()))
@@ -80,10 +80,13 @@ final class FieldSource {
     }
 
     private String usual(FieldShape field) {
-        String put = field.isSkipped() ? FieldSnippets.IGNORE : "RowBuffer.put(made, row + " + place(field) + ", ";
         if (field.shortcut().kind() == Shortcut.Kind.OTHER) {
             return FieldSnippets.OTHER;
         }
+        if (!field.isRead()) {
+            return checked(field);
+        }
+        String put = "RowBuffer.put(made, row + " + place(field) + ", ";
         return switch (field.holds()) {
             case ARRAY -> array(field.shortcut()).replace("{put}", put);
             case MAP -> map(field.shortcut()).replace("{put}", put);
@@ -91,13 +94,30 @@ final class FieldSource {
         };
     }
 
+    private static String checked(FieldShape field) {
+        String value = checked(field.shortcut());
+        return switch (field.holds()) {
+            case ARRAY -> FieldSnippets.CHECKED_ITEMS.replace("{item}", value);
+            case MAP -> FieldSnippets.CHECKED_ITEMS.replace("{item}", FieldSnippets.CHECKED_ENTRY)
+                .replace("{key}", checked(Shortcut.TEXT))
+                .replace("{value}", value);
+            default -> value;
+        };
+    }
+
+    private static String checked(Shortcut shortcut) {
+        return replaced(FieldSnippets.checked(shortcut.kind()), shortcut).replace("{put}", FieldSnippets.IGNORE);
+    }
+
     private static String scalar(Shortcut shortcut, String put, String base) {
-        return FieldSnippets.of(shortcut.kind())
+        return replaced(FieldSnippets.of(shortcut.kind()), shortcut).replace("{put}", put).replace("{base}", base);
+    }
+
+    private static String replaced(String snippet, Shortcut shortcut) {
+        return snippet
             .replace("{most}", "" + shortcut.most())
             .replace("{factor}", "" + shortcut.factor())
-            .replace("{mask}", "" + shortcut.mask())
-            .replace("{put}", put)
-            .replace("{base}", base);
+            .replace("{mask}", "" + shortcut.mask());
     }
 
     private static String array(Shortcut item) {
@@ -119,12 +139,12 @@ final class FieldSource {
         if (field.holds() == FieldShape.Holds.SYMBOL) {
             member(i, "Scalars.EnumNode", "symbols", "inner");
         }
-        if (field.isSkipped()) {
+        if (!field.isRead() && !field.isChecked()) {
             member(i, "Skip", "skip", "skip");
             return "skip{i}.pass(in);";
         }
         member(i, "Node", "value", "value");
-        return "out.putField(row, " + size + ", " + field.slot() + ", value{i}.read(in, out, row));";
+        return field.isChecked() ? "value{i}.check(in, out);" : "out.putField(row, " + size + ", " + field.slot() + ", value{i}.read(in, out, row));";
     }
 
     /** Add a member that the class takes from a step. */

@@ -57,6 +57,7 @@ final class Http {
     private final HttpClient client;
     private final Tokens tokens;
     private volatile int preferred;
+    private volatile boolean met; // whether the registry has ever answered
 
     Http(RegistrySettings settings) {
         this.settings = settings;
@@ -79,7 +80,8 @@ final class Http {
     /**
      * Retry until a response comes that is not a temporary failure.
      *
-     * @throws RegistryFailure after the last attempt
+     * @throws RegistryFailure after the last attempt; or before, if no URL has ever answered and the certificate of the
+     *     last one is not accepted
      */
     Answer get(String path) {
         int count = settings.urls().size();
@@ -95,13 +97,18 @@ final class Http {
                     settings.pause(attempt / count);
                 }
                 Answer answer = send(base, path);
+                met = true;
                 if (!RETRIED.contains(answer.status())) {
                     return answer;
                 }
                 failure = "the registry keeps answering: " + answer.message();
             } catch (IOException error) {
-                failure = base + " does not answer: " + error.getClass().getSimpleName()
-                    + (error.getMessage() == null ? "" : ": " + error.getMessage());
+                String fault = Tls.certificateFault(error);
+                failure = fault == null ? silence(base, error) : "the certificate of " + base + " is not accepted: " + fault;
+                // Before the first answer it is a mistake of settings or operator, which waiting does not mend.
+                if (fault != null && !met && attempt + 1 >= count) {
+                    throw new RegistryFailure(failure);
+                }
             } catch (InterruptedException stopped) {
                 Thread.currentThread().interrupt();
                 throw new RegistryFailure("the task was stopped while it asked the registry");
@@ -109,6 +116,11 @@ final class Http {
             preferred = (preferred + 1) % count;
         }
         throw new RegistryFailure(failure);
+    }
+
+    private static String silence(String base, IOException error) {
+        return base + " does not answer: " + error.getClass().getSimpleName()
+            + (error.getMessage() == null ? "" : ": " + error.getMessage());
     }
 
     /** Return whether to try again after some attempts, the first of which began at a time. */

@@ -184,7 +184,12 @@ final class JsonDocuments {
             String own = scheme + "://" + rest;
             JsonNode root = Metaschemas.ALL.get(own);
             if (root != null) {
-                return names.computeIfAbsent(own, name -> add(root, name, JsonDialect.within(root, root().dialect())));
+                if (!names.containsKey(own)) {
+                    Place whole = add(root, own, JsonDialect.within(root, root().dialect()));
+                    addNames(whole); // its anchors too
+                    names.putIfAbsent(own, whole);
+                }
+                return names.get(own);
             }
         }
         return null;

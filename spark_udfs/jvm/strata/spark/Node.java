@@ -31,6 +31,22 @@ abstract class Node {
      */
     abstract long read(Cursor in, RowBuffer out, int base);
 
+    /**
+     * Check one value that the query does not read, without building it.
+     *
+     * @throws Damage if {@link #read} does
+     */
+    void check(Cursor in, RowBuffer out) {
+        discard(in, out);
+    }
+
+    /** Read one value and drop it. */
+    final void discard(Cursor in, RowBuffer out) {
+        int start = out.at;
+        read(in, out, start);
+        out.drop(start);
+    }
+
     /** Return whether reading always fails: another branch of a union is then the better choice. */
     boolean failsAlways() {
         return false;
@@ -71,6 +87,11 @@ abstract class Node {
         long read(Cursor in, RowBuffer out, int base) {
             return out.nothing();
         }
+
+        @Override
+        void check(Cursor in, RowBuffer out) {
+            // It takes no bytes.
+        }
     }
 
     /** A union of the writer: one node for each of its branches. */
@@ -95,6 +116,11 @@ abstract class Node {
         @Override
         long read(Cursor in, RowBuffer out, int base) {
             return branches[in.readIndex(branches.length)].read(in, out, base);
+        }
+
+        @Override
+        void check(Cursor in, RowBuffer out) {
+            branches[in.readIndex(branches.length)].check(in, out);
         }
 
         @Override

@@ -24,7 +24,7 @@ import org.apache.spark.sql.types.StructType;
  * @param type the column's type as JSON
  * @param mode what a frame that cannot be decoded becomes
  * @param origin names of the columns that a FAILFAST error shows
- * @param fields the positions of the fields of the value to read; null for all
+ * @param fields the positions of the fields of the value to build, while others are only checked; null for all
  */
 record Plan(
     Registry.Format format, String reader, String type, Mode mode, List<String> origin, TreeSet<Integer> fields)
@@ -57,12 +57,12 @@ record Plan(
         }
     }
 
-    /** Return the plan that reads only some fields. */
+    /** Return the plan that builds only some fields. */
     Plan only(Set<Integer> chosen) {
         return new Plan(format, reader, type, mode, origin, new TreeSet<>(chosen));
     }
 
-    /** Return the names of the fields to read. */
+    /** Return the names of the fields to build. */
     List<String> fieldNames() {
         return fields.stream().map(position -> ((StructType) dataType()).fields()[position].name()).toList();
     }

@@ -1,6 +1,9 @@
 package strata.spark;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
@@ -18,7 +21,7 @@ final class RecordNode extends Node {
     /** A faster equivalent of {@link #readSteps}; null until it is generated. */
     private FieldReader made;
 
-    RecordNode(StructType column, Step[] steps, Step[] defaults) {
+    private RecordNode(StructType column, Step[] steps, Step[] defaults) {
         this.size = column.size();
         this.steps = steps;
         this.defaults = defaults;
@@ -34,6 +37,30 @@ final class RecordNode extends Node {
         for (int i = 0; i < sorted.length; i++) {
             wide[i] = column.fields()[sorted[i]].dataType() instanceof DecimalType;
         }
+    }
+
+    /**
+     * Return the node of a record.
+     *
+     * @param fields the slots of the fields to build; null for all. The others are null, and what the writer has of them
+     * is checked
+     */
+    static RecordNode of(StructType column, List<Step> steps, List<Step> defaults, Set<Integer> fields) {
+        List<Step> reads = new ArrayList<>(steps);
+        List<Step> rest = new ArrayList<>(defaults);
+        if (fields != null) {
+            reads.replaceAll(step -> isUnread(step, fields) ? step.checked() : step);
+            rest.removeIf(step -> isUnread(step, fields));
+            Stream.of(steps, defaults)
+                .flatMap(List::stream)
+                .filter(step -> isUnread(step, fields))
+                .forEach(step -> rest.add(Step.read(step.name(), new Null(), step.slot())));
+        }
+        return new RecordNode(column, reads.toArray(Step[]::new), rest.toArray(Step[]::new));
+    }
+
+    private static boolean isUnread(Step step, Set<Integer> fields) {
+        return step.slot() >= 0 && !fields.contains(step.slot());
     }
 
     @Override
@@ -74,12 +101,24 @@ final class RecordNode extends Node {
             in.at = before;
         }
         int from = in.at;
-        if (step.value() == null) {
-            step.skip().pass(in);
+        if (step.slot() < 0) {
+            step.pass(in, out);
         } else {
             out.putField(row, size, step.slot(), step.value().read(in, out, row));
         }
         return from;
+    }
+
+    @Override
+    void check(Cursor in, RowBuffer out) {
+        int from = in.at;
+        for (Step step : steps) {
+            if (step.again()) {
+                in.at = from;
+            }
+            from = in.at;
+            step.pass(in, out);
+        }
     }
 
     @Override

@@ -358,6 +358,21 @@ final class RowBuffer {
         System.arraycopy(from, start, bytes, at, length);
     }
 
+    /** Return whether bytes are ASCII; the source must have at least 8 bytes. */
+    static boolean isAscii(byte[] from, int start, int length) {
+        long seen = 0;
+        int at = start;
+        int left = length;
+        for (; left > 8; left -= 8) {
+            seen |= (long) TEXTS.get(from, at);
+            at += 8;
+        }
+        if (left > 0) {
+            seen |= Cursor.wordBefore(from, at, from.length) & -1L >>> 64 - 8 * left;
+        }
+        return (seen & HIGH_BITS) == 0;
+    }
+
     /**
      * Copy by words, and pad with zeros. The source must have at least 8 bytes; up to 8 more bytes of the target
      * change.

@@ -107,6 +107,11 @@ final class Scalars {
                 int length = extent(in, size);
                 return out.put(in.bytes, in.take(length), length, base);
             }
+
+            @Override
+            void check(Cursor in, RowBuffer out) {
+                in.take(extent(in, size));
+            }
         };
     }
 
@@ -116,6 +121,12 @@ final class Scalars {
             long read(Cursor in, RowBuffer out, int base) {
                 int length = extent(in, size);
                 return out.putText(in, in.take(length), length, base);
+            }
+
+            @Override
+            void check(Cursor in, RowBuffer out) {
+                int length = extent(in, size);
+                in.requireText(in.take(length), length);
             }
         };
     }
@@ -139,18 +150,32 @@ final class Scalars {
 
         @Override
         long read(Cursor in, RowBuffer out, int base) {
+            int index = readIndex(in);
+            return out.put(read[index], 0, lengths[index], base);
+        }
+
+        @Override
+        void check(Cursor in, RowBuffer out) {
+            readIndex(in);
+        }
+
+        private int readIndex(Cursor in) {
             int index = in.readIndex(read.length);
-            byte[] symbol = read[index];
-            if (symbol == null) {
+            if (read[index] == null) {
                 throw new Damage(
                     Damage.RESOLUTION, "the reader's enum has no symbol " + written[index] + " and no default");
             }
-            return out.put(symbol, 0, lengths[index], base);
+            return index;
+        }
+
+        /** Return whether the reader has a symbol for an index of the writer. */
+        boolean has(int index) {
+            return index >= 0 && index < read.length && read[index] != null;
         }
 
         /** Copy a symbol; return its length, or -1 if there is no symbol or no room. */
         int copy(int index, byte[] to, int place) {
-            if (index < 0 || index >= read.length || read[index] == null || place + lengths[index] + 8 > to.length) {
+            if (!has(index) || place + lengths[index] + 8 > to.length) {
                 return -1;
             }
             RowBuffer.copy(read[index], 0, lengths[index], to, place);

@@ -9,8 +9,12 @@ import java.security.GeneralSecurityException;
 import java.security.KeyFactory;
 import java.security.KeyStore;
 import java.security.PrivateKey;
+import java.security.cert.CertPathBuilderException;
 import java.security.cert.Certificate;
+import java.security.cert.CertificateException;
+import java.security.cert.CertificateExpiredException;
 import java.security.cert.CertificateFactory;
+import java.security.cert.CertificateNotYetValidException;
 import java.security.spec.InvalidKeySpecException;
 import java.security.spec.PKCS8EncodedKeySpec;
 import java.util.Base64;
@@ -36,6 +40,29 @@ final class Tls {
         } catch (IOException | GeneralSecurityException error) {
             throw new RegistryFailure("the certificates for https cannot be used: " + error.getMessage());
         }
+    }
+
+    /**
+     * Return why the certificate of the other side is not accepted, in OpenSSL's words, which the Python client uses
+     * too; null if that is not the reason of an error.
+     */
+    static String certificateFault(Throwable error) {
+        String fault = null;
+        for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+            if (cause instanceof CertificateExpiredException) {
+                return "certificate has expired";
+            }
+            if (cause instanceof CertificateNotYetValidException) {
+                return "certificate is not yet valid";
+            }
+            if (cause instanceof CertPathBuilderException) {
+                return "unable to get local issuer certificate";
+            }
+            if (cause instanceof CertificateException) {
+                fault = cause.getMessage();
+            }
+        }
+        return fault;
     }
 
     private static KeyStore trusted(String file) throws IOException, GeneralSecurityException {

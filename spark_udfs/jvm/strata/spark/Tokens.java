@@ -104,6 +104,11 @@ final class Tokens {
                 }
                 trouble = "answered HTTP " + response.statusCode() + " to every attempt";
             } catch (IOException error) {
+                String fault = Tls.certificateFault(error);
+                if (fault != null) {
+                    throw new RegistryFailure(
+                        "the certificate of the token endpoint " + shown + " is not accepted: " + fault);
+                }
                 trouble = "does not answer: " + error.getClass().getSimpleName();
             }
         }
