@@ -1,13 +1,13 @@
 """Aliases: if a subject's configuration names another subject, paths that name the first refer to the second.
 
-An alias is followed once. A plain alias names a subject of the default context or, below `/contexts/{ctx}/`, of that
-context. `/config/x` and `/mode/x` always mean the name itself.
+An alias is followed once. A plain alias names a subject of its own context: that of `:.c:x` is in `.c`. `/config/x` and
+`/mode/x` always mean the name itself.
 """
 
 from collections.abc import Callable
 
 from strata.registry.lookup import has_prefix
-from strata.storage.records import DEFAULT_CONTEXT, Subject, qualified
+from strata.storage.records import Subject, context_of, qualified
 from strata.storage.state import State
 
 __all__ = ["PathSubject", "aliased", "aliased_for_deks", "aliases_of"]
@@ -17,19 +17,20 @@ class PathSubject(str):
     """A subject named by a request.
 
     Attributes:
-        home: the context of its prefix form, to which a plain alias belongs.
         check: raises an error if the request may not do with the target of an alias what it wants to do.
+        covers: returns whether the request has its right on a name; an alias that it has none on is not followed, so
+            that it answers as any other name does.
     """
 
-    home: str
     check: Callable[[str], None] | None
+    covers: Callable[[str], bool] | None
 
     def __new__(
-        cls, name: str, home: str = DEFAULT_CONTEXT, check: Callable[[str], None] | None = None
+        cls, name: str, check: Callable[[str], None] | None = None, covers: Callable[[str], bool] | None = None
     ) -> "PathSubject":
-        """Return a subject with its home context."""
+        """Return a subject with its checks."""
         subject = super().__new__(cls, name)
-        subject.home, subject.check = home, check
+        subject.check, subject.covers = check, covers
         return subject
 
 
@@ -48,16 +49,23 @@ def aliased_for_deks(state: State, subject: str) -> Subject:
 
 
 def _target(state: State, subject: str, *fields: str) -> Subject:
-    config = state.configs.get(Subject(subject)) if subject else None
-    home = subject.home if isinstance(subject, PathSubject) else DEFAULT_CONTEXT
+    name = Subject(str(subject))
+    config = state.configs.get(name) if name else None
     for field in fields if config else ():
         alias = config.get(field) if config else None
         if isinstance(alias, str) and alias:
-            target = Subject(qualified(alias, home))
-            if isinstance(subject, PathSubject) and subject.check is not None:
-                subject.check(target)
-            return target
-    return Subject(str(subject))
+            return _followed(name, Subject(qualified(alias, context_of(name))), subject)
+    return name
+
+
+def _followed(name: Subject, target: Subject, subject: str) -> Subject:
+    """Return the target of an alias, or the name itself if the request has no right on that."""
+    if isinstance(subject, PathSubject):
+        if subject.covers is not None and not subject.covers(name):
+            return name
+        if subject.check is not None:
+            subject.check(target)
+    return target
 
 
 def aliases_of(state: State, prefix: str) -> dict[Subject, list[Subject]]:

@@ -105,7 +105,14 @@ def create_app(
     """
     seat = seat or Seat()
     tally = Tally(seat.board.numbers(seat.number))
-    writer = Writer(log, state=state, write_timeout_s=settings.write_timeout, tally=tally, recent=recent)
+    writer = Writer(
+        log,
+        state=state,
+        write_timeout_s=settings.write_timeout,
+        read_timeout_s=settings.read_timeout,
+        tally=tally,
+        recent=recent,
+    )
     writer.replay(quietly=state is not None)
     if link is not None:
         link.on_append = writer.follow
@@ -130,6 +137,7 @@ def create_app(
         link=link,
         tls=calling,
         control=core.control,
+        is_leaving=lambda: seat.board.is_leaving,
     )
     processes = seat.board.workers
     kept = KeptAnswers(forward, service, most_bytes=_KEPT_BYTES // processes)

@@ -10,6 +10,8 @@ import click
 from strata import __version__
 from strata.registry.commands.acls import acl
 from strata.registry.commands.exit_codes import HELP, ExitCode, reporting
+from strata.registry.commands.health import health
+from strata.registry.commands.ids import ids
 from strata.registry.commands.promote import promote
 from strata.registry.commands.transfer import COMMANDS
 from strata.registry.commands.usage import usage
@@ -138,7 +140,7 @@ def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | No
         sys.stdout.buffer.write(line)
 
 
-for _command in (*COMMANDS, promote, user, acl, usage):
+for _command in (*COMMANDS, promote, user, acl, ids, usage, health):
     main.add_command(_command)
 
 

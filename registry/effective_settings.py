@@ -16,7 +16,6 @@ from strata.storage.records import DEFAULT_CONTEXT, Subject, context_of
 from strata.storage.state import State
 
 __all__ = [
-    "UNSUPPORTED_POLICY",
     "EffectiveConfig",
     "Mode",
     "check_writable",
@@ -26,8 +25,6 @@ __all__ = [
     "mode_in_force",
     "mode_source",
 ]
-
-UNSUPPORTED_POLICY = "LOGICAL"  # the reference's third policy
 
 # Fields that a subject without its own value takes from the registry-wide configuration.
 _FALL_THROUGH = (
@@ -48,7 +45,7 @@ class EffectiveConfig:
 
     Attributes:
         level: the compatibility level; None if none is set, which means the service's default.
-        policy: how strictly differences count; None for the policy with checks that this registry lacks.
+        policy: how strictly differences count.
         group: the metadata property whose value divides the versions into compatibility groups.
         normalize: whether to normalize every schema.
         validate_fields: whether to reject reserved field names.
@@ -61,7 +58,7 @@ class EffectiveConfig:
     """
 
     level: Level | None
-    policy: Policy | None
+    policy: Policy
     group: str | None
     normalize: bool
     validate_fields: bool
@@ -108,7 +105,7 @@ def _effective(fields: Mapping[str, Any]) -> EffectiveConfig:
     level, policy = fields.get("compatibilityLevel"), fields.get("compatibilityPolicy")
     return EffectiveConfig(
         level=Level.__members__.get(level or ""),
-        policy=None if policy == UNSUPPORTED_POLICY else Policy.__members__.get(policy or "", Policy.STRICT),
+        policy=Policy.__members__.get(policy or "", Policy.STRICT),
         group=fields.get("compatibilityGroup"),
         normalize=fields.get("normalize", False),
         validate_fields=fields.get("validateFields", False),

@@ -109,6 +109,7 @@ not_acceptable = _Case(406, "HTTP 406 Not Acceptable")
 too_large = _Case(413, "The request body is larger than {} bytes")
 media_type = _Case(415, "HTTP 415 Unsupported Media Type")
 missing_body = _Case(422, "The request body is missing")
+unknown_property = _Case(422, "Unknown property '{}' in {}{}")
 internal = _Case(500, "Internal Server Error")
 
 
@@ -128,6 +129,11 @@ def http_error(status: int, phrase: str) -> RegistryError:
 
 access_denied = _Case(40301, "User is denied operation {} on {}")
 
+far_id = _Case(
+    40301,
+    "User is denied operation WriteCompatibility on Registry: schema id {} is more than {} above the highest id of its "
+    "context, or above {}, which needs ALTER_CONFIGS on the context or on the registry",
+)
 foreign_host = _Case(
     403,
     "HTTP 403 Forbidden: the Host header names {!r}, but this registry listens on loopback. "
@@ -180,7 +186,8 @@ association_for_subject_exists = _Case(40904, "An association already exists for
 strong_association_exists = _Case(40905, "A strong association already exists for subject '{}'")
 no_active_version = _Case(40907, "No active (non-deleted) version exists for subject '{}'")
 association_frozen = _Case(40908, "The association of type  '{}' is frozen for subject '{}'")
-registry_moved = _Case(40950, "The registry has changed since offset {}: it is at offset {}. Plan again")
+registry_moved = _Case(40990, "The registry has changed since offset {}: it is at offset {}. Plan again")
+plan_outdated = _Case(40990, "{}, or what its change depends on, has changed since the plan was made. Plan again")
 # The reference answers what is wrong in an exporter with 409.
 invalid_exporter_name = _Case(40950, "Missing or invalid exporter name: {}")
 invalid_exporter_config = _Case(40951, "Missing or invalid exporter config: {}")
@@ -234,11 +241,6 @@ invalid_level = _Case(
     "Invalid compatibility level. Valid values are none, backward, forward, full, "
     "backward_transitive, forward_transitive, and full_transitive",
 )
-unsupported_policy = _Case(
-    42203,
-    "The compatibilityPolicy {} is not supported: this registry does not have its checks of table formats. "
-    "Set compatibilityPolicy to STRICT or LENIENT",
-)
 invalid_mode = _Case(42204, "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.")
 forward_mode_is_global = _Case(42204, "Forward mode only supported on global level")
 operation_not_permitted = _Case(42205, "{}")
@@ -248,10 +250,19 @@ standby = _Case(
     "`strata promote`",
 )
 import_with_subjects = _Case(42205, "Cannot import since found existing subjects")
-strongly_associated = _Case(42205, "Subject {} has a strong association, so no other subject may refer to its schemas")
+ids_used_up = _Case(
+    42205,
+    "The ids of context {} are used up: 2147483647 was assigned. Ids that no version has any more are assigned again "
+    "after `strata ids lower`",
+)
+id_in_use = _Case(
+    42205, "Schema id {} is in use by subject '{}' version {}: hard-delete what uses it before ids are lowered below it"
+)
+strongly_associated = _Case(42205, "Subject '{}' has a strong association and cannot be referenced")
 referenced = _Case(
     42206, "One or more references exist to the schema {{magic=1,keytype=SCHEMA,subject={},version={}}}."
 )
+subject_referenced = _Case(42206, "One or more references exist to the schema {}.")
 invalid_subject = _Case(42208, "The specified subject '{}' is not a valid.")
 schema_too_large = _Case(42209, "Register operation failed because schema is too large")
 invalid_rule_set = _Case(42210, "Invalid rule set: {}")

@@ -48,6 +48,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "previous": _shown(finding.previous),
         "new": _shown(finding.new),
         "advice": _text(finding.advice),
+        **({"table": finding.table} if finding.table else {}),
     }
 
 

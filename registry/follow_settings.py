@@ -62,8 +62,11 @@ class FollowSettings(BaseSettings):
         le=86_400,
         description="seconds after which the settings, keys and associations of a service are read again",
     )
-    follow_rate: float = Field(
-        30.0, gt=0, le=10_000, description="maximum number of requests per second to a service that is copied"
+    follow_rate: float | None = Field(
+        None,
+        gt=0,
+        le=10_000,
+        description="maximum number of requests per second to a service that is copied  [as many as it answers]",
     )
 
     @model_validator(mode="after")

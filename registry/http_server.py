@@ -28,6 +28,7 @@ __all__ = ["HttpServer"]
 
 _SHUTDOWN_SECONDS = 10
 _HANDSHAKE_S = 10.0
+_LAST_REQUESTS_S = 0.05  # for those that clients sent before they could know
 _SCRAPERS = 16
 _TICKS_A_REFRESH = 10  # one second
 
@@ -109,7 +110,7 @@ class HttpServer(uvicorn.Server):
         if self._metrics_at is not None and self._app.metrics_page is not None:
             self._accept_scrapes(self._metrics_at, self._app.metrics_page)
         self._seat.beat(0)
-        self._seat.report(ready=True)
+        self._seat.report(ready=True, can_write=True)
         self._tell_started()
         self._log_signals()
 
@@ -129,6 +130,7 @@ class HttpServer(uvicorn.Server):
             has_most=has_most,
             tls=lambda: self._tls.accepting,
             handshake_s=min(_HANDSHAKE_S, limits.seconds),
+            leaves=lambda: self._seat.board.is_draining,
         )
         self.servers.append(acceptor)  # type: ignore[arg-type]  # uvicorn closes it like a server
 
@@ -161,6 +163,7 @@ class HttpServer(uvicorn.Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
             limits=self._limits,
+            is_draining=lambda: self._seat.board.is_draining,
             **({"refused": counts.refuse} if counts is not None else {}),
         )
 
@@ -171,7 +174,7 @@ class HttpServer(uvicorn.Server):
         if sig == signal.SIGINT and self._parent is not None:
             return
         if sig == signal.SIGTERM and self._drain_s and not board.is_draining:
-            board.drain()
+            board.drain(self._drain_s)
             self._ends_at = time.monotonic() + self._drain_s
         else:
             super().handle_exit(sig, frame)
@@ -184,6 +187,9 @@ class HttpServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish the requests under way, and close the app."""
+        for acceptor in self.servers:
+            acceptor.close()
+        await asyncio.sleep(_LAST_REQUESTS_S)
         await super().shutdown(sockets)
         write_folded(everything=True)
 

@@ -13,7 +13,12 @@ class StartError(Exception):
 
 
 def open_for(
-    settings: Settings, url: str | None = None, *, must_exist: bool = False, named: str = "--log (or STRATA_LOG)"
+    settings: Settings,
+    url: str | None = None,
+    *,
+    must_exist: bool = False,
+    named: str = "--log (or STRATA_LOG)",
+    signature: tuple[int, bytes, bytes] | None = None,
 ) -> Log:
     """Open the log of the settings.
 
@@ -22,6 +27,7 @@ def open_for(
         url: the URL under which other nodes reach this one; None for a command.
         must_exist: whether to fail, instead of creating the log, if it does not exist.
         named: what the user calls the setting or argument, for error messages.
+        signature: the newest signature of a pen's holder in the State from which the caller reads on.
 
     Raises:
         StartError: if it cannot be opened; the message says why and what to do, without a password.
@@ -33,6 +39,7 @@ def open_for(
             fencing=settings.fencing,
             kafka_config=settings.kafka_settings(),
             must_exist=must_exist,
+            signature=signature,
         )
     except SettingRefused as error:
         raise StartError(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None

@@ -4,7 +4,7 @@ Parsing is lazy, and bounded caches keep its results. Stored schemas are parsed 
 still load.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from strata.compat.check import CheckResult, Previous
 from strata.compat.formats import FORMATS, Format
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
+from strata.compat.result import Refusal
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from strata.compat.tags import Tags, retagged, tags_of
 from strata.registry import errors
@@ -35,6 +36,7 @@ __all__ = [
     "parse_request",
     "parse_version",
     "printed",
+    "refusals",
     "schema_types",
     "share_caches",
     "with_tags",
@@ -42,7 +44,7 @@ __all__ = [
 
 _FORMATS: Final = dict(FORMATS)  # all of them now: no request should wait for an import
 _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
-_VerdictKey = tuple[int, tuple[tuple[int, int], ...], Level, Policy]
+_VerdictKey = tuple[int, tuple[tuple[int, int, str], ...], Level, Policy, str]
 
 _Outline = tuple[SchemaFormat, int]
 
@@ -270,7 +272,10 @@ def compare(
     """
     looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
-        versions = [Previous(entry.version, _parse_stored(state, entry, candidate.limits)) for entry in looked_at]
+        versions = [
+            Previous(entry.version, _parse_stored(state, entry, candidate.limits), _union(entry.schema.value.metadata))
+            for entry in looked_at
+        ]
         return _check_cached(candidate, versions, level, policy)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
@@ -278,19 +283,37 @@ def compare(
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
 
 
+def refusals(candidate: Candidate) -> Sequence[Refusal]:
+    """Return why the tools of its format would refuse a schema.
+
+    Raises:
+        TooExpensive: if this takes too long.
+    """
+    try:
+        return _FORMATS[candidate.parsed.format].refusals(candidate.parsed, limits=candidate.limits)
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be checked: {error}") from None
+
+
 def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, policy: Policy) -> CheckResult:
     """Return the verdict, from the cache if a dry run before the request's turn has computed it."""
-    parsed = candidate.parsed
+    parsed, union = candidate.parsed, _union(candidate.contract.metadata)
     if candidate.limits.at_once:  # there was no dry run, and the check is brief
-        return timed_check(parsed, versions, level, policy, candidate.limits)
-    key = (id(parsed), tuple((one.version, id(one.schema)) for one in versions), level, policy)
+        return timed_check(parsed, versions, level, policy, candidate.limits, union)
+    key = (id(parsed), tuple((one.version, id(one.schema), one.union) for one in versions), level, policy, union)
     known = _verdicts.get(key)
     if known is None:
-        known = timed_check(parsed, versions, level, policy, candidate.limits), parsed, versions
+        known = timed_check(parsed, versions, level, policy, candidate.limits, union), parsed, versions
         schemas = (parsed, *(one.schema for one in versions))
         size = sum(map(len, known[0].messages)) + sum(_size(schema.canonical) for schema in schemas)
         _verdicts.put(key, known, size)
     return known[0]
+
+
+def _union(metadata: Mapping[str, Any] | None) -> str:
+    """Return the names of the branches of a union at the root, which the policy LOGICAL reads."""
+    names = ((metadata or {}).get("properties") or {}).get("confluent:union")
+    return names if isinstance(names, str) else ""
 
 
 def _parse_stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:

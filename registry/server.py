@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from strata import __version__
 from strata.registry.access.audit import open_sink
 from strata.registry.access.auth_file import AuthFileError
-from strata.registry.access.watched_file import WatchedFile
+from strata.registry.access.watched_file import WatchedFile, is_exposed
 from strata.registry.app import create_app
 from strata.registry.following.assembly import follower_of
 from strata.registry.hosts import is_loopback
@@ -49,6 +49,7 @@ from strata.storage.state import State
 __all__ = ["report_failure", "run"]
 
 _SHARED_S = 5.0  # a State read longer ago is not read on from: the log may have been compacted or replaced since
+_SECRET_FILES = ("auth_file", "node_secret", "exporter_secret", "tls_keyfile", "oidc_client_secret", "kafka_config")
 _log = logging.getLogger("strata")
 
 
@@ -105,6 +106,7 @@ def _run(settings: Settings) -> None:
         raise StartError(f"--follow (or STRATA_FOLLOW) is {url}, which is this node; expected another registry")
     if not is_loopback(settings.host):
         _warn_of_clients(settings)
+    _warn_of_files(settings)
     log = without_password(settings.log)
     _log.info("opening %(log)s", {"event": "log_opening", "log": log})
 
@@ -118,6 +120,17 @@ def _run(settings: Settings) -> None:
         _serve_in_workers(settings, tls, url, listener, metrics_at, tell_started)
     else:
         _serve_alone(settings, tls, url, listener, metrics_at, tell_started)
+
+
+def _warn_of_files(settings: Settings) -> None:
+    """Warn of files with secrets or rights that every user of the machine may read or change."""
+    for flag in _SECRET_FILES:
+        path = getattr(settings, flag)
+        if path is not None and is_exposed(Path(path)):
+            _log.warning(
+                "every user of this machine may read or change the file of --%(flag)s, %(path)s; run chmod o-rw on it",
+                {"event": "file_exposed", "flag": flag.replace("_", "-"), "path": str(path)},
+            )
 
 
 def _warn_of_clients(settings: Settings) -> None:
@@ -170,6 +183,7 @@ def _serve_in_workers(
     """
     with closing(open_for(settings, url)) as log:
         state, recent = _replayed(log, settings)
+        signature = log.status().signature
     del log
     replayed_at = time.monotonic()
     gc.freeze()
@@ -188,9 +202,9 @@ def _serve_in_workers(
             set_up_logging(settings.log_level, as_json=settings.log_format is LogFormat.JSON, worker=seat.number)
             share_caches(board.workers)
             tls.refresh(settled=True)  # this worker may replace one that died long after the start
-            with closing(open_for(settings, url if seat.writes else None)) as log:
-                fresh = time.monotonic() - replayed_at < _SHARED_S
-                known, newest = (state, recent) if fresh else (None, None)
+            fresh = time.monotonic() - replayed_at < _SHARED_S
+            known, newest, signed = (state, recent, signature) if fresh else (None, None, None)
+            with closing(open_for(settings, url if seat.writes else None, signature=signed)) as log:
                 link = None if seat.writes else Link(path)
                 followers = Followers() if seat.writes else None
                 app = _app(log, share, seat, tls, state=known, recent=newest, link=link, followers=followers)

@@ -229,6 +229,9 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings, MetricsSettings, Fo
     write_timeout: float = Field(
         30.0, gt=0, le=3600, description="seconds after which a write that has not reached the log fails"
     )
+    read_timeout: float = Field(
+        5.0, gt=0, le=3600, description="seconds after which a read that waits for the log gets status 503"
+    )
     max_keys: int = Field(
         10_000, gt=0, description="maximum number of key encryption keys, and of data encryption keys"
     )

@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 GLOBAL_SCOPE = ":.__GLOBAL:"
-_RESERVED = ("__GLOBAL", "__EMPTY", "*")
+_RESERVED = ("__GLOBAL", "__EMPTY")
 
 
 def context_name(text: str) -> str:
@@ -38,8 +38,14 @@ def writable_subject(text: str) -> Subject:
         RegistryError: 42208 for control characters, lone surrogates, reserved names and the global scope.
     """
     name = subject_name(text)
-    plain = name.removeprefix(f":{context_of(name)}:")
-    reserved = plain in _RESERVED or name.startswith(GLOBAL_SCOPE)
+    if name.startswith(GLOBAL_SCOPE):
+        raise errors.invalid_subject(text)
+    return _checked(name, text)
+
+
+def _checked(name: Subject, text: str) -> Subject:
+    """Return a name that a record may have."""
+    reserved = name.removeprefix(f":{context_of(name)}:") in _RESERVED
     # Control characters and lone surrogates are not printable, and few names hold what else is not.
     is_odd = not name.isprintable()
     if reserved or (is_odd and (any(unicodedata.category(c) == "Cc" for c in name) or not _is_text(name))):
@@ -60,7 +66,7 @@ def writable_scope(text: str) -> Subject | None:
         RegistryError: 42208 for control characters, lone surrogates and reserved names.
     """
     name = scope(text)
-    return name if name in (None, GLOBAL_SCOPE) else writable_subject(text)
+    return None if name is None else _checked(name, text)
 
 
 def is_scope_name(name: str) -> bool:

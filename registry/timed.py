@@ -52,7 +52,7 @@ def timed_parse(
 
 
 def timed_check(
-    new: ParsedSchema, previous: Sequence[Previous], level: Level, policy: Policy, limits: Limits
+    new: ParsedSchema, previous: Sequence[Previous], level: Level, policy: Policy, limits: Limits, union: str
 ) -> CheckResult:
     """Return the verdict on a new schema, as `check` does.
 
@@ -62,7 +62,7 @@ def timed_check(
     """
     began, verdict = perf_counter(), "given_up"
     try:
-        result = check(new, previous, level, policy, limits)
+        result = check(new, previous, level, policy, limits, union)
         verdict = "compatible" if result.compatible else "incompatible"
         return result
     finally:

@@ -75,7 +75,7 @@ def load() -> None:
     except ImportError as error:
         raise TracingMissing(
             f"the OTEL_… variables switch traces on, and {error.name} is not installed: "
-            "pip install 'strata-registry[otel]', or unset them"
+            "install strata-registry[otel] (docs/installing.md), or unset them"
         ) from None
 
 

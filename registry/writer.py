@@ -22,14 +22,14 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 
 from strata.registry import errors
 from strata.registry.decide.decision import Decide
 from strata.registry.log_reader import LogReader
-from strata.registry.metrics.tally import Tally
+from strata.registry.metrics.tally import FACTS, Tally
 from strata.registry.recent import RecentRecords
 from strata.registry.write_group import (
     Command,
@@ -43,10 +43,20 @@ from strata.registry.write_group import (
     refuse,
     tell_offsets,
 )
-from strata.storage.log import Conflict, Entry, Log, LogError, Record, RecordTooLarge
+from strata.storage.log import (
+    Conflict,
+    Entry,
+    Log,
+    LogError,
+    LogFull,
+    LogReadOnly,
+    LogTimeout,
+    Record,
+    RecordTooLarge,
+)
 from strata.storage.state import State
 
-__all__ = ["DEADLINE", "WRITE_TIMEOUT_S", "Writer"]
+__all__ = ["DEADLINE", "HOLDER_FAILS", "WRITE_FAILURES", "WRITE_TIMEOUT_S", "Writer"]
 
 _T = TypeVar("_T")
 _Written = tuple[State, list[Outcome], tuple[int, Sequence[Entry]] | None]
@@ -55,11 +65,22 @@ _MAX_GROUP = 256
 _MAX_TRIES = 200
 _MAX_PAUSE = 0.05
 _LATE = "the log did not take the write in time"
-WRITE_TIMEOUT_S = 30.0
+WRITE_TIMEOUT_S, READ_TIMEOUT_S = 30.0, 5.0
+HOLDER_FAILS = "the node that holds the pen does not accept writes"
+WRITE_FAILURES = (
+    None,
+    *(one.outline for one in (LogError, LogTimeout, LogFull, LogReadOnly)),
+    HOLDER_FAILS,
+)
+"""Why the last write failed, worded for any client; None if it did not. Workers tell each other the place."""
 DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 """The current request's deadline on the monotonic clock; the writer's own timeout applies if that ends earlier."""
 
 _log = logging.getLogger("strata.writer")
+
+
+async def _yes(_holder: str) -> bool:
+    return True
 
 
 class Writer(LogReader):
@@ -68,7 +89,8 @@ class Writer(LogReader):
     Args:
         log: the log, which `close` closes.
         state: the State from which to read on; by default the log is read from the start.
-        write_timeout_s: the longest time for a write or a catch-up, in seconds.
+        write_timeout_s: the longest time for a write, in seconds.
+        read_timeout_s: the longest time for a catch-up, in seconds.
         tally: the numbers of the process; by default nothing reads them.
         recent: the newest records up to `state`.
     """
@@ -79,15 +101,18 @@ class Writer(LogReader):
         *,
         state: State | None = None,
         write_timeout_s: float = WRITE_TIMEOUT_S,
+        read_timeout_s: float = READ_TIMEOUT_S,
         tally: Tally | None = None,
         recent: RecentRecords | None = None,
     ) -> None:
-        super().__init__(log, state=state, timeout_s=write_timeout_s, tally=tally, recent=recent)
+        super().__init__(log, state=state, timeout_s=read_timeout_s, tally=tally, recent=recent)
         self.write_timeout_s = write_timeout_s
         self.passed_over: str | None = None
         """The URL of a pen holder that does not respond: this node may write although that one holds the pen."""
         self.on_append: Callable[[int, Sequence[Entry]], None] | None = None
         """Is called with what was appended, and the offset up to which this node had read before."""
+        self.ask_holder: Callable[[str], Awaitable[bool]] = _yes
+        """Returns whether the node that holds the pen accepts writes, or this one can take its place, given its URL."""
         self._alone = False
         self._waiting: list[Command] = []
         self.gathering = Gathering()
@@ -130,6 +155,23 @@ class Writer(LogReader):
                 command.take()
                 if command in self._waiting:
                     self._waiting.remove(command)
+
+    def note_failure(self, outline: str | None) -> None:
+        """Note why the last write failed, one of `WRITE_FAILURES`; None if it succeeded."""
+        self._tally.cells[FACTS["write_failed"]] = WRITE_FAILURES.index(outline)
+
+    async def try_again(self) -> None:
+        """After a failed write, find out whether the next one can succeed.
+
+        Raises:
+            LogError: if the log still takes no writes.
+        """
+        if not self._tally.cells[FACTS["write_failed"]]:
+            return
+        await self.check_writable()
+        holder = self.log.holder()
+        if holder is None or await self.ask_holder(holder):
+            self.note_failure(None)
 
     def deadline(self) -> float:
         """Return the deadline of a write by the current request, on the monotonic clock."""
@@ -183,8 +225,10 @@ class Writer(LogReader):
                 return
             else:
                 self._advance(base, state)
-                if appended and self.on_append is not None:
-                    self.on_append(*appended)
+                if appended:
+                    self.note_failure(None)
+                    if self.on_append is not None:
+                        self.on_append(*appended)
                 for command, answer, failure in outcomes:
                     command.settle(answer, failure)
                 return
@@ -253,6 +297,7 @@ class Writer(LogReader):
 
     def _fail(self, group: Sequence[Command], error: Exception) -> None:
         unexpected = None if isinstance(error, LogError) else error
+        self.note_failure(error.outline if isinstance(error, LogError) else LogError.outline)
         _log.error(
             "a write of %(requests)d requests failed: %(reason)s",
             {"event": "write_failed", "requests": len(group), "reason": str(error)},

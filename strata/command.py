@@ -31,6 +31,8 @@ def _command_line(arguments: list[str]) -> Any:
         MissingExtra: a package is not installed that the command needs.
     """
     name = next((one for one in arguments if not one.startswith("-")), None)
+    if name == "health":
+        return _health()
     try:
         from strata.gitops.cli import COMMANDS, command_named
         from strata.gitops.cli import main as for_schemas
@@ -47,6 +49,19 @@ def _command_line(arguments: list[str]) -> Any:
     for known in COMMANDS if name is None else ():  # for `--help` and completion
         of_registry.add_command(command_named(known), known)
     return of_registry
+
+
+def _health() -> Any:
+    """Return a group with the health check alone, which runs every few seconds beside a node.
+
+    Raises:
+        MissingExtra: the registry is not installed.
+    """
+    import click
+
+    from strata.registry.commands.health import health
+
+    return click.Group("strata", commands=[health])
 
 
 def _of_registry(besides: MissingExtra | None) -> Any:

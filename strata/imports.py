@@ -26,7 +26,7 @@ def require(extra: str, user: str, *modules: str) -> None:
     if missing:
         needed = " and ".join(missing)
         raise MissingExtra(
-            f"{user} needs {needed}, which the extra `{extra}` installs: pip install 'strata-registry[{extra}]'",
+            f"{user} needs {needed}: install strata-registry[{extra}] (docs/installing.md)",
             name=missing[0],
         )
 

@@ -22,7 +22,8 @@ from typing import Any, Protocol
 import orjson
 
 from strata.registry import errors
-from strata.registry.access.request_access import Access
+from strata.registry.access.principal import Principal
+from strata.registry.access.request_access import Access, Signing
 from strata.registry.access.rules import Rule
 from strata.registry.access.tried import Tried
 from strata.storage.log import Record
@@ -54,6 +55,7 @@ EVENTS: Mapping[tuple[str, str], str] = {
     ("DELETE", "/mode"): "mode_delete",
     ("DELETE", "/mode/{subject}"): "mode_delete",
     ("DELETE", "/contexts/{context}"): "context_delete",
+    ("PUT", "/v1/highest-ids/{context}"): "highest_id_lower",
     ("POST", "/associations"): "association_update",
     ("PUT", "/associations/resources/{resource_id}"): "association_update",
     ("POST", "/associations:batchMutate"): "association_update",
@@ -170,6 +172,21 @@ class Audit:
             more["denied_by"] = _named(rule) if rule else None
         self._note(_REFUSALS.get(status, "refused"), "refused", asked, access, more)
 
+    def signing(self, asked: Mapping[str, Any], access: Access, signing: Signing, status: int) -> None:
+        """Note that a person has signed in or out, or tried to.
+
+        Args:
+            asked: the facts about the request.
+            access: its rights.
+            signing: what the person did.
+            status: the HTTP status of the answer.
+        """
+        more: dict[str, Any] = {"status": status}
+        if signing.mechanism:
+            more |= {"error_code": status, "tried": {"mechanism": signing.mechanism, "user": signing.name}}
+        outcome = "refused" if signing.mechanism else "success"
+        self._note(signing.event, outcome, asked, access, more, signing.who)
+
     def read(self, asked: Mapping[str, Any], access: Access, status: int) -> None:
         """Note a read."""
         self._note("read", "success" if status < 400 else "failure", asked, access, {"status": status})
@@ -181,9 +198,15 @@ class Audit:
         self._sink.close()
 
     def _note(
-        self, event: str, outcome: str, asked: Mapping[str, Any], access: Access, more: Mapping[str, Any]
+        self,
+        event: str,
+        outcome: str,
+        asked: Mapping[str, Any],
+        access: Access,
+        more: Mapping[str, Any],
+        who: Principal | None = None,
     ) -> None:
-        who = access.principal
+        who = access.principal if who is None else who
         actor = {"id": who.name, "groups": sorted(who.groups), "mechanism": who.mechanism}
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         content = {"ts": now, "event": event, "outcome": outcome, "actor": actor, "source_ip": access.address}

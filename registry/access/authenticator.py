@@ -8,13 +8,17 @@
 | a client certificate, and mTLS is on | mTLS; if it names no user, the answer is 401 |
 | none of these | the principal is `Anonymous` |
 
-Valid credentials are remembered for five minutes (`remembered.py`). They are checked again when the auth file or the
-keys of the identity provider change, and when a token or certificate ends.
+Valid credentials are remembered until they are not used for five minutes (`remembered.py`). They are checked again when
+the auth file or the keys of the identity provider change, and when a token or certificate ends.
+
+Checks of passwords wait in two queues: one for users who have logged in from their address lately, and one for all
+others, which guesses may fill.
 """
 
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Authenticator", "certificates_of"]
 
-_MOST_CHECKS = 128  # of passwords, waiting or running
+_MOST_CHECKS = 128  # of passwords, waiting or running; as many again of users who have logged in from there lately
 _MOST_DELAYED = 256  # answers
 _BEARER = 'Bearer realm="Strata"'
 _TOO_MANY = "Too many failed logins; try again later"
@@ -56,6 +60,7 @@ class Authenticator:
         fetch: returns the JSON at a URL of the identity provider, and may block.
         sleep: delays an answer, given the seconds.
         buckets: where failed logins are counted; by default a table of its own.
+        now: the clock for what is remembered, in seconds.
 
     Raises:
         AuthFileError: if the auth file cannot be used.
@@ -68,9 +73,10 @@ class Authenticator:
         fetch: Fetch | None = None,
         sleep: _Sleep = asyncio.sleep,
         buckets: Buckets | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
-        self._remembered, self._certificates = Remembered(), Remembered()
+        self._remembered, self._certificates = Remembered(now), Remembered(now)
         forget = self._remembered.clear
         self.file = WatchedFile(options.auth_file, forget) if options.auth_file else None
         """The auth file in force; None without one."""
@@ -78,6 +84,7 @@ class Authenticator:
         self._throttle = Throttle(buckets or Buckets())
         self._sleep, self._delayed = sleep, 0
         self._checks: dict[tuple[bytes, int], asyncio.Task[Principal]] = {}
+        self._waiting = Counter[bool]()
         self._schemes: dict[bytes, Callable[[bytes, bytes, str], Awaitable[Principal]]] = {}
         self._challenges: list[str] = []
         if self.file:
@@ -171,13 +178,15 @@ class Authenticator:
         key = self._remembered.key(header), generation
         running = self._checks.get(key)
         if running is None:
-            if len(self._checks) >= _MOST_CHECKS:
+            is_known = self._throttle.knows(address, name)
+            if self._waiting[is_known] >= _MOST_CHECKS:
                 raise TooManyRequests("Too many logins at the same time; try again later", 1)
             if wait_s := self._throttle.begin(address, name):
                 raise TooManyRequests(_TOO_MANY, wait_s)
-            check = self._checked(file.content, generation, header, name, password, address)
+            check = self._checked(file.content, generation, header, name, password, address, is_known=is_known)
             running = self._checks[key] = asyncio.create_task(check)
-            running.add_done_callback(partial(self._end_check, key))
+            self._waiting[is_known] += 1
+            running.add_done_callback(partial(self._end_check, key, is_known))
         try:
             return await asyncio.shield(running)
         except InvalidPassword as error:
@@ -185,15 +194,17 @@ class Authenticator:
             raise self._logged(address, str(error)) from None
 
     async def _checked(
-        self, users: AuthFile, generation: int, header: bytes, name: str, password: str, address: str
-    ) -> Principal:
-        principal = await self._passwords.principal(users, name, password)
+        self, users: AuthFile, generation: int, header: bytes, name: str, password: str, address: str,
+        *, is_known: bool,
+    ) -> Principal:  # fmt: skip
+        principal = await self._passwords.principal(users, name, password, is_known=is_known)
         self._throttle.succeed(address, name)
         self._remembered.put(header, principal, generation)
         return principal
 
-    def _end_check(self, key: tuple[bytes, int], check: asyncio.Task[Principal]) -> None:
+    def _end_check(self, key: tuple[bytes, int], is_known: bool, check: asyncio.Task[Principal]) -> None:
         del self._checks[key]
+        self._waiting[is_known] -= 1
         if not check.cancelled():
             check.exception()  # seen, even if every client has gone
 

@@ -16,7 +16,7 @@ from strata.registry.access.principal import Principal
 __all__ = ["CHALLENGE", "InvalidPassword", "PasswordCheck", "parse_credentials"]
 
 CHALLENGE = 'Basic realm="Strata", charset="UTF-8"'
-_THREADS = 2
+_THREADS, _THREADS_FOR_KNOWN = 2, 1
 
 
 class InvalidPassword(Exception):
@@ -48,12 +48,19 @@ class PasswordCheck:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="strata-passwords")
+        self._known = ThreadPoolExecutor(_THREADS_FOR_KNOWN, thread_name_prefix="strata-known-passwords")
         self._decoy: PasswordHash | None = None
 
-    async def principal(self, users: AuthFile, name: str, password: str) -> Principal:
+    async def principal(self, users: AuthFile, name: str, password: str, *, is_known: bool = False) -> Principal:
         """Return the principal of a name and password.
 
         An unknown name takes as long as a wrong password, so that names cannot be found out.
+
+        Args:
+            users: the users.
+            name: the name.
+            password: the password.
+            is_known: whether the user has logged in from here lately, and does not wait behind those who have not.
 
         Raises:
             InvalidPassword: if there is no such user, or the password is wrong.
@@ -61,7 +68,7 @@ class PasswordCheck:
         user = users.users.get(name)
         loop = asyncio.get_running_loop()
         matches = await loop.run_in_executor(
-            self._threads, self._matches, user.password if user else None, users, password
+            self._known if is_known else self._threads, self._matches, user.password if user else None, users, password
         )
         if user is None or not matches:
             raise InvalidPassword(f"wrong password, or no such user: {name!r}")
@@ -69,7 +76,8 @@ class PasswordCheck:
 
     def close(self) -> None:
         """End the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._known):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _matches(self, own: PasswordHash | None, users: AuthFile, password: str) -> bool:
         if own is not None:

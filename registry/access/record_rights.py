@@ -22,6 +22,7 @@ from strata.storage.records import (
     ExportKey,
     KekKey,
     KekValue,
+    LoweredKey,
     ModeKey,
     SchemaKey,
     SchemaValue,
@@ -55,7 +56,7 @@ def rights_of(record: Record) -> Iterator[_Needed]:
             yield _of_key(value), _SUBJECT, key.subject
         case ContextKey() if value is None:
             yield _DELETE, _REGISTRY, ""
-        case AclKey() | ExporterKey() | ExportKey():
+        case AclKey() | ExporterKey() | ExportKey() | LoweredKey():
             yield (Operation.ALTER,), ResourceType.CLUSTER, ""
 
 

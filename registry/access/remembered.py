@@ -1,9 +1,13 @@
 """Credentials that were valid a moment ago, so that a password is not hashed for each request.
 
+Use extends the time for which they are kept: all are forgotten when what they were checked against changes, and a token
+or certificate has an end of its own.
+
 They are kept under a hash with a key that the process has drawn: neither the memory of the process nor the time of a
 look-up says what they are.
 """
 
+import math
 import secrets
 import time
 from collections.abc import Callable
@@ -31,7 +35,8 @@ class Remembered:
     def __init__(self, now: Callable[[], float] = time.monotonic, *, most: int = _MOST) -> None:
         self._now, self._most = now, most
         self._keyed = blake2b(key=secrets.token_bytes(32), digest_size=32)
-        self._found: dict[bytes, tuple[Principal, float]] = {}
+        # The principal, until when it is kept without use, and until when at most.
+        self._found: dict[bytes, tuple[Principal, float, float]] = {}
         self.generation = 0
 
     def key(self, credentials: bytes) -> bytes:
@@ -42,11 +47,22 @@ class Remembered:
 
     def get(self, credentials: bytes) -> Principal | None:
         """Return the principal of credentials that are still valid."""
-        found = self._found.get(self.key(credentials))
-        return found[0] if found is not None and found[1] > self._now() else None
+        key = self.key(credentials)
+        found = self._found.get(key)
+        if found is None:
+            return None
+        principal, until, end = found
+        now = self._now()
+        if until <= now:
+            return None
+        if until - now < _KEEP_S / 2 and until < end:
+            # In its new place it is among the last to be dropped.
+            del self._found[key]
+            self._found[key] = principal, min(now + _KEEP_S, end), end
+        return principal
 
-    def put(self, credentials: bytes, principal: Principal, generation: int, *, seconds: float = _KEEP_S) -> None:
-        """Keep credentials for a while.
+    def put(self, credentials: bytes, principal: Principal, generation: int, *, seconds: float = math.inf) -> None:
+        """Keep credentials for five minutes, and longer if they are used.
 
         Args:
             credentials: what the client has sent.
@@ -58,7 +74,8 @@ class Remembered:
             return
         while len(self._found) >= self._most:
             del self._found[next(iter(self._found))]
-        self._found[self.key(credentials)] = principal, self._now() + min(seconds, _KEEP_S)
+        now = self._now()
+        self._found[self.key(credentials)] = principal, now + min(seconds, _KEEP_S), now + seconds
 
     def clear(self) -> None:
         """Drop all credentials, because what they were checked against has changed."""

@@ -19,7 +19,7 @@ from strata.registry.subject_names import GLOBAL_SCOPE, subject_name
 from strata.storage.log import Record
 from strata.storage.state import State
 
-__all__ = ["EVERYTHING", "UNLIMITED", "Access", "AskedBy", "Refusal"]
+__all__ = ["EVERYTHING", "UNLIMITED", "Access", "AskedBy", "Refusal", "Signing"]
 
 _WORDS = {
     Operation.DESCRIBE_CONFIGS: "ReadCompatibility",
@@ -40,6 +40,22 @@ class Refusal(NamedTuple):
     rule: Rule | None = None
 
 
+class Signing(NamedTuple):
+    """What a person did who signed in or out, or tried to.
+
+    Attributes:
+        event: `sign_in`, `sign_out` or `auth_failure`.
+        who: the person; `ANONYMOUS` after a failure.
+        mechanism: how the person tried to sign in; empty for a success.
+        name: the name that the person gave with a password that is wrong.
+    """
+
+    event: str
+    who: Principal = ANONYMOUS
+    mechanism: str = ""
+    name: str | None = None
+
+
 class Access:
     """The rights of one request.
 
@@ -49,6 +65,7 @@ class Access:
         error: why the credentials were rejected; None if they were not.
         refusal: what was refused last; None if nothing was.
         allowed_by: the rules that allow the records that were checked last; none for those who may do everything.
+        signing: who has signed in or out, or tried to; None if the request is not about that.
         on_change: is called with the offset and the records of each write, once the log has it, and the State that it
             was decided on; None: nothing is.
 
@@ -71,6 +88,7 @@ class Access:
         "on_change",
         "principal",
         "refusal",
+        "signing",
     )
 
     def __init__(
@@ -86,6 +104,7 @@ class Access:
         self.principal, self.address, self.error = principal, address, error
         self.refusal: Refusal | None = None
         self.allowed_by: tuple[Rule, ...] = ()
+        self.signing: Signing | None = None
         self.on_change: Callable[[int, Sequence[Record], State], None] | None = None
         self._view, self._rights, self._challenge = view, rights, challenge
         self._need: Need | None = None
@@ -187,6 +206,15 @@ class Access:
             if right.kind is ResourceType.SUBJECT and not self.may(right.operation, right.kind, target):
                 raise self._refused(right.operation, right.kind, self._subject)
 
+    def covers(self, name: str) -> bool:
+        """Return whether the rights that the route needs on a subject cover a name."""
+        need = self._need
+        if need is None or self._view.superuser:
+            return True
+        about = [right.operation for right in need.rights if right.kind is ResourceType.SUBJECT]
+        some = any if need.how is How.ONE_OF else all
+        return some(self.may(operation, ResourceType.SUBJECT, name) for operation in about)
+
     def for_target(self, operation: Operation, subject: str) -> Callable[[str], None]:
         """Return a check, as `check_target`, for the target of an alias that the body names.
 
@@ -281,6 +309,17 @@ class Access:
         """
         self.refusal = Refusal(Operation.READ, ResourceType.SUBJECT, "")
         return self._denial(Operation.READ, f"Schema: {identity}")
+
+    def refuse_id(self, schema_id: int, farthest: int, last: int) -> RegistryError:
+        """Return the error for an id that is too far above the highest one of its context to be chosen.
+
+        Args:
+            schema_id: the id.
+            farthest: how far above the highest it might be.
+            last: the last id that might be chosen.
+        """
+        self.refusal = Refusal(Operation.ALTER_CONFIGS, ResourceType.REGISTRY, "")
+        return errors.far_id(schema_id, farthest, last)
 
     def refuse(self, operation: Operation, subject: str) -> RegistryError:
         """Return the error for an operation on a subject that the request may not do, whether or not it exists."""

@@ -12,9 +12,11 @@ from strata.registry.access.rules import Operation, ResourceType
 from strata.storage.records import Reference, Subject, Version, context_of, qualified
 from strata.storage.state import IdEntry, SchemaVersion, State
 
-__all__ = ["check_references", "check_version", "is_readable", "readable_use", "unknown_schema"]
+__all__ = ["check_chosen_id", "check_references", "check_version", "is_readable", "readable_use", "unknown_schema"]
 
 _LATEST = -1
+_FARTHEST, _LAST_NEAR_ID = 1_000_000, 2_000_000_000
+"""How far above the highest id the next one may be chosen, and the last id so chosen: the rest is left for others."""
 _MOST_REFERRERS, _MOST_USES = 10_000, 100
 """How many versions that refer to one, and how many uses of an id, are searched; so a refusal costs milliseconds."""
 
@@ -73,6 +75,38 @@ def check_references(access: Access, state: State, subject: str, references: Seq
         return
     for reference in references:
         check_version(access, state, qualified(reference.subject, context_of(subject)), reference.version)
+
+
+def check_chosen_id(access: Access, state: State, subject: str, schema_id: int) -> None:
+    """Check that a request may choose an id for a schema that it imports.
+
+    The users of a context share its ids. So users without a right on the whole context choose only ids above the
+    highest one, but not far above it, and ids of what they may read. Other ids are refused alike, whether or not they
+    exist.
+
+    Args:
+        access: the rights of the request.
+        state: the State to decide on.
+        subject: the subject.
+        schema_id: the id.
+
+    Raises:
+        RegistryError: 40301 for an id that is far above the highest; 42205, as for one that has another schema, for
+            other ids that it may not choose.
+    """
+    context = context_of(subject)
+    scope, highest = f":{context}:", state.context(context).high_water
+    if access.may(Operation.ALTER_CONFIGS, ResourceType.REGISTRY) or access.may_all(
+        Operation.ALTER_CONFIGS, ResourceType.SUBJECT, scope
+    ):
+        return
+    if schema_id > min(highest + _FARTHEST, _LAST_NEAR_ID):
+        raise access.refuse_id(schema_id, _FARTHEST, _LAST_NEAR_ID)
+    if schema_id > highest or access.may_all(Operation.READ, ResourceType.SUBJECT, scope):
+        return
+    held = state.schema(context, schema_id)
+    if held is None or readable_use(access, state, held, None) is None:
+        raise errors.id_overwrite(schema_id, subject)
 
 
 def readable_use(access: Access, state: State, entry: IdEntry, first: SchemaVersion | None) -> SchemaVersion | None:

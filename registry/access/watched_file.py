@@ -1,7 +1,9 @@
 """The auth file as it changes: read when it changes, all or nothing.
 
 A file that cannot be used leaves the last good one in force. The file is looked at, not subscribed to: polling also
-works on network file systems and for files that an orchestrator replaces by links, and costs one `stat` in two seconds.
+works on network file systems and for files that an orchestrator replaces by links, and costs one `stat` a second. A
+changed file is read once two looks in a row find it the same: the first part of a file that is being written may be
+valid, and lack the denials of the rest.
 """
 
 import asyncio
@@ -12,9 +14,9 @@ from pathlib import Path
 
 from strata.registry.access.auth_file import MOST_BYTES, AuthFile, AuthFileError, parse_auth_file
 
-__all__ = ["WatchedFile", "read_bytes"]
+__all__ = ["WatchedFile", "is_exposed", "read_bytes"]
 
-_EVERY_S = 2.0
+_EVERY_S = 1.0
 _log = logging.getLogger("strata.access")
 
 
@@ -37,7 +39,7 @@ class WatchedFile:
 
     def __init__(self, path: Path, changed: Callable[[], None] = lambda: None, *, every_s: float = _EVERY_S) -> None:
         self._path, self._changed, self._every_s = path, changed, every_s
-        self._mark = self._stamp()
+        self._mark = self._seen = self._stamp()
         self.content: AuthFile = self._parsed(read_bytes(path))
         self.failure: str | None = None
         self.failures = 0
@@ -49,33 +51,39 @@ class WatchedFile:
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Read the file if it has changed since the last time."""
-        mark = self._stamp()
-        if mark == self._mark:
+        """Read the file if it has changed, and this look finds it as the one before did."""
+        mark, before = self._stamp(), self._seen
+        self._seen = mark
+        if mark == self._mark or mark != before:
             return
-        self._mark = mark
         try:
             content = await asyncio.to_thread(self._read_again)
-            if mark != self._stamp():  # it is being written; the next look finds another mark, and reads it again
-                return
         except AuthFileError as error:
-            self.failure, self.failures = str(error), self.failures + 1
-            _log.error(
-                "the auth file is not used, and the last good one stays in force: %(reason)s",
-                {"event": "auth_file_rejected", "reason": str(error)},
-            )
+            if mark == self._stamp():  # else it is being written, and read again after the next two looks
+                self._mark = mark
+                self._reject(str(error))
             return
         except Exception:  # noqa: BLE001 - the watch must survive any failure
+            self._mark = mark
             self.failure, self.failures = "reading it failed", self.failures + 1
             _log.exception(
                 "the auth file is not used, and the last good one stays in force", {"event": "auth_file_broken"}
             )
             return
-        self.content, self.failure = content, None
+        if mark != self._stamp():
+            return
+        self._mark, self.content, self.failure = mark, content, None
         self._changed()
         _log.info(
             "read the auth file: %(users)d users, %(rules)d rules",
             {"event": "auth_file_read", "users": len(content.users), "rules": len(content.rules)},
+        )
+
+    def _reject(self, reason: str) -> None:
+        self.failure, self.failures = reason, self.failures + 1
+        _log.error(
+            "the auth file is not used, and the last good one stays in force: %(reason)s",
+            {"event": "auth_file_rejected", "reason": reason},
         )
 
     def _stamp(self) -> tuple[int, ...] | None:
@@ -88,8 +96,10 @@ class WatchedFile:
 
     def _read_again(self) -> AuthFile:
         data = read_bytes(self._path)
-        if not data.strip():  # a disk was full, or the file is being written
-            raise AuthFileError(f"{self._path}: the file is empty; to remove all users, write `users: []`")
+        if _is_void(data):  # a disk was full, or the file is being written
+            raise AuthFileError(
+                f"{self._path}: the file is empty or has comments only; to remove all users, write `users: []`"
+            )
         return self._parsed(data)
 
     def _parsed(self, data: bytes) -> AuthFile:
@@ -97,6 +107,17 @@ class WatchedFile:
             return parse_auth_file(data)
         except AuthFileError as error:
             raise AuthFileError(f"{self._path}: {error}") from None
+
+
+def is_exposed(path: Path) -> bool:
+    """Return whether users other than the owner and the group of a file may read or change it."""
+    return bool(path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH))
+
+
+def _is_void(data: bytes) -> bool:
+    """Return whether a file holds nothing but spaces, comments and YAML's marks of documents."""
+    lines = (line.strip() for line in data.splitlines())
+    return all(line in (b"", b"---", b"...") or line.startswith(b"#") for line in lines)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -27,9 +27,9 @@ class ExitCode(IntEnum):
 
 
 HELP = (
-    "Exit codes: 0 success; 1 differences found (verify, migrate, diff), refused (acl test, promote) or incompatible "
-    "(check, compat); 2 wrong arguments, wrong settings or a failure, described on standard error; 130 interrupted. "
-    "`strata plan` has codes of its own."
+    "Exit codes: 0 success; 1 differences found (verify, migrate, diff), changes to make (plan), refused (acl test, "
+    "ids lower, promote), incompatible (check, compat) or not healthy (health); 2 wrong arguments, wrong settings or a "
+    "failure, described on standard error; 130 interrupted."
 )
 
 

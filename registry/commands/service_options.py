@@ -1,5 +1,6 @@
-"""The options of commands that talk to a running service: who asks, and which certificates are trusted."""
+"""Options that commands share: who asks a service, which certificates are trusted, and the format of the output."""
 
+import json
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -8,7 +9,7 @@ from typing import Any
 
 import click
 
-__all__ = ["auth_option", "tls_options"]
+__all__ = ["auth_option", "output_option", "print_json", "tls_options"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TLS = {
@@ -16,6 +17,15 @@ _TLS = {
     "cert_file": "client certificate for https (PEM)",
     "key_file": "private key of the client certificate (PEM)  [in its file]",
 }
+
+output_option = click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", help="format of what is printed  [text]"
+)
+
+
+def print_json(content: dict[str, Any], *, err: bool = False) -> None:
+    """Print one object as JSON, on standard output or on standard error."""
+    click.echo(json.dumps(content, indent=2, ensure_ascii=False), err=err)
 
 
 def auth_option(name: str, of: str) -> Callable[[Any], Any]:

@@ -1,6 +1,5 @@
 """`strata export`, `import`, `migrate` and `verify`: thin commands that import `strata.registry.transfer` when run."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from strata.registry.commands.exit_codes import ExitCode, reporting
-from strata.registry.commands.service_options import auth_option, tls_options
+from strata.registry.commands.service_options import auth_option, output_option, print_json, tls_options
 
 if TYPE_CHECKING:
     from strata.registry.transfer.copies import Copy
@@ -35,6 +34,7 @@ _kafka_config = click.option(
 @auth_option("auth", "the registry at URL")
 @tls_options
 @_kafka_config
+@output_option
 @reporting
 def _export(
     source: str,
@@ -46,6 +46,7 @@ def _export(
     auth: str | None,
     tls: "TlsFiles",
     kafka_config: Path | None,
+    output: str,
 ) -> None:
     """Write a registry to FILE, from a running service (URL) or directly from its log (LOG).
 
@@ -71,7 +72,10 @@ def _export(
         copy = part_of(copy, subjects, contexts)
         _print_notes(copy)
     write_export(file, copy)
-    click.echo(f"exported {_counted(copy)} to {file}", err=file == "-")
+    if output == "json":
+        print_json({"source": copy.source, "file": file, **copy.counts(), "notes": copy.notes}, err=file == "-")
+    else:
+        click.echo(f"exported {_counted(copy)} to {file}", err=file == "-")
 
 
 @click.command("import", short_help="Restore an export file into an empty log.")
@@ -79,8 +83,9 @@ def _export(
 @click.argument("log")
 @click.option("--batch", type=click.IntRange(1), help="records per append  [SQL: all, Kafka: 5000]")
 @_kafka_config
+@output_option
 @reporting
-def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None) -> None:
+def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None, output: str) -> None:
     """Restore FILE into LOG, which must be empty: the same ids, versions, deletions, settings and contexts.
 
     FILE is validated before anything is written. A SQL log takes all records or none. A Kafka topic takes large imports
@@ -91,9 +96,14 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
     strata import backup.jsonl.gz kafka://broker:9092/_schemas
     """  # noqa: D301 - click wants the character itself
     from strata.registry.transfer.files import read_export
+    from strata.storage.addresses import without_password
 
     copy = read_export(file)
-    _restore(copy, log, kafka_config, batch)
+    written = _restore(copy, log, kafka_config, batch)
+    if output == "json":
+        print_json({"file": file, "log": without_password(log), **copy.counts(), "written": written})
+    else:
+        _print_restored(copy, written)
 
 
 @click.command("migrate", short_help="Copy a registry to another registry or a log.")
@@ -116,6 +126,7 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
 @auth_option("to-auth", "the target")
 @tls_options
 @_kafka_config
+@output_option
 @reporting
 def _migrate(
     source: str,
@@ -128,6 +139,7 @@ def _migrate(
     to_auth: str | None,
     tls: "TlsFiles",
     kafka_config: Path | None,
+    output: str,
 ) -> ExitCode:
     """Copy a registry to another registry or a log, keeping ids and versions, and compare both at the end.
 
@@ -135,7 +147,7 @@ def _migrate(
     given by --mode. It must be empty; after an interruption, run the command again, and it continues where it stopped.
     Put the source into mode READONLY first, so that it does not change.
 
-    Differences at the end are printed one per line and set exit code 1.
+    Differences at the end are printed one per line and set exit code 1. --output json prints the object of `verify`.
 
     \b
     strata migrate --from http://confluent:8081 --to http://strata:8081 --mode READWRITE
@@ -152,7 +164,7 @@ def _migrate(
             "--from and --to are the same registry; expected an empty registry or log after --to. Nothing was written"
         )
     if is_glue(source):
-        return _migrate_glue(source, target, into or GLUE, to_auth, tls, kafka_config, batch)
+        return _migrate_glue(source, target, into or GLUE, to_auth, tls, kafka_config, batch, output)
     if into is not None:
         raise TransferError("--into is for registries of AWS Glue; expected --from glue:… or glue-export:…")
     copy = _read(source, from_auth, tls, kafka_config)
@@ -160,6 +172,9 @@ def _migrate(
         from strata.registry.transfer.rest_target import write_service
 
         write_service(copy, Connection(target, to_auth, tls), mode)
+        if copy.state.exporters:
+            names = ", ".join(sorted(copy.state.exporters))
+            click.echo(f"left out the exporters {names}, which are not copied over REST; create them again", err=True)
         if copy.state.acls:
             click.echo(
                 f"left out {len(copy.state.acls)} rules of access, which are not copied over REST; `strata acl add` "
@@ -167,8 +182,8 @@ def _migrate(
                 err=True,
             )
     else:
-        _restore(copy, target, kafka_config, batch)
-    return _compared(copy, _read(target, to_auth, tls, kafka_config), but_for_mode=mode is not None)
+        _print_restored(copy, _restore(copy, target, kafka_config, batch), err=output == "json")
+    return _compared(copy, _read(target, to_auth, tls, kafka_config), but_for_mode=mode is not None, output=output)
 
 
 def _migrate_glue(
@@ -179,6 +194,7 @@ def _migrate_glue(
     tls: "TlsFiles",
     kafka_config: Path | None,
     batch: int | None,
+    output: str,
 ) -> ExitCode:
     """Copy a registry of AWS Glue into a context of a registry, or into an empty log."""
     from strata.registry.transfer.glue_source import read_glue
@@ -192,8 +208,8 @@ def _migrate_glue(
     if is_service(target):
         write_service(copy, Connection(target, auth, tls), None, context)
     else:
-        _restore(copy, target, kafka_config, batch)
-    return _compared(copy, only_context(_read(target, auth, tls, kafka_config), context))
+        _print_restored(copy, _restore(copy, target, kafka_config, batch), err=output == "json")
+    return _compared(copy, only_context(_read(target, auth, tls, kafka_config), context), output=output)
 
 
 @click.command("verify", short_help="Compare two registries, logs or export files.")
@@ -203,7 +219,7 @@ def _migrate_glue(
 @auth_option("b-auth", "B")
 @tls_options
 @_kafka_config
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="format of the differences  [text]")
+@output_option
 @reporting
 def _verify(
     a: str,
@@ -218,9 +234,9 @@ def _verify(
     """Compare A with B, each the URL of a service, a log or an export file, and print one difference per line.
 
     The comparison covers versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations,
-    modes, contexts with their highest ids, encryption keys, associations, and between logs and files records of other
-    kinds; it ignores timestamps. --output json prints one object: a, b and the list of differences with their full
-    values.
+    modes, contexts with their highest ids, encryption keys and associations, and between logs and files exporters and
+    records of other kinds. It ignores timestamps, credentials of exporters and whether these are paused. --output json
+    prints one object: a, b, what A holds, and the list of differences with their full values.
 
     Differences set exit code 1.
 
@@ -257,7 +273,8 @@ def _print_notes(copy: "Copy") -> None:
         print_line(f"{copy.source}: {note}")
 
 
-def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | None) -> None:
+def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | None) -> int:
+    """Restore a copy into an empty log, and return the number of records that this run wrote."""
     from strata.registry.transfer.copies import TransferError
     from strata.registry.transfer.logs import is_log, restore
 
@@ -265,8 +282,11 @@ def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | Non
         raise TransferError(
             f"{log} is not the URL of a persistent log; expected sqlite:///FILE, postgresql+psycopg://… or kafka://…"
         )
-    written = restore(copy, log, _kafka_settings(kafka_config), batch)
-    click.echo(f"imported {_counted(copy)}; this run wrote {_number(written, 'records')}")
+    return restore(copy, log, _kafka_settings(kafka_config), batch)
+
+
+def _print_restored(copy: "Copy", written: int, *, err: bool = False) -> None:
+    click.echo(f"imported {_counted(copy)}; this run wrote {_number(written, 'records')}", err=err)
 
 
 def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False, output: str = "text") -> ExitCode:
@@ -282,8 +302,7 @@ def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False, output: str =
             facts.pop(("mode of", "the registry", 0), None)
     found = list(differences(mine, theirs))
     if output == "json":
-        report = {"a": a.source, "b": b.source, "differences": [difference.as_json() for difference in found]}
-        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        print_json({"a": a.source, "b": b.source, **a.counts(), "differences": [one.as_json() for one in found]})
     else:
         for difference in found:
             click.echo(str(difference))

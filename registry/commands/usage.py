@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["merged", "usage"]
 
 _PAGE = 1000
+_OUTPUTS = ("table", "json")
 
 
 @click.command()
@@ -23,13 +24,14 @@ _PAGE = 1000
 @click.option("--node", "others", multiple=True, metavar="URL", help="a further node to ask; repeatable")
 @click.option("--deleted", is_flag=True, help="include soft-deleted versions")
 @click.option("--unused", is_flag=True, help="only versions that no client has fetched")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--output", type=click.Choice(_OUTPUTS), default="table", help="format  [table]")
+@click.option("--format", "earlier", type=click.Choice(_OUTPUTS), hidden=True, help="the earlier name of --output")
 @auth_option("auth", "the service")
 @tls_options
 @reporting
 def usage(
-    url: str, subject: str, *, others: tuple[str, ...], deleted: bool, unused: bool, form: str, auth: str | None,
-    tls: "TlsFiles",
+    url: str, subject: str, *, others: tuple[str, ...], deleted: bool, unused: bool, output: str,
+    earlier: str | None, auth: str | None, tls: "TlsFiles",
 ) -> None:  # fmt: skip
     """List versions with the clients that fetched them, from the memory of running nodes.
 
@@ -39,7 +41,7 @@ def usage(
     found = merged([_asked(one, auth, tls, subject, deleted) for one in (url, *others)])
     if unused:
         found["versions"] = [one for one in found["versions"] if not one["count"]]
-    if form == "json":
+    if (earlier or output) == "json":
         click.echo(json.dumps(found, indent=2))
         return
     click.echo(f"since {found['since']}")

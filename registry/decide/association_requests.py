@@ -97,8 +97,10 @@ def check_request(request: AssociationRequest) -> None:
     for wanted in request.wanted:
         _check_wanted(wanted)
     types = [wanted.association_type for wanted in request.wanted]
-    if len(set(types)) < len(types):
-        raise errors.invalid_association("associationType", "must be unique within a request")
+    for repeated in (one for one in types if types.count(one) > 1):
+        raise errors.invalid_association(
+            "associationType", f"may only appear once per request, but '{repeated}' appears more than once"
+        )
     if len({wanted.frozen for wanted in request.wanted if wanted.frozen is not None}) > 1:
         raise errors.invalid_association(
             "frozen", "all associations for a resource must be consistently frozen or non-frozen"
@@ -129,4 +131,4 @@ def _check_wanted(wanted: Wanted) -> None:
     if wanted.lifecycle == "WEAK" and wanted.frozen:
         raise errors.invalid_association("frozen", "association with lifecycle of WEAK cannot be frozen")
     if wanted.op == "CREATE" and wanted.schema and wanted.frozen is False:
-        raise errors.invalid_association("frozen", "cannot be false when schema is provided for create")
+        raise errors.invalid_association("frozen", "cannot be false when a schema is provided")

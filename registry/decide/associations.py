@@ -71,7 +71,7 @@ def change_associations(state: State, request: AssociationRequest, rules: Rules,
         RegistryError: 40410 if an association to delete does not exist; 40903, 40904 or 40905 if the resource or
             subject already has another one; 40907 if the subject has no live version; 40908 if the association is
             frozen; 42205 if the mode forbids it; 42206 if another subject refers to the subject; 42208 if the subject's
-            name is invalid; 42212 if the request is invalid; 40901, 42201, 42203 or 42210 if the schema is rejected.
+            name is invalid; 42212 if the request is invalid; 40901, 42201 or 42210 if the schema is rejected.
     """
     check_request(request)
     resource = _known(state, request.resource)
@@ -272,8 +272,14 @@ def _check_new(state: State, resource: Resource, subject: Subject, wanted: Wante
     """Reject a new association that its lifecycle, its subject or the operation does not allow."""
     default = default_subject(resource, wanted)
     if wanted.op == "UPSERT" and wanted.schema:
-        raise errors.invalid_association("schema", "an upsert cannot create an association together with a schema")
+        raise errors.invalid_association(
+            "schema",
+            "cannot be provided when adding an association to an existing topic; "
+            "an association with a schema must be created with the topic",
+        )
     if wanted.op == "UPSERT" and wanted.lifecycle == "STRONG" and not imported:
+        if subject != default:
+            raise errors.invalid_association("subject", f"frozen associations must use subject '{default}'")
         raise errors.invalid_association("lifecycle", "an upsert can create WEAK associations only")
     if wanted.lifecycle == "STRONG" and not wanted.frozen:
         raise _not_frozen()
@@ -311,13 +317,16 @@ def _check_subject(state: State, key: AssociationKey, value: AssociationValue) -
         for entry in state.versions(key.subject, include_deleted=True):
             referrers = state.referred_by(entry.subject, entry.version)
             if any(referrer.subject != key.subject for referrer in referrers):
-                raise errors.referenced(entry.subject, entry.version)
+                raise errors.subject_referenced(key.subject)
 
 
 def _check_one_lifecycle(found: Sequence[Association]) -> None:
     """Reject a mix of STRONG and WEAK associations of a resource."""
     if len({one.value.lifecycle for one in found}) > 1:
-        raise errors.invalid_association("lifecycle", "all associations of a resource must have the same lifecycle")
+        lifecycles = ", ".join(f"{one.key.association_type}={one.value.lifecycle}" for one in found)
+        raise errors.invalid_association(
+            "lifecycle", f"all associations for a resource must have the same lifecycle, but got {lifecycles}"
+        )
 
 
 def _known(state: State, resource: Resource) -> Resource:

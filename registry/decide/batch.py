@@ -2,8 +2,13 @@
 
 Each step is decided on the draft that the steps before it left. A registration asks for a schema to be the subject's
 latest version: it changes nothing if the latest version holds it, and adds a version if only an older one does.
+
+A dry run gives each step a basis: the digest of what the step depends on. A batch with these is rejected only after a
+change that one of its steps depends on.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,7 +19,7 @@ from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry import errors
 from strata.registry.access.rules import Resource, Rule
-from strata.registry.decide.acls import RulesChange, set_rules
+from strata.registry.decide.acls import RulesChange, listed_rules, set_rules
 from strata.registry.decide.config import set_config
 from strata.registry.decide.content_lookup import equal_version
 from strata.registry.decide.contracts import merged_contract
@@ -22,12 +27,13 @@ from strata.registry.decide.decision import Decision
 from strata.registry.decide.delete import delete_subject
 from strata.registry.decide.mode import set_mode
 from strata.registry.decide.register import Registered, Rules, register
-from strata.registry.effective_settings import Mode, config_in_force
+from strata.registry.effective_settings import Mode, config_in_force, fields_in_force, mode_in_force
+from strata.registry.lookup import LATEST
 from strata.registry.parsing import parse_request
 from strata.registry.rule_sets import with_key_names
 from strata.registry.schema_request import Contract, SchemaRequest
 from strata.storage.log import Record
-from strata.storage.records import Subject
+from strata.storage.records import Subject, context_of, qualified
 from strata.storage.state import SchemaVersion, State
 
 __all__ = [
@@ -46,6 +52,7 @@ __all__ = [
 
 _LEVEL = "compatibilityLevel"
 _ABSENT: tuple[Any, ...] = (None, "", {})
+_DIGITS = 32
 
 
 class StepKind(StrEnum):
@@ -65,13 +72,17 @@ class Step:
         kind: what the step does.
         subject: the subject or context; None for the registry as a whole, and for rights.
         decide: decides the change.
+        facts: returns what a State says of all that the change depends on, as JSON.
         request: the schema of a registration.
+        basis: the digest of the facts that the batch was planned on; None for any.
     """
 
     kind: StepKind
     subject: Subject | None
     decide: Callable[[State, Limits], Decision[Any]]
+    facts: Callable[[State], Any]
     request: SchemaRequest | None = None
+    basis: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +102,14 @@ class Outcome:
         entry: the version that holds the schema of a registration.
         error: why the step is rejected; only of a dry run.
         rules: what becomes of the rules of a resource.
+        basis: the digest of what the step depends on; only of a dry run.
     """
 
     changed: bool
     entry: SchemaVersion | None = None
     error: errors.RegistryError | None = None
     rules: RulesChange | None = None
+    basis: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +142,14 @@ def decide_batch(
         dry_run: whether to go on after a rejected step, as if it were not there, and to return its error.
 
     Raises:
-        RegistryError: 40950 if anything has changed since the offset that the batch asks for; unless it is a dry run,
-            the error of the first rejected step.
+        RegistryError: 40990 if anything has changed since the offset that the batch asks for, or if what a step depends
+            on has changed since it got its basis; unless it is a dry run, the error of the first rejected step.
     """
     if batch.offset is not None and not state.changed <= batch.offset <= state.offset:
         raise errors.registry_moved(batch.offset, state.offset)
+    for number, step in enumerate(batch.steps, 1):
+        if step.basis is not None and step.basis != _basis(state, step):
+            raise errors.in_step(number, errors.plan_outdated(step.subject or "the registry"))
     draft, records, outcomes = state, list[Record](), list[Outcome]()
     for number, step in enumerate(batch.steps, 1):
         try:
@@ -150,7 +166,8 @@ def decide_batch(
         found = decision.answer
         entry = found.entry if isinstance(found, Registered) else None
         rules = found if isinstance(found, RulesChange) else None
-        outcomes.append(Outcome(bool(decision.records), entry, rules=rules))
+        basis = _basis(state, step) if dry_run else None
+        outcomes.append(Outcome(bool(decision.records), entry, rules=rules, basis=basis))
         records += decision.records
         draft = draft.drafted(decision.records, now)
     return Decision(Result(state.offset, tuple(outcomes)), records)
@@ -158,7 +175,13 @@ def decide_batch(
 
 def registration(subject: Subject, request: SchemaRequest, rules: Rules) -> Step:
     """Return the step that makes a schema the latest version of a subject."""
-    return Step(StepKind.REGISTER, subject, partial(_set_latest, subject, request, rules), request)
+
+    def facts(state: State) -> Any:
+        targets = ((qualified(one.subject, context_of(subject)), one.version) for one in request.references)
+        found = [state.latest(name) if number == LATEST else state.version(name, number) for name, number in targets]
+        return [_around(state, subject), rules.default_level, [one and _identity(one) for one in found]]
+
+    return Step(StepKind.REGISTER, subject, partial(_set_latest, subject, request, rules), facts, request)
 
 
 def settings(scope: Subject | None, config: dict[str, Any] | None, mode: str | None, default: Level) -> Step:
@@ -182,7 +205,11 @@ def settings(scope: Subject | None, config: dict[str, Any] | None, mode: str | N
             records += set_mode(state, scope, mode, force=False).records
         return Decision(None, records)
 
-    return Step(StepKind.SETTINGS, scope, decide)
+    def facts(state: State) -> Any:
+        own = state.configs.get(scope)
+        return [own and own.fields, state.modes.get(scope), mode_in_force(state, scope)]
+
+    return Step(StepKind.SETTINGS, scope, decide, facts)
 
 
 def deletion(subject: Subject) -> Step:
@@ -193,12 +220,35 @@ def deletion(subject: Subject) -> Step:
             return Decision(None)
         return Decision(None, delete_subject(state, subject, permanent=False).records)
 
-    return Step(StepKind.DELETE, subject, decide)
+    return Step(StepKind.DELETE, subject, decide, lambda state: _around(state, subject))
 
 
 def rights(resource: Resource, rules: Sequence[Rule], now: int, *, only: bool) -> Step:
     """Return the step that adds rules about one resource and, with `only`, deletes all others about it."""
-    return Step(StepKind.RIGHTS, None, lambda state, _: set_rules(state, resource, rules, now, only=only))
+
+    def decide(state: State, _: Limits) -> Decision[RulesChange]:
+        return set_rules(state, resource, rules, now, only=only)
+
+    def facts(state: State) -> Any:
+        return [str(rule) for rule in listed_rules(state) if rule.resource == resource]
+
+    return Step(StepKind.RIGHTS, None, decide, facts)
+
+
+def _basis(state: State, step: Step) -> str:
+    text = json.dumps(step.facts(state), sort_keys=True, default=dict)
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
+
+
+def _around(state: State, subject: Subject) -> Any:
+    """Return what a change of a subject's versions depends on: these, and the settings in force."""
+    versions = [_identity(one) for one in state.versions(subject, include_deleted=True)]
+    fields = {name: value for name, (value, _) in fields_in_force(state, subject).items()}
+    return [versions, fields, mode_in_force(state, subject)]
+
+
+def _identity(entry: SchemaVersion) -> Any:
+    return [entry.subject, entry.version, entry.schema.schema_id, entry.deleted]
 
 
 def _shows(state: State, scope: Subject | None, config: Mapping[str, Any], default: Level) -> bool:

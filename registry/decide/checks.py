@@ -1,8 +1,8 @@
 """The checks of a new version that depend on the settings: compatibility with its history, and reserved names.
 
-With `validateFields`, a schema is rejected if a top-level field has a name that its metadata reserves
-(`confluent:reserved`, separated by commas), if it drops a reserved name of the version before, or if a top-level
-field's name begins with `$$`.
+With `validateFields`, a Protobuf file is rejected if protoc would refuse it, and any schema if a top-level field has a
+name that its metadata reserves (`confluent:reserved`, separated by commas), if it drops a reserved name of the version
+before, or if a top-level field's name begins with `$$`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,13 @@ from typing import Any
 from strata.compat.check import finding
 from strata.compat.fields import top_fields
 from strata.compat.levels import Level
+from strata.compat.logical.advice import table_findings
+from strata.compat.logical.policy import TableCheck
 from strata.compat.result import Finding, Incompatibility
 from strata.registry import errors
 from strata.registry.decide.contracts import property_of
-from strata.registry.effective_settings import UNSUPPORTED_POLICY, EffectiveConfig
-from strata.registry.parsing import Candidate, compare
+from strata.registry.effective_settings import EffectiveConfig
+from strata.registry.parsing import Candidate, compare, refusals
 from strata.storage.state import SchemaVersion, State
 
 __all__ = ["Verdict", "check_fields", "check_history"]
@@ -32,23 +34,32 @@ class Verdict:
     messages: tuple[str, ...] = ()
     incompatibilities: tuple[Incompatibility, ...] = ()
     others: tuple[Finding, ...] = ()
+    tables: tuple[TableCheck, ...] = ()
 
     @property
     def findings(self) -> Iterator[Finding]:
         """The reasons in the order of the messages, made on demand."""
         yield from self.others
         yield from map(finding, self.incompatibilities)
+        for table in self.tables:
+            yield from table_findings(table)
 
 
 def check_fields(candidate: Candidate, config: EffectiveConfig) -> None:
-    """Reject field names that no schema may use, if the configuration asks for it.
+    """Reject what no schema may have in the eyes of its format's own tools, if the configuration asks for it.
 
     Raises:
-        RegistryError: 42201 if the name of a top-level field begins with `$$`.
+        RegistryError: 42201 if protoc would refuse a Protobuf file, or the name of a top-level field begins with `$$`.
+        TooExpensive: if this takes too long.
     """
-    for name in top_fields(candidate.parsed) if config.validate_fields else ():
+    if not config.validate_fields:
+        return
+    for name in top_fields(candidate.parsed):
         if name.startswith(_RESERVED_PREFIX):
             raise errors.invalid_schema(f"Invalid schema, details: the name of the field {name!r} begins with $$")
+    refused = refusals(candidate)
+    if refused:
+        raise errors.invalid_schema(f"Invalid schema, details: {'; '.join(map(str, refused))}")
 
 
 def check_history(
@@ -64,11 +75,9 @@ def check_history(
         default: the level if the configuration has none.
 
     Raises:
-        RegistryError: 42201 if a version cannot be parsed; 42203 if the policy in force is not supported.
+        RegistryError: 42201 if a version cannot be parsed.
         TooExpensive: if this takes too long.
     """
-    if config.policy is None:
-        raise errors.unsupported_policy(UNSUPPORTED_POLICY)
     level = config.level or default
     if config.group:
         ours = property_of(candidate.contract.metadata, config.group)
@@ -79,7 +88,7 @@ def check_history(
     if messages:
         fields = str(config.validate_fields).lower()
         messages.append(f"{{validateFields: '{fields}', compatibility: '{level.value}'}}")
-    return Verdict(tuple(messages), result.incompatibilities, tuple(found for _, found in reserved))
+    return Verdict(tuple(messages), result.incompatibilities, tuple(found for _, found in reserved), result.tables)
 
 
 def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) -> Iterator[tuple[str, Finding]]:

@@ -7,7 +7,7 @@ from typing import Any
 from strata.compat.levels import Level, Policy
 from strata.registry import errors
 from strata.registry.decide.decision import Decision
-from strata.registry.effective_settings import UNSUPPORTED_POLICY, check_writable, config_answer, config_in_force
+from strata.registry.effective_settings import check_writable, config_answer, config_in_force
 from strata.registry.rule_sets import check_rule_set
 from strata.storage.record_json import encode
 from strata.storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject
@@ -25,7 +25,7 @@ def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -
         change: the changed properties by their JSON names.
 
     Raises:
-        RegistryError: 42203 for an unknown level or an unsupported policy; 42210 for an invalid rule set; 42205 if the
+        RegistryError: 42203 for an unknown level; 42210 for an invalid rule set; 42205 if the
             scope is read-only.
     """
     before = state.configs.get(scope, ConfigValue()).fields
@@ -73,8 +73,6 @@ def _level(value: Any) -> str:
 def _policy(value: Any) -> str | None:
     """Return the policy in upper case; an unknown one counts as none, as in the reference."""
     policy = str(value).upper()
-    if policy == UNSUPPORTED_POLICY:
-        raise errors.unsupported_policy(policy)
     return policy if policy in Policy.__members__ else None
 
 

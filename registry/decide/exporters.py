@@ -28,6 +28,7 @@ __all__ = [
     "SUBJECT",
     "TYPES",
     "Superseded",
+    "at_rest",
     "auto_context",
     "change_exporter",
     "create_exporter",
@@ -35,6 +36,7 @@ __all__ = [
     "exporter_counts",
     "exporter_of",
     "is_copy_below",
+    "is_credential",
     "never_sent",
     "note_progress",
     "progress_of",
@@ -56,6 +58,7 @@ EVERY_SUBJECT = "*"
 EVERYWHERE = (":*:", ":*:*")
 """The patterns of all subjects."""
 
+_CREDENTIALS = ("user.info", "password", "secret", "token", "jaas.config", "keystore.key", "passphrase")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 STARTING, RUNNING, PAUSED = "STARTING", "RUNNING", "PAUSED"
 MOST_EXPORTERS = 100
@@ -64,6 +67,17 @@ _NEW = ExportValue(STARTING)
 
 class Superseded(Exception):
     """An exporter or its progress has changed under a copy."""
+
+
+def is_credential(name: str) -> bool:
+    """Return whether a setting of an exporter holds a credential."""
+    return name.lower().endswith(_CREDENTIALS)
+
+
+def at_rest(exporter: ExporterValue) -> ExporterValue:
+    """Return an exporter as an export holds it: paused and without credentials."""
+    config = {name: value for name, value in exporter.config.items() if not is_credential(name)}
+    return replace(exporter, config=config, paused=True)
 
 
 def auto_context(cluster_id: str) -> str:

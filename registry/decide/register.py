@@ -4,6 +4,7 @@ The order of checks is the reference's (docs/compatibility.md): look-up under th
 validation, look-up under the contract merged with the settings, compatibility, explicit version, id.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from strata.compat.check import explain
@@ -46,11 +47,13 @@ class Rules:
         default_level: the compatibility level of subjects that have none.
         normalize: whether to normalize the schema.
         force: whether to skip the compatibility check.
+        check_id: raises an error if the request may not choose an id for a schema of a subject; None: it may.
     """
 
     default_level: Level
     normalize: bool = False
     force: bool = False
+    check_id: Callable[[State, Subject, SchemaId], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
 
     Raises:
         RegistryError: 40901 if the schema is incompatible; 42201 if it is invalid, out of version order or has too high
-            an id; 42203 if the policy in force is not supported; 42205 if the mode, another schema's id or a STRONG
+            an id; 42205 if the mode, another schema's id or a STRONG
             association forbids it; 42210 if the rule set is invalid.
         TooExpensive: if this takes too long.
     """
@@ -100,7 +103,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         as_given = parse_request(state, subject, completed, strict=False, normalize=False, new=False)
         check_not_owned(state, subject, as_given.references)
         found = _under_id(state, subject, request.schema_id, as_given) if completed.version == 0 else None
-        return _existing(found) if found else _import(state, subject, as_given, completed)
+        return _existing(found) if found else _import(state, subject, as_given, completed, rules)
     searched = candidate.contract if candidate and completed is request else None
     if candidate is None or completed is not request:
         candidate = _parse_new(state, subject, completed, config, normalize)
@@ -255,7 +258,7 @@ def _append_version(state: State, subject: Subject, version: Version, candidate:
     known = state.id_of(context, candidate.schema_type, candidate.digest)
     schema_id = state.next_id(context) if known is None else known
     if schema_id > MAX_VERSION:
-        raise errors.operation_not_permitted(f"The ids of context {context} are used up")
+        raise errors.ids_used_up(context)
     replaced = [
         encode(SchemaKey(subject, entry.version))
         for entry in state.versions(subject, include_deleted=True)
@@ -264,11 +267,15 @@ def _append_version(state: State, subject: Subject, version: Version, candidate:
     return _store(state, subject, version, schema_id, candidate, replaced)
 
 
-def _import(state: State, subject: Subject, candidate: Candidate, request: SchemaRequest) -> Decision[Registered]:
+def _import(
+    state: State, subject: Subject, candidate: Candidate, request: SchemaRequest, rules: Rules
+) -> Decision[Registered]:
     """Give a version the id that the request names."""
     schema_id = SchemaId(request.schema_id or 0)
     if not 0 < schema_id <= MAX_VERSION:
         raise errors.invalid_schema(f"The schema id {schema_id} is out of range")
+    if rules.check_id is not None:
+        rules.check_id(state, subject, schema_id)
     held = state.schema(context_of(subject), schema_id)
     if held and not _is_same(held.schema, candidate):
         raise errors.id_overwrite(schema_id, subject)

@@ -14,7 +14,15 @@ from strata.registry.decide.decision import Decision
 from strata.registry.errors import RegistryError
 from strata.storage.log import Record
 from strata.storage.record_json import RecordError, decode_key, encode
-from strata.storage.records import DEFAULT_CONTEXT, ContextKey, HighWaterKey, StandbyKey, StandbyValue, context_of
+from strata.storage.records import (
+    DEFAULT_CONTEXT,
+    ContextKey,
+    HighWaterKey,
+    LoweredKey,
+    StandbyKey,
+    StandbyValue,
+    context_of,
+)
 from strata.storage.state import State
 
 __all__ = ["check_not_copied", "copied_parts", "decided", "is_within", "promotion", "source_of_everything"]
@@ -109,6 +117,6 @@ def _context(record: Record) -> str:
         key = decode_key(record.key)
     except RecordError:
         return DEFAULT_CONTEXT
-    if isinstance(key, ContextKey | HighWaterKey):
+    if isinstance(key, ContextKey | HighWaterKey | LoweredKey):
         return key.context
     return context_of(getattr(key, "subject", None) or "")

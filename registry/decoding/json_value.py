@@ -1,11 +1,16 @@
-"""Decodes a JSON value and says where its schema refuses it."""
+"""Decodes a JSON value and says where its schema refuses it.
+
+It refuses what the deserializer (`strata.serdes.json_schema`) refuses; a test compares the two on damaged records.
+"""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urljoin
 
 import jsonschema_rs
+import orjson
 
 from strata.compat.schema import ResolvedReference
 from strata.registry.decoding.parts import Broken, Cursor, Json
@@ -13,6 +18,8 @@ from strata.registry.decoding.parts import Broken, Cursor, Json
 __all__ = ["decode_json", "refusal"]
 
 _BASE = "http://strata.invalid/"  # nothing is fetched
+_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+_DIALECTS = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _MOST_WAYS = 100_000
 _MOST_NESTED = 200
 
@@ -37,6 +44,10 @@ def decode_json(cursor: Cursor) -> Json:
         raise Broken(cursor.offset, "", f"expected JSON: {error}") from None
     if _depth(value) > _MOST_NESTED:
         raise Broken(cursor.offset, "", f"the value is nested deeper than {_MOST_NESTED} levels; it is not shown")
+    try:
+        orjson.loads(data)  # stricter, and what clients use: half of a surrogate pair, a number beyond doubles
+    except orjson.JSONDecodeError as error:
+        raise Broken(cursor.offset + len(text[: error.pos].encode()), "", f"not valid JSON: {error.msg}") from None
     cursor.offset = cursor.end
     return value
 
@@ -52,20 +63,27 @@ def refusal(value: Json, text: str, references: Sequence[ResolvedReference]) -> 
     Raises:
         ValueError: the schema cannot be used, or trying its branches would take too long.
     """
-    schema = json.loads(text)
+    schema = _with_dialect(json.loads(text))
     own = schema.get("$id", schema.get("id")) if isinstance(schema, dict) else None
     base = urljoin(_BASE, own) if isinstance(own, str) else _BASE
-    resources = {urljoin(base, one.name): json.loads(one.text) for one in references}
+    resources = {urljoin(base, one.name): _with_dialect(json.loads(one.text)) for one in references}
     ways = max(map(_branches, (schema, *resources.values())))
     if ways > 1 and ways ** _depth(value) > _MOST_WAYS:
         raise ValueError("the schema has too many branches to be tried on so deep a value")
-    registry = jsonschema_rs.Registry(list(resources.items())) if resources else None
+    registry = jsonschema_rs.Registry(list(resources.items()), draft=jsonschema_rs.Draft7) if resources else None
     validator = jsonschema_rs.validator_for(schema, registry=registry, base_uri=base, offline=True)
     error = next(iter(validator.iter_errors(value)), None)
     if error is None:
         return None
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
     return path.lstrip("."), str(error.message)
+
+
+def _with_dialect(schema: Any) -> Any:
+    """Return a schema that names its dialect; a missing or unknown one is draft 7, as in the registry."""
+    if isinstance(schema, dict) and not _DIALECTS.fullmatch(str(schema.get("$schema"))):
+        return {**schema, "$schema": _DRAFT_7}
+    return schema
 
 
 def _refuse(text: str) -> Any:

@@ -1,5 +1,7 @@
 """Decodes a Protobuf message by its .proto file. A field that the file does not know is shown by its number.
 
+It refuses what the deserializer (`strata.serdes.protobuf`) refuses; a test compares the two on damaged records.
+
 Source: the encoding page of protobuf.dev: tags, wire types, packed fields, maps as messages, groups.
 """
 
@@ -110,7 +112,11 @@ class _Decoder:
             Field("optional", kind, name, tag) for tag, name, kind in zip((1, 2), ("key", "value"), types, strict=True)
         )
         entry = Message("entry", (key, value))
+        start = self._cursor.offset
         pair = self.message(entry, full, path)
+        if unknown := next((name for name in pair if name not in ("key", "value")), None):
+            # Google's library, and so the deserializer, gives up such an entry as a whole.
+            raise Broken(start, path, f"expected a key and a value in the entry of a map, got an {unknown}")
         if isinstance(entries, dict):
             entries[str(pair.get("key", ""))] = pair.get("value")
 

@@ -7,6 +7,7 @@ setting are authenticated, so an encrypted value is worth nothing in another pla
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from strata.registry.decide.exporters import is_credential
 from strata.registry.transfer.copies import TransferError
 
 if TYPE_CHECKING:
@@ -17,12 +18,10 @@ __all__ = ["HIDDEN", "Credentials", "shown"]
 HIDDEN = "[hidden]"
 """What answers show instead of a credential; sent back in a change, it keeps the credential."""
 
-_ENDINGS = ("user.info", "password", "secret", "token", "jaas.config", "keystore.key", "passphrase")
-
 
 def shown(config: Mapping[str, str]) -> dict[str, str]:
     """Return a configuration as answers show it."""
-    return {name: HIDDEN if _is_credential(name) else value for name, value in config.items()}
+    return {name: HIDDEN if is_credential(name) else value for name, value in config.items()}
 
 
 class Credentials:
@@ -47,7 +46,7 @@ class Credentials:
         """
         found = dict(config)
         for name, value in config.items():
-            if _is_credential(name) and value != HIDDEN:
+            if is_credential(name) and value != HIDDEN:
                 if self._sealing is None:
                     raise TransferError(f"{name} cannot be stored: start all nodes with the same --exporter-secret")
                 found[name] = self._sealing.seal(value, _place(exporter, name))
@@ -65,7 +64,7 @@ class Credentials:
         """
         found = dict(config)
         for name, value in config.items():
-            if _is_credential(name):
+            if is_credential(name):
                 plain = self._sealing.open(value, _place(exporter, name)) if self._sealing else None
                 if plain is None:
                     raise TransferError(
@@ -74,10 +73,6 @@ class Credentials:
                     )
                 found[name] = plain
         return found
-
-
-def _is_credential(name: str) -> bool:
-    return name.lower().endswith(_ENDINGS)
 
 
 def _sealing(secret: bytes) -> "Sealing":

@@ -31,7 +31,7 @@ from strata.registry.exporters.target import Stopped, Target
 from strata.registry.metrics.tally import Tally
 from strata.registry.own_thread import in_own_thread
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.progress import silent
+from strata.registry.transfer.progress import reported, silent
 from strata.registry.transport.node_calls import pool_manager, responds
 from strata.registry.writer import Writer
 from strata.storage.log import START, LogCompacted, LogError
@@ -192,7 +192,7 @@ class Exporters:
 
     def _send(self, job: Job, state: State, wanted: Mapping[Place, SchemaValue], gone: frozenset[Place]) -> None:
         """Send to the destination what it lacks; blocks."""
-        with silent():
+        with reported(silent):
             destination = destination_of(self._credentials.opened(job.name, job.exporter.config))
             target = Target(destination.connection(job.failures), job.stop)
             if job.held is None or job.seen is None:

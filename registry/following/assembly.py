@@ -1,5 +1,6 @@
 """Makes the follower of a node from its settings."""
 
+import math
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +54,7 @@ def source_of(settings: Settings) -> Source:
         url,
         _text(settings.follow_auth_file),
         TlsFiles(settings.follow_ca_file),
-        most_per_s=settings.follow_rate,
+        most_per_s=settings.follow_rate or math.inf,
         full_every_s=settings.follow_full_seconds,
     )
 

@@ -18,6 +18,7 @@ from strata.storage.records import (
     HighWaterKey,
     KekKey,
     Key,
+    LoweredKey,
     ModeKey,
     SchemaKey,
     SchemaValue,
@@ -65,6 +66,7 @@ def contents_of(state: State, subjects: Collection[Subject] | None = None) -> di
         for (subject, algorithm), deks in series.items():
             found.update({DekKey(kek_name, subject, algorithm, number): dek for number, dek in deks.items()})
     found.update(state.acls.items())
+    found.update({LoweredKey(name): lowered for name, lowered in state.lowered.items()})
     return found
 
 
@@ -123,7 +125,9 @@ def differing(
     tombstones = [encode(key) for key in sorted([*gone, *rebound], key=repr)]
     values = [encode(key, value) for key, value in sorted(changed.items(), key=_place)]
     marks = _marks(state, wanted, covers, highest_shown(wanted) if shown is None else shown)
-    return [*marks, *tombstones, *values]
+    lowered = {key.context for key in changed if isinstance(key, LoweredKey)}
+    raised = [key for key in wanted if isinstance(key, HighWaterKey) and key.context in lowered]
+    return [*marks, *tombstones, *values, *(encode(key, wanted[key]) for key in raised)]
 
 
 def first_records(records: list[Record], most: int, most_bytes: int) -> list[Record]:

@@ -31,6 +31,7 @@ from strata.registry.following.sources import Reading, Source
 from strata.registry.metrics.tally import FACTS, Tally
 from strata.registry.own_thread import in_own_thread
 from strata.registry.transfer.copies import TransferError
+from strata.registry.transfer.progress import STEPS
 from strata.registry.transport.node_calls import pool_manager, responds
 from strata.registry.writer import Writer
 from strata.storage.log import Conflict, LogError
@@ -41,6 +42,7 @@ __all__ = ["Follower"]
 _SHORT_S = 0.05  # after a race with another node
 _SLOWEST_S = 30.0
 _PATIENCE_S = 5.0  # with a holder of the pen that does not make this copy
+_TELLING_S = 5.0  # between two lines of progress
 _THREAD = "strata-follow"
 _log = logging.getLogger("strata.standby")
 
@@ -77,6 +79,8 @@ class Follower:
         # The mark of the copy when the holder of the pen kept this node from writing, and since when, in seconds.
         self._refused: tuple[StandbyValue, float] | None = None
         self._failures = 0
+        self._told_at = 0.0
+        source.report = self._tell_progress
 
     def begin(self) -> None:
         """Make the log a standby, which no client may write to, before it serves and before the source answers; blocks.
@@ -139,7 +143,10 @@ class Follower:
         if before.promoted_at:
             raise Promoted
         began = time.monotonic()
-        reading = self._reading = await in_own_thread(self._source.read, _THREAD)
+        try:
+            reading = self._reading = await in_own_thread(self._source.read, _THREAD)
+        finally:
+            self._tally.cells[FACTS["copy_step"]] = 0
         if not self._is_synced(reading, state.offset):
             target = await self._writer.in_thread(self._narrow_target, reading)
             while (step := await self._step(target, before, reading)).left or step.needs_all:
@@ -149,6 +156,26 @@ class Follower:
                 return False
         self._tally.cells[FACTS["copied_at"]] = began
         return True
+
+    def _tell_progress(self, title: str, done: int, total: int) -> None:
+        """Show how far a read has come, and log it now and then until the first copy is complete."""
+        name = title.rpartition(", ")[2]
+        cells, now = self._tally.cells, time.monotonic()
+        cells[FACTS["copy_done"]], cells[FACTS["copy_total"]] = done, total
+        cells[FACTS["copy_step"]] = STEPS.index(name) + 1 if name in STEPS else 0
+        if cells[FACTS["copied_at"]] or now < self._told_at + _TELLING_S:
+            return
+        self._told_at = now
+        _log.info(
+            "reading %(source)s: %(step)s, %(done)d of %(total)s",
+            {
+                "event": "follow_progress",
+                "source": self._source.name,
+                "step": name,
+                "done": done,
+                "total": total or "?",
+            },
+        )
 
     async def _step(self, target: Target, before: StandbyValue, reading: Reading) -> Step:
         """Write the next records of a copy, and note when it is complete."""

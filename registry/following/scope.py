@@ -21,6 +21,7 @@ from strata.storage.records import (
     HighWaterKey,
     KekKey,
     Key,
+    LoweredKey,
     ModeKey,
     Reference,
     SchemaKey,
@@ -87,7 +88,7 @@ class Scope:
         if self.into == DEFAULT_CONTEXT:
             return self.is_everything or not isinstance(key, AclKey)
         match key:
-            case ContextKey(context) | HighWaterKey(context):
+            case ContextKey(context) | HighWaterKey(context) | LoweredKey(context):
                 return is_within(context, self.into)
             case SchemaKey() | DekKey() | AssociationKey():
                 return is_within(context_of(key.subject), self.into)
@@ -117,7 +118,7 @@ def _belongs(key: Key, subjects: Collection[str], contexts: Collection[str], kek
             if subject is None or subject == GLOBAL_SCOPE or subject in subjects:
                 return True
             return context_of(subject) in contexts and is_scope_name(subject)
-        case HighWaterKey(context) | ContextKey(context):
+        case HighWaterKey(context) | ContextKey(context) | LoweredKey(context):
             return context in contexts
         case KekKey(name):
             return name in keks
@@ -153,7 +154,7 @@ def _key(key: Key, into: str) -> Key:
     match key:
         case SchemaKey() | DekKey() | AssociationKey() | ConfigKey() | ModeKey():
             return replace(key, subject=_subject(key.subject, into))
-        case ContextKey() | HighWaterKey():
+        case ContextKey() | HighWaterKey() | LoweredKey():
             return replace(key, context=_context(key.context, into))
         case _:
             return key
@@ -166,7 +167,8 @@ def _value(key: Key, value: Value, into: str) -> Value:
             return value._replace(subject=_subject(value.subject, into), references=references)
         case ConfigValue():
             aliases = {name: value.fields[name] for name in _ALIASES if value.fields.get(name)}
-            moved = {name: _subject(qualified(alias, DEFAULT_CONTEXT), into) for name, alias in aliases.items()}
+            home = context_of(getattr(key, "subject", None) or "")
+            moved = {name: _subject(qualified(alias, home), into) for name, alias in aliases.items()}
             return ConfigValue({**value.fields, **moved})
         case str() if isinstance(key, ContextKey):
             return _context(value, into)

@@ -4,6 +4,7 @@ A log shows everything, in order. A service shows what its lists show at the mom
 right only once the source rests; `ServiceSource` says what that costs and how it stays gentle.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
-from strata.registry.transfer.progress import silent
+from strata.registry.transfer.progress import Report, reported, silent
 from strata.registry.transfer.rest import Answer, Connection, Shape, is_object, is_service, segment
 from strata.registry.transfer.rest_source import read_schemas, read_service
 from strata.registry.transfer.tls_files import TlsFiles
@@ -19,14 +20,13 @@ from strata.storage.addresses import without_password
 from strata.storage.log import START, Log, LogCompacted, LogReplaced
 from strata.storage.open_log import open_log
 from strata.storage.record_json import RecordError, decode_key
-from strata.storage.records import AclKey, AssociationKey, ContextKey, HighWaterKey, Key, SchemaKey
+from strata.storage.records import AclKey, AssociationKey, ContextKey, HighWaterKey, Key, LoweredKey, SchemaKey
 from strata.storage.state import State
 
 __all__ = ["LogSource", "Reading", "ServiceSource", "Source", "source_at"]
 
 _KINDS: Mapping[str, type] = {"association": AssociationKey, "rule of access": AclKey}
 _FULL_EVERY_S = 300.0
-_READ_ONCE_PER_S = 1000.0
 _MOST_WORK = 0.2  # the share of the time that a source of many schemas may be busy with our lists
 _SILENCE_S = 15.0  # after which a request is repeated; a standby should not wait long for a path that was cut
 _STALL_S = 2.0  # what a request takes beyond that is no work of the source
@@ -54,6 +54,8 @@ class Source(Protocol):
 
     name: str
     """Its address, without a password."""
+    report: Report
+    """Takes the progress of a `read` that needs many requests, in the thread of the read."""
 
     def read(self) -> Reading:
         """Return what the source holds now.
@@ -79,6 +81,7 @@ class LogSource:
 
     def __init__(self, url: str, kafka_config: Mapping[str, str]) -> None:
         self.name = without_password(url)
+        self.report: Report = silent
         self._url, self._kafka_config = url, kafka_config
         self._log: Log | None = None
         self._state = State()
@@ -144,14 +147,15 @@ class ServiceSource:
     """A service as source.
 
     A short reading lists the schemas, a thousand per request, which shows what was registered and deleted. A full
-    reading also asks for the settings of every subject, the keys and the associations. Both keep to a number of
-    requests per second, and the pauses between them grow with the time that they take.
+    reading also lists the settings, the keys and the associations, or asks for those of every subject if the service
+    does not list them. The pauses between readings grow with the time that they take, so that the source is busy with
+    us for a fifth of its time at most.
 
     Args:
         url: the URL of the service.
         auth: `USER:PASSWORD` or a bearer token.
         tls: the files for https.
-        most_per_s: the most requests per second.
+        most_per_s: the most requests per second; as many as the source answers by default.
         full_every_s: how often settings, keys and associations are read.
         clock: the clock for that, in seconds.
     """
@@ -162,7 +166,7 @@ class ServiceSource:
         auth: str | None = None,
         tls: TlsFiles | None = None,
         *,
-        most_per_s: float,
+        most_per_s: float = math.inf,
         full_every_s: float = _FULL_EVERY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -172,6 +176,7 @@ class ServiceSource:
         self._full: Copy | None = None
         self._last: State | None = None
         self._full_at = self._rests_until = 0.0
+        self.report: Report = silent
 
     def read(self) -> Reading:
         """Return what the service shows; see `Source.read`."""
@@ -180,7 +185,7 @@ class ServiceSource:
         began, began_at = self._clock(), time.time_ns() // 1_000_000
         stalled_s = self._connection.stalled_s
         try:
-            with silent():
+            with reported(self.report):
                 copy = self._read(began)
                 self._check_gone(copy.state)
         finally:
@@ -189,7 +194,8 @@ class ServiceSource:
         # The same State while nothing has changed, which then need not be compared with what was copied.
         state = self._last = copy.state if self._last is None or copy.state != self._last else self._last
         unlisted = (self._full or copy).unlisted
-        return Reading(state, START, began_at, tuple(_KINDS[name] for name in unlisted if name in _KINDS))
+        kinds = (LoweredKey, *(_KINDS[name] for name in unlisted if name in _KINDS))
+        return Reading(state, START, began_at, kinds)
 
     def _read(self, now: float) -> Copy:
         if self._full is not None and now - self._full_at < self._full_every_s:
@@ -224,7 +230,7 @@ class ServiceSource:
 def source_at(url: str, auth: str | None, tls: TlsFiles, kafka_config: Mapping[str, str]) -> Source:
     """Return the source at the URL of a service or a log, for one reading."""
     if is_service(url):
-        return ServiceSource(url, auth, tls, most_per_s=_READ_ONCE_PER_S)
+        return ServiceSource(url, auth, tls)
     return LogSource(url, kafka_config)
 
 

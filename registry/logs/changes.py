@@ -20,6 +20,8 @@ from strata.storage.records import (
     ExportKey,
     KekKey,
     Key,
+    LoweredKey,
+    LoweredValue,
     ModeKey,
     SchemaKey,
     SchemaValue,
@@ -37,6 +39,7 @@ CHANGES: Mapping[str, str] = {
     "mode_update": "set",
     "mode_delete": "deleted",
     "context_delete": "deleted",
+    "highest_id_lower": "lowered",
     "association_update": "set",
     "association_delete": "deleted",
     "kek_update": "set",
@@ -168,6 +171,8 @@ def _described_whole(key: Key, value: Value) -> str:
         case ExporterKey(name):
             rests = isinstance(value, ExporterValue) and value.paused
             return f"the exporter {name}{' (paused)' if rests else ''}"
+        case LoweredKey(context) if isinstance(value, LoweredValue):
+            return f"the highest id of the context {context}: {value.highest}"
         case ExportKey(name):
             return f"the progress of the exporter {name}"
         case AclKey():

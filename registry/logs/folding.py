@@ -3,11 +3,15 @@
 The first line is written at once. Further lines that differ from it only in numbers are counted for a second, and the
 last of them is then written with their number. While lines keep coming, that interval doubles, up to a minute. Lines of
 libraries, which have no event, are counted for ten seconds at first: a library that retries logs every few seconds.
+
+A line that was held back has the time at which it is written, so that the lines of a process are in the order of their
+times, and besides it the time at which it was logged.
 """
 
 import copy
 import logging
 import re
+import time
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
@@ -85,8 +89,9 @@ class Folding:
 
 
 def _counted(record: logging.LogRecord, count: int) -> logging.LogRecord:
-    """Return the last of some equal lines, with their number if there were several."""
+    """Return the last of some equal lines, with their number if there were several, and both of its times."""
+    counted = copy.copy(record)
+    counted.created, counted.logged = time.time(), record.created
     if count > 1:
-        record = copy.copy(record)
-        record.repeated = count
-    return record
+        counted.repeated = count
+    return counted

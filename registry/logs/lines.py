@@ -87,11 +87,13 @@ def _fields(record: logging.LogRecord, worker: int | None) -> dict[str, Any]:
         found |= record.args
     if repeated := getattr(record, "repeated", 0):
         found["repeated"] = repeated
+    if logged := getattr(record, "logged", 0):
+        found["last"] = _time(logged)
     return found
 
 
-def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+def _time(created: float) -> str:
+    return datetime.fromtimestamp(created, UTC).isoformat(timespec="milliseconds")
 
 
 def _message(record: logging.LogRecord) -> str:
@@ -115,7 +117,7 @@ class _JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         content: dict[str, object] = {
-            "time": _time(record),
+            "time": _time(record.created),
             "level": record.levelname,
             "logger": record.name,
             "message": _message(record),
@@ -139,9 +141,9 @@ class _TextLines(logging.Formatter):
         message = _CONTROL.sub(_escaped, _message(record))  # what a client sent must not look like another line
         ids = " ".join(f"{name}={fields[name]}" for name in _IDS if fields.get(name))
         more = f" (and {fields['repeated'] - 1} more lines like this)" if "repeated" in fields else ""
-        line = (
-            f"{_time(record)} {record.levelname:7} {worker}{record.name}: {message}{more}{f' [{ids}]' if ids else ''}"
-        )
+        more += f" (logged at {fields['last']})" if "last" in fields else ""
+        ids = f" [{ids}]" if ids else ""
+        line = f"{_time(record.created)} {record.levelname:7} {worker}{record.name}: {message}{more}{ids}"
         if record.exc_info and _is_ours(record):
             line += "\n" + self.formatException(record.exc_info)
         return line

@@ -93,7 +93,8 @@ METRICS: Final = (
     _read("strata_schemas", "schemas with an id of their own in their context"),
     _read("strata_contexts", "contexts"),
     # --- the State of the node and the log
-    _read("strata_ready", "1 if the node is ready, as /health/ready says"),
+    _read("strata_ready", "1 if the node is ready for requests, as /health/ready says"),
+    _read("strata_write_ready", "1 if the node can write, as /health/write says; 0 on a standby"),
     _read("strata_workers", "worker processes of the node"),
     _read("strata_build_info", "1, with the version of the service", "version"),
     _read("strata_log_records_read", "records of the log that the State was made from"),
@@ -115,6 +116,8 @@ METRICS: Final = (
     # --- a standby
     _read("strata_standby", "1 if this registry copies another one as a standby, 0 otherwise"),
     _read("strata_standby_behind_seconds", "age of the newest complete copy; absent if this node follows nothing"),
+    _read("strata_standby_reading_done", "pages or names that the present step of reading a service has read", "step"),
+    _read("strata_standby_reading_total", "pages or names of the present step, 0 if that is not known", "step"),
     _counter("strata_standby_failures_total", "times that the copied registry could not be read or copied"),
     # --- exporters
     _read("strata_exporters", "exporters of the log, by whether they are running, failing or paused", "state"),

@@ -67,7 +67,7 @@ FACTS: Final = {
     for place, name in enumerate(
         [
             *("pid", "offset", "end", "read_at", "foreign", "holds_pen", "pen_taking_s"),
-            *("auth_in_force", "copied_at"),
+            *("auth_in_force", "copied_at", "copy_step", "copy_done", "copy_total", "write_failed"),
             *GROWING,
             *(f"{cache}_{what}" for cache in CACHES for what in ("bytes", "entries")),
         ]

@@ -7,6 +7,7 @@ from the same request.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from strata.compat.entities import EntityType
@@ -15,6 +16,7 @@ from strata.compat.levels import Level
 from strata.registry import errors
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.access.visibility import check_version
+from strata.registry.decide.delete import delete_subject, delete_version
 from strata.registry.effective_settings import Mode
 from strata.registry.lookup import parse_version, version_of
 from strata.registry.pages.addresses import api_path, page_address, subject_address, subject_segment
@@ -28,8 +30,10 @@ from strata.storage.state import SchemaVersion
 __all__ = ["ACTIONS", "Action", "Call", "Field", "Place", "reference_lines"]
 
 _MOST_FIELDS = 10_000
+_MOST_SHOWN = 20
 _FORMATS = ("AVRO", "JSON", "PROTOBUF")
 _INHERIT = "inherit"
+_Notes = tuple[str, ...]
 
 
 class Place(NamedTuple):
@@ -82,6 +86,8 @@ class Action(NamedTuple):
         start: returns the values that the form begins with.
         typed: returns what the person must type to confirm it; None: nothing.
         checks: whether the form can be checked against the subject's versions.
+        notes: returns what the person should know before confirming it.
+        refusal: returns why the API would refuse it now; empty if it would not.
         after: returns the address to go to when it is done.
     """
 
@@ -93,6 +99,8 @@ class Action(NamedTuple):
     start: Callable[[Page, Place], Mapping[str, str]] = lambda _page, _place: {}
     typed: Callable[[Place], str | None] = lambda _place: None
     checks: bool = False
+    notes: Callable[[Page, Place], _Notes] = lambda _page, _place: ()
+    refusal: Callable[[Page, Place], str] = lambda _page, _place: ""
     after: Callable[[Place], str] = lambda place: subject_address(place.subject)
 
 
@@ -161,8 +169,16 @@ def _bring_back(page: Page, place: Place, _form: Form) -> Call:
 
 
 def _start_of_level(page: Page, place: Place) -> dict[str, str]:
+    """Begin with the scope's own level; of an alias, which has none that counts, with nothing chosen."""
     config = page.state.configs.get(scope(place.subject)) if _sees_settings(page, place) else None
-    return {"level": (config.get("compatibilityLevel") if config else None) or _INHERIT}
+    level = config.get("compatibilityLevel") if config else None
+    return {"level": level or ("" if config and config.get("alias") else _INHERIT)}
+
+
+def _notes_on_level(page: Page, place: Place) -> _Notes:
+    config = page.state.configs.get(scope(place.subject)) if _sees_settings(page, place) else None
+    alias = config.get("alias") if config else None
+    return (f"This name is an alias of {alias}, whose level counts. The alias stays.",) if alias else ()
 
 
 def _start_of_mode(page: Page, place: Place) -> dict[str, str]:
@@ -176,10 +192,12 @@ def _sees_settings(page: Page, place: Place) -> bool:
 
 def _set_level(_page: Page, place: Place, form: Form) -> Call:
     level, path = form.text("level"), _scope("config", place)
-    if level == _INHERIT:
-        return Call("DELETE", path, None, ("config", "--delete", "--", place.subject))
-    command = ("config", "--set", f"compatibility={level}", *(["--", place.subject] if place.subject else []))
-    return Call("PUT", path, {"compatibility": level}, command)
+    if not level:
+        raise errors.unreadable_body("Choose a level")
+    # Deleting the configuration would delete the scope's other settings too, such as its alias.
+    value = None if level == _INHERIT else level
+    command = ("config", "--set", f"compatibility={value or 'null'}", *(["--", place.subject] if place.subject else []))
+    return Call("PUT", path, {"compatibility": value}, command)
 
 
 def _set_mode(_page: Page, place: Place, form: Form) -> Call:
@@ -218,6 +236,54 @@ def _deletion(place: Place, *, permanent: bool) -> Call:
 
 def _named(place: Place) -> str:
     return f"{place.subject} {place.version}" if place.version else place.subject
+
+
+def _concerned(page: Page, place: Place, *, permanent: bool) -> list[SchemaVersion]:
+    """Return the versions that a deletion is about."""
+    every = page.state.versions(subject_name(place.subject), include_deleted=True)
+    if place.version:
+        return [one for one in every if str(one.version) == place.version]
+    return every if permanent else [one for one in every if not one.deleted]
+
+
+def _notes_on_deletion(page: Page, place: Place, *, permanent: bool) -> _Notes:
+    """Say which versions go, and who refers to them."""
+    concerned = _concerned(page, place, permanent=permanent)
+    numbers = ", ".join(str(one.version) for one in concerned[:_MOST_SHOWN]) + ", …" * (len(concerned) > _MOST_SHOWN)
+    notes = [f"It is about version {numbers} alone." if place.version else f"It is about all versions: {numbers}."]
+    referrers = {
+        (other.subject, other.version): None
+        for one in concerned
+        for other in page.state.referred_by(one.subject, one.version)
+        if (permanent or not other.deleted) and (place.version or other.subject != one.subject)
+    }
+    seen = [f"{subject} version {version}" for subject, version in referrers if page.service.readable(subject)]
+    if seen:
+        notes.append(f"Referred to by {', '.join(seen[:_MOST_SHOWN])}{', …' * (len(seen) > _MOST_SHOWN)}.")
+    return tuple(notes)
+
+
+def _refusal_of_deletion(page: Page, place: Place, *, permanent: bool) -> str:
+    """Return the error that the same decision as the API's gives at the State of the page."""
+    name = subject_name(place.subject)
+    try:
+        if place.version:
+            delete_version(page.state, name, parse_version(place.version), permanent=permanent)
+        else:
+            delete_subject(page.state, name, permanent=permanent)
+    except errors.RegistryError as error:
+        return error.message
+    return ""
+
+
+def _notes_on_return(page: Page, place: Place) -> _Notes:
+    every = page.state.versions(subject_name(place.subject), include_deleted=True)
+    others = [str(one.version) for one in every if one.deleted and str(one.version) != place.version]
+    alone = f"It is about version {place.version} alone."
+    if not others:
+        return (alone,)
+    shown = ", ".join(others[:_MOST_SHOWN]) + ", …" * (len(others) > _MOST_SHOWN)
+    return (alone, f"Bring back others from their own pages: version {shown}.")
 
 
 # --- metadata and tags
@@ -321,8 +387,13 @@ ACTIONS: Mapping[str, Action] = {
         "Sets which changes a new version may make. It applies to registrations from now on.",
         Operation.ALTER_CONFIGS,
         _set_level,
-        (Field("level", "Compatibility level", "choice", (*Level, _INHERIT), f"{_INHERIT}: remove all own settings"),),
+        (
+            Field(
+                "level", "Compatibility level", "choice", (*Level, _INHERIT), f"{_INHERIT}: remove this scope's level"
+            ),
+        ),
         _start_of_level,
+        notes=_notes_on_level,
         after=_after_setting,
     ),
     "mode": Action(
@@ -330,7 +401,7 @@ ACTIONS: Mapping[str, Action] = {
         "Sets which operations are allowed.",
         Operation.ALTER_CONFIGS,
         _set_mode,
-        (Field("mode", "Mode", "choice", (*Mode, _INHERIT), f"{_INHERIT}: remove the own mode"),),
+        (Field("mode", "Mode", "choice", (*Mode, _INHERIT), f"{_INHERIT}: remove this scope's mode"),),
         _start_of_mode,
         after=_after_setting,
     ),
@@ -339,6 +410,8 @@ ACTIONS: Mapping[str, Action] = {
         "Deletes softly: the schema keeps its id, records can still be read, and it can be brought back.",
         Operation.DELETE,
         _delete,
+        notes=partial(_notes_on_deletion, permanent=False),
+        refusal=partial(_refusal_of_deletion, permanent=False),
     ),
     "delete-for-good": Action(
         "Delete for good",
@@ -346,6 +419,8 @@ ACTIONS: Mapping[str, Action] = {
         Operation.DELETE,
         _delete_for_good,
         typed=_named,
+        notes=partial(_notes_on_deletion, permanent=True),
+        refusal=partial(_refusal_of_deletion, permanent=True),
         after=lambda _place: page_address("subjects"),
     ),
     "bring-back": Action(
@@ -353,6 +428,7 @@ ACTIONS: Mapping[str, Action] = {
         "Registers the schema of a deleted version again, with its metadata and rules, as a new version.",
         Operation.WRITE,
         _bring_back,
+        notes=_notes_on_return,
     ),
     "edit": Action(
         "Edit metadata and tags",

@@ -26,6 +26,7 @@ from strata.registry.pages.rendering import render
 from strata.registry.pages.sign_in import SignIn
 from strata.registry.pages.table import VIEWS
 from strata.registry.pages.view import Page
+from strata.registry.subject_names import subject_name
 from strata.registry.transport.asgi import Answer, Receive, Scope
 from strata.registry.transport.inner_requests import ASK
 from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts
@@ -76,7 +77,9 @@ def action_routes(sign_in: SignIn, make_page: _MakePage) -> list[DeclaredRoute]:
         status, _, body = await _ask(scope, call)
         if status >= HTTPStatus.BAD_REQUEST:
             return await in_thread(partial(again, fault=_error(status, body)))
-        return RedirectResponse(f"{action.after(place)}?done={page.names['action']}", 303, headers=PAGE_HEADERS)
+        response = RedirectResponse(action.after(place), 303, headers=PAGE_HEADERS)
+        sign_in.tell(response, scope, _outcome(page, action, place, body))
+        return response
 
     async def check(scope: Scope, receive: Receive) -> Response:
         page, form = await sent(scope, receive)
@@ -101,6 +104,18 @@ def action_routes(sign_in: SignIn, make_page: _MakePage) -> list[DeclaredRoute]:
     ]
 
 
+def _outcome(page: Page, action: Action, place: Place, body: bytes) -> str:
+    """Return what an action has done; a registration may find the schema where it was already."""
+    answer = json.loads(body)
+    number = answer.get("version") if isinstance(answer, dict) else None
+    if number is None:
+        return f"Done: {action.label}."
+    before = page.state.version(subject_name(place.subject), number)
+    if before is not None and not before.deleted:
+        return f"Nothing changed: the schema was already registered as version {number}."
+    return f"Done: {action.label}. It is version {number}."
+
+
 def _action(page: Page) -> Action:
     found = ACTIONS.get(page.names["action"])
     if found is None:
@@ -119,6 +134,7 @@ def _shown(
     fault: RegistryError | None = None,
 ) -> Response:
     """Return the form of an action, with the review if it was sent."""
+    may_know = page.service.describable(subject_name(place.subject))
     shown = {
         "page": page,
         "views": VIEWS,
@@ -129,6 +145,8 @@ def _shown(
         "values": values,
         "lines": _command_lines(page, call) if call else None,
         "typed": action.typed(place),
+        "notes": action.notes(page, place) if may_know else (),
+        "refusal": action.refusal(page, place) if may_know else "",
         "verdict": verdict,
         "fault": fault,
     }

@@ -8,6 +8,7 @@ from strata.registry.page_paths import PAGES
 from strata.registry.pages.headers import HTML, PAGE_HEADERS
 from strata.registry.pages.rendering import render
 from strata.registry.pages.table import VIEWS
+from strata.registry.transport.access_layer import access_of
 from strata.registry.transport.asgi import Answer, Headers, Scope
 
 __all__ = ["failure_page"]
@@ -45,6 +46,7 @@ def failure_page(scope: Scope, request_id: bytes, error: RegistryError) -> Answe
     headers += [(name.lower().encode(), value.encode()) for name, value in error.headers if name == "Retry-After"]
     values = {
         "page": None,
+        "person": access_of(scope).principal.user,
         "views": VIEWS,
         "view": None,
         "error": error,

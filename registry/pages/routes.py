@@ -70,7 +70,10 @@ def _viewed(view: View, method: str, sign_in: SignIn) -> DeclaredRoute:
         if view.asks is not None:
             status, _, body = await scope[ASK]("GET", view.asks(page), b"")
             page = replace(page, answered=json.loads(body) if status == HTTPStatus.OK else None)
+        page = replace(page, told=sign_in.told(scope, session))
         response = await page.service.writer.in_thread(_rendered, view, page)
+        if page.told:
+            sign_in.forget(response)
         if page.is_guarded or page.may_act:
             sign_in.keep(response, scope, cookie)
         return response

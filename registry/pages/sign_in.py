@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from strata.registry.access.authenticator import Authenticator
 from strata.registry.access.needs import OPEN
 from strata.registry.access.principal import Principal
+from strata.registry.access.request_access import UNLIMITED, Signing
 from strata.registry.access.sessions import COOKIE, Session, Sessions, SignInFailed, TooManyGroups, cookie_of
 from strata.registry.errors import Unauthorized
 from strata.registry.page_paths import PAGES
@@ -18,6 +19,7 @@ from strata.registry.pages.addresses import local_path
 from strata.registry.pages.forms import read_form
 from strata.registry.pages.headers import HTML, PAGE_HEADERS
 from strata.registry.pages.rendering import render
+from strata.registry.transport.access_layer import access_of
 from strata.registry.transport.asgi import Receive, Scope
 from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts
 
@@ -28,6 +30,7 @@ __all__ = ["SignIn"]
 
 _HERE = f"{PAGES}/sign-in"
 _ATTEMPT, _ATTEMPT_S = "strata_sign_in", 600.0
+_TOLD, _TOLD_S = "strata_told", 60.0
 _WRONG = "The name or the password is wrong."
 _FAILED = "The sign-in did not succeed. Try again, or ask an administrator to look into the log of the registry."
 _TOO_MANY = "You are in too many groups for a session. Ask an administrator to let the provider send fewer."
@@ -86,6 +89,25 @@ class SignIn:
         if cookie is not None:
             self._set_cookie(response, scope, COOKIE, cookie, self.sessions.seconds)
 
+    def tell(self, response: Response, scope: Scope, text: str) -> None:
+        """Let the next page of this session say what was done.
+
+        A signed cookie holds it, so it cannot be forged, shared by its address, or come back with a reload.
+        """
+        session, _ = self.session(scope)
+        content = {"told": text, "session": self.sessions.form_token(session)}
+        self._set_cookie(response, scope, _TOLD, self.sessions.sign(content, _TOLD_S), _TOLD_S)
+
+    def told(self, scope: Scope, session: Session) -> str:
+        """Return what the page shall say that was done; empty if there is nothing."""
+        content = self.sessions.verify(cookie_of(dict(scope["headers"]), _TOLD))
+        is_own = self.sessions.accepts(session, str(content.get("session", "")))
+        return str(content.get("told", "")) if is_own else ""
+
+    def forget(self, response: Response) -> None:
+        """Let no further page say what was done."""
+        response.delete_cookie(_TOLD, path=PAGES)
+
     # --- routes
 
     async def _show(self, scope: Scope, _receive: Receive) -> Response:
@@ -102,6 +124,7 @@ class SignIn:
         pair = base64.b64encode(f"{form.text('name')}:{form.text('password')}".encode())
         kept = [header for header in scope["headers"] if header[0] not in (b"authorization", b"cookie")]
         asked = {**scope, "headers": [*kept, (b"authorization", b"Basic " + pair)]}
+        _note(scope, Signing("auth_failure", mechanism="basic", name=form.text("name")))
         try:
             principal = await self._authenticator.authenticate(asked)
         except Unauthorized:
@@ -138,6 +161,7 @@ class SignIn:
 
     async def _leave(self, scope: Scope, receive: Receive) -> Response:
         await read_form(scope, receive, self.sessions, self.sessions.read(dict(scope["headers"])))
+        _note(scope, Signing("sign_out", access_of(scope).principal))
         response = RedirectResponse(_HERE, 303, headers=PAGE_HEADERS)
         response.delete_cookie(COOKIE, path=PAGES)
         return response
@@ -149,10 +173,12 @@ class SignIn:
             _, cookie = self.sessions.begin(principal)
         except TooManyGroups:
             return self._form(scope, to, _TOO_MANY, 403)
+        _note(scope, Signing("sign_in", principal))
         self.keep(response, scope, cookie)
         return response
 
     def _failed(self, scope: Scope, to: str, error: SignInFailed) -> Response:
+        _note(scope, Signing("auth_failure", mechanism="provider"))
         address = self._authenticator.address(scope) or "an unknown address"
         _log.info(
             "sign-in failed from %(address)s: %(reason)s",
@@ -190,3 +216,9 @@ class SignIn:
         response.set_cookie(
             name, value, max_age=int(seconds), path=PAGES, secure=is_secure, httponly=True, samesite=same_site
         )
+
+
+def _note(scope: Scope, signing: Signing) -> None:
+    """Note for the audit who has signed in or out, or tried to."""
+    if (access := access_of(scope)) is not UNLIMITED:  # which all requests share
+        access.signing = signing

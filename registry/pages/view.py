@@ -34,6 +34,7 @@ class Page:
         form_token: the token that every form of this page sends.
         signed_in: the name of the person who has signed in to a session; None if there is none.
         upload: the content of the file that a form sends; empty if there is none.
+        told: what the person did last, which the page says once; empty if it was said already.
         answered: what the API answered to the request of the view, as JSON; None if it made none, or got an error.
     """
 
@@ -46,6 +47,7 @@ class Page:
     form_token: str
     signed_in: str | None = None
     upload: bytes = b""
+    told: str = ""
     answered: Any = None
 
     @property

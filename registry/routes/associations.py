@@ -87,7 +87,7 @@ async def _listed(
 
 Listed = Annotated[Callable[[list[Association]], Response], Depends(_listed)]
 _ON_CHANGE = in_body(Kind.SUBJECT, Operation.WRITE, more="deleting an association needs DELETE")
-_CHANGES = (400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42203, 42205, 42206, 42208, 42209, 42212)
+_CHANGES = (400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42205, 42206, 42208, 42209, 42212)
 
 
 @router.reads(

@@ -40,7 +40,7 @@ router = Router("/compatibility/subjects/{subject}/versions", "compatibility")
     "POST",
     "",
     CompatibilityAnswer,
-    (400, 422, 42201, 42203),
+    (400, 422, 42201),
     body=SchemaBody,
     need=on_subject(Operation.READ, more="READ on each subject that it refers to"),
 )
@@ -62,7 +62,7 @@ async def check_all(
     "POST",
     "/{version}",
     CompatibilityAnswer,
-    (400, 40402, 422, 42201, 42202, 42203),
+    (400, 40402, 422, 42201, 42202),
     body=SchemaBody,
     need=on_subject(Operation.READ, more="READ on each subject that it refers to"),
 )
@@ -99,7 +99,7 @@ async def _checked(
     if verbose:
         unknown = [] if previous or verdict.messages else [_unknown(subject)]
         findings = findings_json([*unknown, *verdict.findings], service.limits.messages)
-        shown |= {"messages": list(verdict.messages), "findings": findings}
+        shown |= {"messages": list(verdict.messages)} | ({"findings": findings} if findings else {})
     return answer(shown)
 
 

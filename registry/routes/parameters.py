@@ -14,11 +14,10 @@ from strata.registry.lookup import parse_version
 from strata.registry.subject_names import subject_name, writable_subject
 from strata.registry.transport.access_layer import access_of
 from strata.registry.transport.bodies import read_whole
-from strata.registry.transport.context_prefix import PATH_CONTEXT
 from strata.registry.wire.contracts import Body
 from strata.registry.wire.json_bodies import Flag, parse_body
 from strata.registry.wire.schemas import SchemaBody
-from strata.storage.records import DEFAULT_CONTEXT, Subject
+from strata.storage.records import Subject
 
 __all__ = [
     "ContextPath",
@@ -49,7 +48,6 @@ __all__ = [
 
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")
-_PATH_CONTEXT = PATH_CONTEXT.encode()
 _BEYOND_64_BITS = 1 << 63
 
 
@@ -71,8 +69,8 @@ def _int_or(default: int) -> BeforeValidator:
 
 
 def _named(request: Request, subject: str) -> PathSubject:
-    given = request.query_params if _PATH_CONTEXT in request.scope["query_string"] else {}
-    return PathSubject(subject, given.get(PATH_CONTEXT, DEFAULT_CONTEXT), access_of(request.scope).check_target)
+    access = access_of(request.scope)
+    return PathSubject(subject, access.check_target, access.covers)
 
 
 def _subject_of_path(parse: Callable[[str], Subject], description: str) -> Any:

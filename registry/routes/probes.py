@@ -1,10 +1,12 @@
 """`/health`: probes of load balancers and orchestrators, answered from memory whatever the state of the log."""
 
+from typing import Any
+
 from fastapi.responses import Response
 
 from strata.registry.access.needs import OPEN
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
+from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.operations import LiveAnswer, ReadyAnswer
 
@@ -19,13 +21,33 @@ async def live() -> Response:
     return answer({"live": True})
 
 
-@router.reads("GET", "/ready", ReadyAnswer, needs_log=False, responses={503: {"model": ReadyAnswer}}, need=OPEN)
+_ANSWERS: dict[int | str, dict[str, Any]] = {503: {"model": ReadyAnswer}}
+
+
+@router.reads("GET", "/ready", ReadyAnswer, needs_log=False, responses=_ANSWERS, need=OPEN)
 async def ready(service: ServiceDep) -> Response:
-    """Report whether to route requests here: 503 while the log does not respond or the node is shutting down."""
-    reason = service.health.reason()
-    content = {"ready": reason is None, **({"reason": reason} if reason else {}), **service.health.progress()}
-    if service.health.auth_is_stale():
+    """Report whether to send requests here: 503 before the first copy of a standby and while the node shuts down.
+
+    While the log does not respond, the node serves what never changes, and is ready.
+    """
+    return _answer(service, service.health.reason())
+
+
+@router.reads("GET", "/write", ReadyAnswer, needs_log=False, responses=_ANSWERS, need=OPEN)
+async def write(service: ServiceDep) -> Response:
+    """Report whether to send writes here: 503 also while the log does not respond or takes no writes, and on a standby.
+
+    A node on Kafka that does not hold the pen passes writes on, and is ready for them.
+    """
+    return _answer(service, service.health.write_reason())
+
+
+def _answer(service: Service, reason: str | None) -> Response:
+    health = service.health
+    content = {"ready": reason is None, **({"reason": reason} if reason else {}), "canWrite": not health.write_reason()}
+    content |= health.progress()
+    if health.auth_is_stale():
         content["auth"] = "stale"
-    if standby := service.health.standby():
+    if standby := health.standby():
         content["standby"] = standby
     return answer(content, 503 if reason else 200)

@@ -6,7 +6,7 @@ from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry.access.needs import by_id
-from strata.registry.access.rules import Operation
+from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.access.visibility import readable_use, unknown_schema
 from strata.registry.aliases import PathSubject, aliased
 from strata.registry.lookup import page, schema_by_id, uses_of
@@ -47,9 +47,11 @@ async def schema(
 ) -> Response:
     """Return the schema of an id, even if it is soft-deleted."""
     state, shown = await _found(service, schema_id, subject)
-    max_id = None
+    max_id, context = None, context_of(shown.subject)
     if fetch_max_id:
-        max_id = state.context(context_of(shown.subject)).high_water
+        # How many ids were given is for those who may see what has them.
+        if service.access.may_all(Operation.READ, ResourceType.SUBJECT, f":{context}:"):
+            max_id = state.context(context).high_water
         service.forget()  # memory answers this even while the log cannot be read
     else:
         _keep(service, state, shown, subject)

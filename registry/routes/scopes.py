@@ -1,4 +1,6 @@
-"""`/v1/scopes`: the names that have a configuration or a mode of their own, with versions or without."""
+"""`/v1/scopes` and `/v1/settings`: names with a configuration or a mode of their own, with versions or without."""
+
+from typing import Any
 
 from fastapi.responses import Response
 
@@ -7,23 +9,43 @@ from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Paging
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
+from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.registry.transport.route_facts import Kept
+from strata.registry.wire.configuration import ScopeAnswer
 from strata.registry.wire.json_bodies import answer
+from strata.storage.records import Subject
+from strata.storage.state import State
 
 __all__ = ["router"]
 
-router = Router("/v1/scopes", "config")
+router = Router("/v1", "config")
 
 
-@router.reads("GET", "", list[str], (404,), kept=Kept.NO, need=listed(Operation.DESCRIBE_CONFIGS))
+@router.reads("GET", "/scopes", list[str], (404,), kept=Kept.NO, need=listed(Operation.DESCRIBE_CONFIGS))
 async def scopes(service: ServiceDep, paging: Paging) -> Response:
     """List the subjects and contexts (`:.name:`) with settings of their own, such as names that are only aliases."""
-    state, access = await service.fresh(), service.access
+    state = await service.fresh()
+    return answer(page(await service.writer.in_thread(_visible, service, state), *paging))
 
-    def visible() -> list[str]:
-        names = {str(name) for name in (*state.configs, *state.modes) if name not in (None, GLOBAL_SCOPE)}
-        return sorted(one for one in names if access.may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, one))
 
-    return answer(page(await service.writer.in_thread(visible), *paging))
+@router.reads("GET", "/settings", list[ScopeAnswer], (404,), kept=Kept.NO, need=listed(Operation.DESCRIBE_CONFIGS))
+async def settings(service: ServiceDep, paging: Paging) -> Response:
+    """List the names of `/v1/scopes` with their own configurations and modes, so that a copy needs few requests."""
+    state = await service.fresh()
+
+    def shown() -> list[dict[str, Any]]:
+        return [_settings(state, name) for name in page(_visible(service, state), *paging)]
+
+    return answer(await service.writer.in_thread(shown))
+
+
+def _visible(service: Service, state: State) -> list[Subject]:
+    may = service.access.may
+    names = {name for name in (*state.configs, *state.modes) if name is not None and name != GLOBAL_SCOPE}
+    return sorted(one for one in names if may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, one))
+
+
+def _settings(state: State, name: Subject) -> dict[str, Any]:
+    config, mode = state.configs.get(name), state.modes.get(name)
+    return {"name": name, **({"config": config.fields} if config else {}), **({"mode": mode} if mode else {})}

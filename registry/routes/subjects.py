@@ -10,7 +10,7 @@ from strata.compat.limits import Limits
 from strata.registry import lookup
 from strata.registry.access.needs import listed, on_subject, one_of, referred_to
 from strata.registry.access.rules import Operation, ResourceType
-from strata.registry.access.visibility import check_references, check_version, is_readable
+from strata.registry.access.visibility import check_chosen_id, check_references, check_version, is_readable
 from strata.registry.aliases import aliased
 from strata.registry.decide.content_lookup import version_with
 from strata.registry.decide.decision import Decision
@@ -165,13 +165,13 @@ async def versions(
     "POST",
     "/{subject}/versions",
     RegisteredAnswer,
-    (400, 40901, 422, 42201, 42203, 42205, 42208, 42209, 42210),
+    (400, 40901, 422, 42201, 42205, 42208, 42209, 42210),
     body=SchemaBody,
     need=one_of(
         Operation.WRITE,
         Operation.READ,
         more="READ suffices if the version exists; READ on each subject that it refers to; ALTER_CONFIGS for "
-        "`force` and for an id",
+        "`force` and for an id, on the context or registry for one far above the highest",
     ),
 )
 async def register_schema(
@@ -186,7 +186,12 @@ async def register_schema(
     asked = body.request(service.limits)
     if force or asked.schema_id is not None:
         await service.require(Operation.ALTER_CONFIGS, ResourceType.SUBJECT, subject)
-    rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
+    rules = Rules(
+        service.settings.compatibility_level,
+        normalize=normalize,
+        force=force,
+        check_id=partial(check_chosen_id, service.access),
+    )
 
     def decide(state: State, limits: Limits) -> Decision[Registered]:
         target = _target(state, subject)
@@ -225,7 +230,7 @@ async def version(
     "POST",
     "/{subject}/versions/{version}/tags",
     RegisteredAnswer,
-    (400, 40401, 40402, 40901, 422, 42201, 42202, 42203, 42205, 42208, 42209, 42210),
+    (400, 40401, 40402, 40901, 422, 42201, 42202, 42205, 42208, 42209, 42210),
     body=TagsChange,
     need=on_subject(Operation.READ, Operation.WRITE),
 )

@@ -137,6 +137,7 @@ class NodeCollector:
         holds, taken = max(fact(running, "holds_pen")), sum(fact(self._node.ever, "pen_taken"))
         single = {
             "strata_ready": self._health.reason() is None,
+            "strata_write_ready": self._health.write_reason() is None,
             "strata_workers": len(running),
             "strata_connections": self._node.connections()[1],
             "strata_log_records_read": state.records,
@@ -153,6 +154,10 @@ class NodeCollector:
             yield _family(name, [((), number)])
         standby = self._health.standby()
         yield _family("strata_standby", [((), bool(copied_parts(state)))])
+        reading = self._health.reading()
+        for what in ("done", "total"):
+            numbers = [((reading["step"],), reading[what] or 0)] if reading else []
+            yield _family(f"strata_standby_reading_{what}", numbers)
         behind = standby["secondsBehind"] if standby else None
         yield _family("strata_standby_behind_seconds", [] if behind is None else [((), behind)])
         yield _family("strata_exporters", (((kind,), number) for kind, number in exporter_counts(state).items()))

@@ -5,8 +5,9 @@ with those that it holds, by identity, and reads the schemas of those that diffe
 and says in its answer if it is not complete yet.
 
 A word of a query finds the words that begin with it. Postings are arrays of numbers that only grow; a subject that is
-read again gets a new number, and its old one is dead. The index starts again once half of the numbers are dead. Words,
-postings and the words of one schema are bounded; beyond the bounds, subjects are found by their names only.
+read again gets a new number, and its old one is dead. The index starts again once half of the numbers are dead. The
+words of one schema are bounded: a larger one is found by its first words, and answers name it. Words and postings of
+all are bounded as well: beyond that, subjects are found by their names only, and no answer is complete.
 """
 
 import re
@@ -33,6 +34,7 @@ _MOST_POSTINGS, _MOST_WORDS = 20_000_000, 1_000_000
 _MOST_READ = 150_000  # postings that one word of a query reads
 _MOST_SORTED = 10_000
 _LONGEST_TEXT = 10_000
+_MOST_NAMED = 20  # subjects that an answer names as partial
 _MOST_TERMS, _MOST_MATCHES, _LONGEST_SHOWN = 10, 5, 200
 
 _PIECE = re.compile(r"[^\W_]+")
@@ -51,11 +53,15 @@ class Hit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The hits of one page; whether there are more; whether the whole registry was searched."""
+    """The hits of one page; whether there are more; whether every schema was searched.
+
+    Of the subjects in `partial` only the first words were searched; if there are many, some of them are named.
+    """
 
     hits: tuple[Hit, ...]
     more: bool
     complete: bool
+    partial: tuple[Subject, ...] = ()
 
 
 class SearchIndex:
@@ -74,6 +80,7 @@ class SearchIndex:
         self._postings: dict[str, array[int]] = {}  # by a letter for the kind, and the word
         self._sorted: list[str] = []
         self._count = 0
+        self._partial: set[Subject] = set()  # those with more words than are kept
         self._is_whole = True
 
     def find(
@@ -95,7 +102,10 @@ class SearchIndex:
         entries = (entry for name in self._matching(terms) if visible(name) and (entry := state.latest(name)))
         page = list(islice(entries, offset, offset + limit + 1))
         hits = tuple(Hit(entry, _matches(entry, terms)) for entry in page[:limit])
-        return Found(hits, len(page) > limit, is_current and self._is_whole)
+        with self._lock:
+            partial = sorted(self._partial)
+        named = islice(filter(visible, partial), _MOST_NAMED)
+        return Found(hits, len(page) > limit, is_current and self._is_whole, tuple(named))
 
     # --- following the State
 
@@ -137,6 +147,7 @@ class SearchIndex:
             if len(self._held) > len(state.subjects):
                 for name in [name for name in self._held if name not in state.subjects]:
                     self._subjects[self._held.pop(name)[1]] = None
+                    self._partial.discard(name)
             self._sorted = sorted(self._postings) if len(self._sorted) != len(self._postings) else self._sorted
             self._seen = state
 
@@ -144,6 +155,7 @@ class SearchIndex:
         held = self._held.get(name)
         if held is not None:
             self._subjects[held[1]] = None
+            self._partial.discard(name)
         number = len(self._subjects)
         self._subjects.append(name)
         self._held[name] = versions, number
@@ -165,8 +177,11 @@ class SearchIndex:
         for kind, _, text in places(entry):
             letter = _LETTERS[kind]
             keys.update(letter + word for word in _words(text))
-            if is_full or len(keys) > _MOST_WORDS_EACH:
+            if is_full:
                 self._is_whole = False
+                break
+            if len(keys) > _MOST_WORDS_EACH:
+                self._partial.add(entry.subject)
                 break
         return keys
 

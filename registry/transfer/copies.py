@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from strata.registry.decide.exporters import at_rest, is_credential
 from strata.registry.transfer.facts import facts_of, is_unknown
 from strata.storage.log import START, Entry, Record
 from strata.storage.record_json import RecordError, decode_key, encode
-from strata.storage.records import ExporterKey, ExportKey, HighWaterKey, StandbyKey
+from strata.storage.records import ExporterKey, ExportKey, HighWaterKey, LoweredKey, StandbyKey
 from strata.storage.state import State
 
 __all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records", "missing_marks"]
@@ -83,10 +84,12 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
             newest.pop(entry.key, None)
             newest[entry.key] = entry.value
     # Content only: a restored backup of a standby is a registry of its own, and one of a registry with exporters must
-    # not write to their destinations.
-    records = [Record(key, value) for key, value in newest.items() if value is not None and not _is_of_one_log(key)]
+    # not write to their destinations before a client resumes it. A highest id that was lowered is kept as it is now.
+    kept = (_kept(key, value, state) for key, value in newest.items() if value is not None)
+    records = [record for record in kept if not _is_of_one_log(record.key, state)]
     records += missing_marks(state, copy_of_records(source, records).state, state.contexts)
     notes = (f"left out {left_out} invalid records, which registries ignore",) if left_out else ()
+    notes = (*notes, *_exporters(state))
     copy = replace(copy_of_records(source, records), end=state.offset, notes=notes)
     if facts_of(copy.state, copy.records, {}) != facts_of(state, copy.records, {}):
         raise TransferError(
@@ -95,11 +98,34 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
     return copy
 
 
-def _is_of_one_log(key: bytes) -> bool:
+def _is_of_one_log(data: bytes, state: State) -> bool:
     try:
-        return isinstance(decode_key(key), StandbyKey | ExporterKey | ExportKey)
+        key = decode_key(data)
     except RecordError:
         return False
+    if isinstance(key, HighWaterKey):
+        return key.context in state.lowered
+    return isinstance(key, StandbyKey | ExportKey | LoweredKey)
+
+
+def _kept(key: bytes, value: bytes, state: State) -> Record:
+    """Return a record as a copy holds it: an exporter paused and without credentials."""
+    try:
+        found = decode_key(key)
+    except RecordError:
+        return Record(key, value)
+    if isinstance(found, ExporterKey) and found.name in state.exporters:
+        return encode(found, at_rest(state.exporters[found.name]))
+    return Record(key, value)
+
+
+def _exporters(state: State) -> Iterator[str]:
+    """Yield a remark on each exporter that a copy holds in another way than the log."""
+    for name, exporter in sorted(state.exporters.items()):
+        credentials = sorted(filter(is_credential, exporter.config))
+        differs = [*([] if exporter.paused else ["paused"]), *(f"without {one}" for one in credentials)]
+        if differs:
+            yield f"exporter {name}: a copy holds it {' and '.join(differs)}"
 
 
 def copy_of_records(source: str, records: Sequence[Record]) -> Copy:

@@ -2,7 +2,7 @@
 
 A fact is a thing (a version, a configuration, a mode, a context, a record of an unknown kind) with properties.
 Timestamps do not count, since a restored log has its own, and neither do the GUIDs of associations, which each registry
-assigns itself.
+assigns itself. A copy holds exporters paused and without credentials, so neither of these counts.
 
 Rules of this file: pure.
 """
@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from strata.registry.decide.exporters import at_rest
 from strata.storage.log import Record
 from strata.storage.record_json import RecordError, decode_key, properties_of
-from strata.storage.records import AssociationValue, DekValue, KekValue
+from strata.storage.records import AssociationValue, DekValue, ExporterValue, KekValue
 from strata.storage.state import SchemaVersion, State
 
 __all__ = [
@@ -82,6 +83,7 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
         found["mode of", _scope(scope), 0] = {"mode": mode}
     found.update(_associations(state))
     found.update(_keys(state))
+    found.update({("exporter", name, 0): _exporter(one) for name, one in state.exporters.items()})
     found.update({("rule of access", repr(astuple(key)), 0): {} for key in state.acls})
     for record in records:
         if is_unknown(record.key):
@@ -125,6 +127,12 @@ def differences(a: Facts, b: Facts) -> Iterator[Difference]:
                 mine, theirs = a[thing].get(name), b[thing].get(name)
                 if not _same(mine, theirs):
                     yield Difference(thing, name, mine, theirs)
+
+
+def _exporter(exporter: ExporterValue) -> dict[str, Any]:
+    """Return what an exporter copies, and where to; whether it rests, and its credentials, are not content."""
+    kept = properties_of(at_rest(exporter))
+    return {name: value for name, value in kept.items() if name != "paused"}
 
 
 def _associations(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:

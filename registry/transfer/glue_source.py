@@ -172,7 +172,7 @@ def _live(place: str) -> Iterator[Answer]:
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.session import get_session
     except ModuleNotFoundError:
-        raise TransferError("missing package botocore; install it with: pip install 'strata-registry[glue]'") from None
+        raise TransferError("missing package botocore; install strata-registry[glue] (docs/installing.md)") from None
     region, _, registry = place.partition("/")
     if not region or not registry:
         raise TransferError(f"glue:{place} names no registry; expected glue:REGION/REGISTRY")

@@ -1,4 +1,7 @@
-"""Progress of long steps: a bar on a terminal, plain lines elsewhere. All output goes to standard error."""
+"""Progress of long steps: a bar on a terminal, plain lines elsewhere, or a function in a service.
+
+All output goes to standard error.
+"""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -8,27 +11,31 @@ from typing import TypeVar
 
 import click
 
-__all__ = ["print_line", "silent", "step", "track"]
+__all__ = ["STEPS", "Report", "print_line", "reported", "silent", "step", "track"]
 
 _T = TypeVar("_T")
-_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+Report = Callable[[str, int, int], None]
+"""Takes the title of a step, how many of its items are done, and how many there are; 0 if that is not known."""
+STEPS = ("pages of schemas", "config", "mode", "encryption keys", "associations")
+"""The steps of reading a service, with which the titles of their progress end."""
+_REPORT: ContextVar[Report | None] = ContextVar("report", default=None)
 _LINES = 5  # about this many per step
 
 
 def print_line(text: str) -> None:
     """Print a line to standard error."""
-    if not _SILENT.get():
+    if _REPORT.get() is None:
         click.echo(text, err=True)
 
 
 @contextmanager
-def silent() -> Iterator[None]:
-    """Report nothing in a block, which is part of a service."""
-    token = _SILENT.set(True)
+def reported(report: Report) -> Iterator[None]:
+    """Pass the progress of a block, which is part of a service, to a function instead of printing it."""
+    token = _REPORT.set(report)
     try:
         yield
     finally:
-        _SILENT.reset(token)
+        _REPORT.reset(token)
 
 
 def track(title: str, items: Iterable[_T], total: int | None = None) -> Iterator[_T]:
@@ -54,7 +61,10 @@ def step(title: str, total: int) -> Iterator[Callable[[int], None]]:
         title: the name of the step.
         total: the number of items; 0 if unknown.
     """
-    if sys.stderr.isatty() and not _SILENT.get():
+    if (report := _REPORT.get()) is not None:
+        yield _Passed(title, total, report)
+        return
+    if sys.stderr.isatty():
         try:
             from rich.console import Console
             from rich.progress import Progress
@@ -66,6 +76,22 @@ def step(title: str, total: int) -> Iterator[Callable[[int], None]]:
                 yield lambda count: bar.advance(task, count)
             return
     yield _Lines(title, total)
+
+
+def silent(_title: str, _done: int, _total: int) -> None:
+    """Report no progress."""
+
+
+class _Passed:
+    """Passes the progress of a step on, item by item."""
+
+    def __init__(self, title: str, total: int, report: Report) -> None:
+        self._title, self._total, self._report = title, total, report
+        self._done = 0
+
+    def __call__(self, count: int) -> None:
+        self._done += count
+        self._report(self._title, self._done, self._total)
 
 
 class _Lines:

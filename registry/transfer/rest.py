@@ -1,19 +1,21 @@
 """HTTP to a registry: one request in, a status and a JSON value out. Knows retries and credentials, but no route.
 
-It does not follow redirects, so credentials go only where the user sent them.
+It does not follow redirects, so credentials go only where the user sent them. An answer has a bounded size, after
+decompression, and a bounded time: what it reads may be hostile.
 """
 
 import base64
 import json
 import re
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import urllib3
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError, SSLError
 
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.tls_files import TlsFiles
@@ -22,7 +24,9 @@ from strata.storage.record_json import RecordError, from_properties
 from strata.storage.records import Key, Value
 
 __all__ = [
+    "MOST_BYTES",
     "Answer",
+    "AnswerTooLong",
     "Connection",
     "Forbidden",
     "Shape",
@@ -44,6 +48,10 @@ _LONGEST_REST_S = (
     10.0  # between retries, whatever a service asks for: the caller reports what is wrong, and comes again
 )
 _SHOWN = 200  # characters of an odd answer
+MOST_BYTES = 64 << 20
+"""The longest answer that is read, after decompression, as in the clients."""
+_CHUNK = 256 << 10
+_WHOLE_ANSWER_S = 300.0
 _CLIENT = re.compile(r"^(<.*?>|HTTPS?Connection(Pool)?\(.*?\)): ")  # what urllib3 puts before a reason
 _TIMEOUT_S = 60.0
 THREADS = 8
@@ -110,6 +118,10 @@ class Forbidden(TransferError):
     """A registry does not allow a request."""
 
 
+class AnswerTooLong(TransferError):
+    """An answer has more bytes than are read."""
+
+
 class _Retry(urllib3.Retry):
     """Retries that rest as long as a service asks, within a bound."""
 
@@ -172,10 +184,9 @@ class Connection:
             allowed_methods=None,
             raise_on_status=False,
         )
+        self._retrying = retrying
         context = (tls or TlsFiles()).context() if parts.scheme == "https" else None
-        self._pool = urllib3.PoolManager(
-            maxsize=THREADS, block=True, timeout=timeout_s, retries=retrying, ssl_context=context
-        )
+        self._pool = urllib3.PoolManager(maxsize=THREADS, block=True, timeout=timeout_s, ssl_context=context)
         self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE, **_authorization(auth)}
 
     def ask(
@@ -191,16 +202,19 @@ class Connection:
             query: the query parameters.
 
         Raises:
+            AnswerTooLong: if the response is longer than what is read.
             TransferError: if there is no response, retries do not help, it is not a registry's, or it rejects the
                 credentials.
         """
         target = f"{self.name}{path}" + (f"?{urlencode(query)}" if query else "")
         data = None if body is None else json.dumps(body).encode()
         try:
-            response = self._pool.request(method, target, body=data, headers=self._headers, redirect=False)
+            response, said = self._exchange(method, target, data)
         except HTTPError as error:
+            if fault := _certificate_fault(error):
+                raise TransferError(f"the certificate of {self.name} is not accepted: {fault}") from None
             raise TransferError(f"the registry {self.name} does not answer: {_reason(error)}") from None
-        content = _content(response.data)
+        content = _content(said)
         code = _code(content, response.status)
         if response.status in (401, 403) and code != _NO_KEY_MANAGEMENT:
             refused = "rejected the credentials" if response.status == 401 else f"forbids {method} {unquote(path)}"
@@ -220,6 +234,46 @@ class Connection:
                 f"{json.dumps(content)[:_SHOWN]}"
             )
         return Answer(response.status, 0 if response.status < 300 else code, content)
+
+    def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[urllib3.BaseHTTPResponse, bytes]:
+        """Send a request, again if the response breaks off, and return the response and its body."""
+        retrying: urllib3.Retry = self._retrying
+        while True:
+            response = self._pool.request(
+                method,
+                target,
+                body=data,
+                headers=self._headers,
+                redirect=False,
+                retries=retrying,
+                preload_content=False,
+            )
+            try:
+                return response, self._body(response, f"{method} {unquote(urlsplit(target).path)}")
+            except (ProtocolError, ReadTimeoutError) as error:
+                retrying = (response.retries or retrying).increment(method, target, error=error)
+                retrying.sleep()
+
+    def _body(self, response: urllib3.BaseHTTPResponse, request: str) -> bytes:
+        """Return the body of a response.
+
+        Raises:
+            AnswerTooLong: if it is too long.
+            TransferError: if it takes too long.
+            HTTPError: if it breaks off; urllib3's.
+        """
+        body, began = bytearray(), time.monotonic()
+        while chunk := response.read1(_CHUNK, decode_content=True):
+            body += chunk
+            is_late = time.monotonic() > began + _WHOLE_ANSWER_S
+            if len(body) > MOST_BYTES or is_late:
+                response.close()
+            if len(body) > MOST_BYTES:
+                raise AnswerTooLong(f"{self.name} answered {request} with more than {MOST_BYTES >> 20} MiB")
+            if is_late:
+                raise TransferError(f"{self.name} did not end its answer to {request} in {_WHOLE_ANSWER_S:g} s")
+        response.release_conn()
+        return bytes(body)
 
     def get(self, path: str, shape: Shape = _is_anything, /, **query: str | int) -> Any:
         """Return the JSON at a path.
@@ -295,6 +349,13 @@ def _code(content: Any, status: int) -> int:
 
 def _message(content: Any) -> str:
     return str(content.get("message", "")) if isinstance(content, dict) else "no reason given"
+
+
+def _certificate_fault(error: HTTPError) -> str | None:
+    """Return why a certificate is not accepted; None if that is not the reason of an error."""
+    reason = getattr(error, "reason", error)
+    cause = reason.args[0] if isinstance(reason, SSLError) and reason.args else None
+    return cause.verify_message.rstrip(".") if isinstance(cause, ssl.SSLCertVerificationError) else None
 
 
 def _reason(error: HTTPError) -> str:

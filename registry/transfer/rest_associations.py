@@ -4,7 +4,7 @@ A target assigns its own GUIDs. A STRONG association is frozen and can be writte
 The target rejects a STRONG association that is not frozen, which older registries allowed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from operator import itemgetter
@@ -23,8 +23,16 @@ _RESOURCE = ("resourceName", "resourceNamespace", "resourceId", "resourceType")
 _ASSOCIATION = ("subject", "associationType", "lifecycle", "frozen")
 
 
-def read_associations(connection: Connection, subjects: Sequence[str]) -> list[Record] | None:
+_EVERY, _PAGE = "/associations/resources/-/-", 1000
+
+
+def read_associations(connection: Connection, subjects: Sequence[str], *, at_once: bool = False) -> list[Record] | None:
     """Return the associations of subjects as records; None if the registry does not support associations.
+
+    Args:
+        connection: the connection to the registry.
+        subjects: the subjects.
+        at_once: whether the registry lists those of all subjects, as Strata does.
 
     Raises:
         TransferError: if the registry does not respond, or with something other than associations.
@@ -34,11 +42,20 @@ def read_associations(connection: Connection, subjects: Sequence[str]) -> list[R
         answer = connection.ask("GET", f"/associations/subjects/{segment(subject)}", None, is_list)
         return list(answer.body) if answer.good else None
 
+    if at_once:
+        return [_record(body, connection) for body in _every(connection)]
     if not subjects or of(subjects[0]) is None:
         return None
     with ThreadPoolExecutor(THREADS) as pool:
         found = track(f"reading {connection.name}, associations", pool.map(of, subjects), len(subjects))
         return [_record(body, connection) for bodies in found for body in bodies or ()]
+
+
+def _every(connection: Connection) -> Iterator[Mapping[str, Any]]:
+    found = 0
+    while page := connection.get(_EVERY, is_list, offset=found, limit=_PAGE):
+        yield from page
+        found += len(page)
 
 
 def write_associations(state: State, held: State, target: Connection) -> None:

@@ -13,7 +13,17 @@ from typing import Any
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, Forbidden, is_list, is_names, is_object, segment
+from strata.registry.transfer.rest import (
+    THREADS,
+    Answer,
+    AnswerTooLong,
+    Connection,
+    Forbidden,
+    is_list,
+    is_names,
+    is_object,
+    segment,
+)
 from strata.registry.transfer.rest_associations import read_associations
 from strata.registry.transfer.rest_keys import read_keys
 from strata.storage.log import Record
@@ -57,16 +67,17 @@ def read_service(connection: Connection) -> Copy:
     records = _recorded(connection, served)
     in_use = {*map(context_of, subjects)}
     contexts = sorted({*_contexts(connection), *in_use} - {DEFAULT_CONTEXT})
-    named = {*(f":{name}:" for name in contexts), *subjects, *_with_settings(connection)}
-    scopes: list[Scope] = [GLOBAL_SCOPE, None, *sorted(named)]
-    records += _settings(connection, scopes)
+    listed = _listed_settings(connection)
+    records += _settings(connection, [*(f":{name}:" for name in contexts), *subjects], listed)
     records += track(f"reading {connection.name}, encryption keys", read_keys(connection))
-    associations = read_associations(connection, subjects)
+    associations = read_associations(connection, subjects, at_once=listed is not None)
     records += associations or ()
     copy = copy_of_records(connection.name, records)
     guids = {(item["subject"], item["version"]): item["guid"] for item in served if item.get("guid")}
     notes = tuple(f"left out a version: {entry.reason}" for entry in copy.state.set_aside)
-    unlisted = {"record", "rule of access"} | ({"association"} if associations is None else set())
+    if exporters := _exporters(connection):
+        notes += (f"left out the exporters {', '.join(exporters)}; an export of the log holds them",)
+    unlisted = {"record", "rule of access", "exporter"} | ({"association"} if associations is None else set())
     return replace(copy, served_guids=guids, over_rest=True, unlisted=frozenset(unlisted), notes=notes)
 
 
@@ -105,9 +116,18 @@ def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE)
     seen: set[tuple[str, int]] = set()
 
     def pages() -> Iterator[list[dict[str, Any]]]:
-        found = 0
+        found, limit = 0, _PAGE
         query = {"subjectPrefix": prefix, "deleted": str(deleted).lower()}
-        while page := connection.get("/schemas", is_list, **query, offset=found, limit=_PAGE):
+        while True:
+            try:
+                page = connection.get("/schemas", is_list, **query, offset=found, limit=limit)
+            except AnswerTooLong:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // 10)  # of large schemas fewer fit into an answer
+                continue
+            if not page:
+                return
             yield page
             found += len(page)
 
@@ -144,13 +164,32 @@ def _contexts(connection: Connection) -> list[str]:
     return list(answer.body) if answer.good else []
 
 
-def _with_settings(connection: Connection) -> list[str]:
-    """Return the names that have settings, with versions or without; only Strata lists them."""
+def _listed_settings(connection: Connection) -> list[Mapping[str, Any]] | None:
+    """Return the settings of all names, with versions or without; None if they are not listed: only Strata does so."""
+    found: list[Mapping[str, Any]] = []
     try:
-        answer = connection.ask("GET", "/v1/scopes", None, is_names)
+        while (answer := _page(connection, "/v1/settings", len(found))).good and answer.body:
+            found += answer.body
     except Forbidden:
-        return []  # what a gateway in front of another registry may say to a path that it does not know
-    return list(answer.body) if answer.good else []
+        return None  # what a gateway in front of another registry may say to a path that it does not know
+    return found if answer.good else None
+
+
+def _exporters(connection: Connection) -> list[str]:
+    """Return the names of the exporters, as far as they may be listed; their settings are not for other registries."""
+    try:
+        answer = connection.ask("GET", "/exporters", None, is_names)
+    except Forbidden:
+        return []
+    return sorted(answer.body) if answer.good else []
+
+
+def _page(connection: Connection, path: str, offset: int) -> Answer:
+    return connection.ask("GET", path, None, _is_objects, offset=offset, limit=_PAGE)
+
+
+def _is_objects(body: Any) -> bool:
+    return is_list(body) and all(map(is_object, body))
 
 
 def _age(item: Served) -> tuple[int, str, int]:
@@ -178,9 +217,27 @@ def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[R
             yield encode(HighWaterKey(name), highest_id)
 
 
-def _settings(connection: Connection, scopes: Sequence[Scope]) -> Iterator[Record]:
-    configs = _of_each(connection, "config", scopes, lambda body: {n: body[n] for n in CONFIG_FIELDS if n in body})
+def _settings(
+    connection: Connection, names: Sequence[str], listed: Sequence[Mapping[str, Any]] | None
+) -> Iterator[Record]:
+    """Yield the settings of the registry and of names.
+
+    Args:
+        connection: the connection to the registry.
+        names: the names to ask for one by one, if the registry does not list settings.
+        listed: the settings that it lists; None if it does not.
+
+    Raises:
+        TransferError: if the registry does not respond, or with something other than settings.
+    """
+    scopes: list[Scope] = [GLOBAL_SCOPE, None, *(sorted({*names}) if listed is None else ())]
+    configs = _of_each(connection, "config", scopes, _config)
     modes = _of_each(connection, "mode", scopes, lambda body: body.get("mode"))
+    try:
+        configs |= {item["name"]: _config(item["config"]) for item in listed or () if item.get("config") is not None}
+        modes |= {item["name"]: item["mode"] for item in listed or () if item.get("mode") is not None}
+    except (KeyError, TypeError) as error:
+        raise TransferError(f"{connection.name} listed invalid settings ({error!r})") from None
     # The registry's own answer is never empty: without a setting it shows the wider scope's, or the default.
     if configs.get(GLOBAL_SCOPE) == configs.get(None):
         configs.pop(None, None)
@@ -190,6 +247,10 @@ def _settings(connection: Connection, scopes: Sequence[Scope]) -> Iterator[Recor
         yield encode(ConfigKey(_scope(scope)), ConfigValue(config))
     for scope, mode in modes.items():
         yield encode(ModeKey(_scope(scope)), mode)
+
+
+def _config(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: body[name] for name in CONFIG_FIELDS if name in body}
 
 
 def _of_each(

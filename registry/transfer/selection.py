@@ -11,9 +11,11 @@ from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
 from strata.storage.record_json import RecordError, decode_key
 from strata.storage.records import (
     AssociationKey,
+    ClearSubjectKey,
     ConfigKey,
     ContextKey,
     DekKey,
+    DeleteSubjectKey,
     HighWaterKey,
     KekKey,
     Key,
@@ -49,6 +51,8 @@ def part_of(copy: Copy, subjects: Sequence[str], contexts: Sequence[str]) -> Cop
     notes = (f"also includes the subjects that the chosen ones refer to: {', '.join(more)}",) if more else ()
     if copy.state.acls:
         notes = (*notes, f"left out {len(copy.state.acls)} rules of access, which belong to the whole registry")
+    if copy.state.exporters:
+        notes = (*notes, f"left out {len(copy.state.exporters)} exporters, which belong to the whole registry")
     part = copy_of_records(copy.source, [*records, *marks])
     return replace(part, end=copy.end, over_rest=copy.over_rest, unlisted=copy.unlisted, notes=notes)
 
@@ -62,8 +66,10 @@ def only_context(copy: Copy, name: str) -> Copy:
 
 def _is_in(key: Key | None, name: str) -> bool:
     match key:
-        case SchemaKey() | AssociationKey() | DekKey() | ConfigKey() | ModeKey():
+        case SchemaKey() | DeleteSubjectKey() | AssociationKey() | DekKey() | ConfigKey() | ModeKey():
             return key.subject is not None and context_of(key.subject) == name
+        case ClearSubjectKey():
+            return key.subject is None or context_of(key.subject) == name
         case HighWaterKey(context) | ContextKey(context):
             return context == name
         case _:
@@ -121,9 +127,9 @@ def _key(data: bytes) -> Key | None:
 
 def _belongs(key: Key | None, subjects: set[str], contexts: set[str], keks: set[str]) -> bool:
     match key:
-        case SchemaKey() | AssociationKey() | DekKey():
+        case SchemaKey() | DeleteSubjectKey() | AssociationKey() | DekKey():
             return key.subject in subjects
-        case ConfigKey() | ModeKey():
+        case ConfigKey() | ModeKey() | ClearSubjectKey():
             return key.subject is None or key.subject in subjects or key.subject.strip(":") in {*contexts, ".__GLOBAL"}
         case HighWaterKey() | ContextKey():
             return key.context in contexts

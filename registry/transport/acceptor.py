@@ -14,6 +14,7 @@ import resource
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 __all__ = ["Acceptor", "room_for"]
@@ -62,6 +63,7 @@ class Acceptor:
         has_most: returns whether, with so many connections here, another process at the same socket has fewer.
         tls: returns the TLS context for a new connection; None for plain connections.
         handshake_s: the longest handshake, in seconds.
+        leaves: returns whether all processes at the socket are about to end.
     """
 
     def __init__(
@@ -74,11 +76,13 @@ class Acceptor:
         has_most: Callable[[int], bool] = lambda _connections: False,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
         handshake_s: float = 10.0,
+        leaves: Callable[[], bool] = lambda: False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener, self._protocol = listener, protocol
         self._tls, self._handshake_s = tls, handshake_s
         self._count, self._most, self._has_most = count, limit + _SURPLUS, has_most
+        self._leaves, self._is_closed = leaves, False
         self._starting: set[asyncio.Task[object]] = set()
         self._retry: asyncio.TimerHandle | None = None
         listener.setblocking(False)
@@ -136,7 +140,18 @@ class Acceptor:
             connection.close()
 
     def close(self) -> None:
-        """Stop accepting connections, and end TLS handshakes."""
+        """Stop accepting connections, and end TLS handshakes; a second call does nothing.
+
+        If the socket's processes are about to end, accept what waits, and let the system refuse what comes then. It
+        would accept connections as long as one process holds the socket, and none would answer.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._leaves():
+            self._accept(has_waited=True)
+            with suppress(OSError):  # another process has done it
+                self._listener.shutdown(socket.SHUT_RDWR)
         for starting in self._starting if self._tls() else ():
             starting.cancel()
         self._loop.remove_reader(self._listener)

@@ -3,7 +3,19 @@
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-__all__ = ["SEND_WHOLE", "Answer", "App", "Headers", "Message", "Receive", "Scope", "Send", "SendWhole", "header_lines"]
+__all__ = [
+    "FORWARDED",
+    "SEND_WHOLE",
+    "Answer",
+    "App",
+    "Headers",
+    "Message",
+    "Receive",
+    "Scope",
+    "Send",
+    "SendWhole",
+    "header_lines",
+]
 
 Headers = list[tuple[bytes, bytes]]
 Answer = tuple[int, Headers, bytes]
@@ -17,6 +29,8 @@ SendWhole = Callable[[int, bytes, bytes], bool]
 """Sends a complete answer at once, given its status, its header lines and its body; returns whether it did."""
 SEND_WHOLE = "strata.send_whole"
 """The name, in the scope of a request, of the `SendWhole` of its connection."""
+FORWARDED = b"x-forward"
+"""The name of the header that marks a write that another node forwards."""
 
 
 def header_lines(headers: Headers) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 from strata.registry.access.audit import EVENTS, Audit
 from strata.registry.access.principal import ANONYMOUS
 from strata.registry.access.request_access import EVERYTHING, UNLIMITED, Access
-from strata.registry.access.tried import tried_by
+from strata.registry.access.tried import Tried, tried_by
 from strata.registry.errors import RegistryError
 from strata.registry.logs.changes import change_fields, log_change
 from strata.registry.logs.context import REQUEST
@@ -60,10 +60,14 @@ class ChangeLayer:
             await self._within(scope, receive, reply)
         except RegistryError as error:
             if error.status in _REFUSED:
-                tried = tried_by(scope) if access.error is not None else None
+                signing = access.signing
+                tried = Tried(signing.mechanism, signing.name) if signing else None
+                tried = tried_by(scope) if access.error is not None else tried
                 self._audit.refusal(asked, access, error.status, error.code, tried)
             raise
-        if reply.status in _REFUSED and access.refusal is not None:
+        if access.signing is not None:
+            self._audit.signing(asked, access, access.signing, reply.status)
+        elif reply.status in _REFUSED and access.refusal is not None:
             self._audit.refusal(asked, access, reply.status, 40301 if reply.status == 403 else reply.status)
         elif self._audit.reads and not route.facts.writes:
             self._audit.read(asked, access, reply.status)

@@ -1,9 +1,7 @@
 """The prefix form of contexts: `/contexts/{ctx}/…` before any route applies the route within that context.
 
 Subjects get the context's prefix, lists get it as subject prefix, look-ups by id as `subject`, associations as
-`context`. Qualified names stay as they are. Where an alias may replace a subject, the parameter `pathContext` keeps the
-context, also in a forwarded request, because a plain alias belongs to it. Pure: a raw path and query string in, a raw
-path and query string out.
+`context`. Qualified names stay as they are. Pure: a raw path and query string in, a raw path and query string out.
 """
 
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -12,9 +10,8 @@ from strata.registry import errors
 from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, RouteTable
 from strata.storage.records import DEFAULT_CONTEXT
 
-__all__ = ["PATH_CONTEXT", "context_name", "within_context"]
+__all__ = ["context_name", "within_context"]
 
-PATH_CONTEXT = "pathContext"
 _PREFIX = "/contexts/"
 _QUALIFIED = (":.", ":*:")
 
@@ -46,12 +43,10 @@ def within_context(path: str, query: str, routes: RouteTable, method: str) -> tu
     if route is None or not prefix:
         return path, query
     match form:
-        case ContextForm.SUBJECT:
-            return _with_subject(path, route, prefix), _with_parameter(query, PATH_CONTEXT, prefix[1:-1])
-        case ContextForm.SCOPE:
+        case ContextForm.SUBJECT | ContextForm.SCOPE:
             return _with_subject(path, route, prefix), query
         case ContextForm.SUBJECT_PARAMETER:
-            return path, _with_parameter(_with_parameter(query, "subject", prefix), PATH_CONTEXT, prefix[1:-1])
+            return path, _with_parameter(query, "subject", prefix)
         case ContextForm.CONTEXT_PARAMETER:
             return path, _with_parameter(query, "context", prefix[1:-1])
     return path, query

@@ -52,7 +52,8 @@ class ErrorBoundary:
     def note(self, scope: Scope, raw_path: bytes, reply: Reply) -> None:
         """Log a request that has its answer, if it was slow or all requests are logged."""
         seconds = time.perf_counter() - reply.began
-        is_slow = self._slow_s is not None and seconds >= self._slow_s
+        # Without an answer, it was the client that was slow, or that left.
+        is_slow = self._slow_s is not None and seconds >= self._slow_s and reply.status != 0
         if not is_slow and not self._access_log:
             return
         route, access, client = route_of(scope), access_of(scope), scope.get("client")

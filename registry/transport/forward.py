@@ -2,13 +2,17 @@
 
 On a Kafka log one node at a time may write: the one that holds the pen (storage/README.md). Taking the pen costs more
 than an HTTP request, and two nodes that keep taking it from each other would be slow. So a node without the pen
-forwards writes. If it cannot reach the holder, or the holder has lost the pen, it takes the pen itself. The holder's
-URL is only a hint: safety comes from fencing, since the log rejects a writer that lost the pen.
+forwards writes. If it cannot forward, it takes the pen itself: the holder cannot be reached, rejects the signature of
+this node, or does not write although no other node has signed since. The holder's URL is only a hint: safety comes from
+fencing, since the log rejects a writer that lost the pen.
 
 This node does not retry a write that may have reached the holder: done twice, the write could undo another client's
 acknowledged write in between. The client gets 50003 (outcome unknown), and the next write is done by this node itself.
 With access control, the request carries who asks, signed with the secret of the nodes, and never the client's own
 credentials. A node that has no such secret forwards nothing and takes the pen.
+
+A node that is about to shut down asks other nodes to close their connections, and refuses what they forward in its last
+moments, so that one of them takes the pen. A connection that rested is not used again: it may be closing.
 
 While the holder keeps a write waiting, this node probes it, so that it soon gives up a stopped or unreachable holder.
 
@@ -22,6 +26,7 @@ from, and it alone follows the pen.
 
 import asyncio
 import logging
+import math
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -41,28 +46,28 @@ from strata.registry.errors import RegistryError
 from strata.registry.service import SERVICE
 from strata.registry.tracing import TRACE_HEADERS
 from strata.registry.transport.access_layer import access_of
-from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
+from strata.registry.transport.asgi import FORWARDED, Answer, App, Receive, Scope, Send
 from strata.registry.transport.bodies import read_whole, replayed
 from strata.registry.transport.link import ASKED_BY, Link
-from strata.registry.transport.node_calls import CONNECT_S, Call, pool_manager, responds
+from strata.registry.transport.node_calls import CONNECT_S, Call, accepts_writes, pool_manager, responds
 from strata.registry.transport.reply import CollectedAnswer
 from strata.registry.transport.request_checks import facts_of
-from strata.registry.writer import DEADLINE, Writer
+from strata.registry.writer import DEADLINE, HOLDER_FAILS, Writer
 
 __all__ = ["Forward"]
 
-_FORWARDED = b"x-forward"
 _TIME_LEFT = b"x-strata-time-left"
 _SHARE = 0.9  # of the remaining time, for the holder: its answer then comes before this node's own deadline
 # Never the credentials of a client: anyone who may write to the topic can name any URL as the holder's.
 _COPIED = (b"content-type", b"accept", b"x-request-id", b"confluent-accept-unknown-properties", *TRACE_HEADERS)
 _COPIED_FROM_ANSWER = ("content-type", "retry-after")
-_STRANGER = "the node that holds the pen rejects the signature of this one; compare --node-secret and their clocks"
+_STRANGER = "it rejects the signature of this node; compare --node-secret and the clocks"
 _BUSY = "the node is busy forwarding other writes"
 _MAX_CALLS = 32
 _PROBE_AFTER_S = 1.0
-_PASSED_OVER_S = 10.0
+_SILENT_S, _REFUSED_S = 10.0, 1.0  # how long a holder is passed over that does not respond, or that refuses
 _MAX_MOVES = 20
+_SUCCESSION_S, _LOOK_AGAIN_S = 2.0, 0.02
 _log = logging.getLogger("strata.forward")
 
 
@@ -77,6 +82,7 @@ class Forward:
         link: the connection to the worker that writes, if this is not the one.
         tls: returns the TLS context for calls to other nodes.
         control: access control; None if it is off.
+        is_leaving: returns whether this node is about to shut down, so that other nodes should take the pen.
     """
 
     def __init__(
@@ -89,10 +95,11 @@ class Forward:
         link: Link | None = None,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
         control: AccessControl | None = None,
+        is_leaving: Callable[[], bool] = lambda: False,
     ) -> None:
         self._app = app
         self._writer = writer
-        self._link = link
+        self._link, self._is_leaving = link, is_leaving
         self._secret = control.secret if control else None
         self._may_forward = control is None or self._secret is not None
         self._max_waiting, self._max_bytes = max_waiting, max_waiting_bytes
@@ -102,6 +109,8 @@ class Forward:
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="strata-probe")
         self._probe: asyncio.Task[bool] | None = None
         self._passed_over_until = 0.0
+        self._has_refused = False
+        writer.ask_holder = self._accepts_writes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a write with the response of the node that holds the pen."""
@@ -138,17 +147,32 @@ class Forward:
         for name, value in scope["headers"]:
             if name == _TIME_LEFT:
                 with suppress(ValueError):
-                    left = min(left, max(0.0, float(value)))
+                    if math.isfinite(given := float(value)):
+                        left = min(left, max(0.0, given))
         return time.monotonic() + left
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
         if self._link is not None:
             return await self._pass_on(self._link, scope, body)
-        if not any(name == _FORWARDED for name, _ in scope["headers"]):
+        if not any(name == FORWARDED for name, _ in scope["headers"]):
             return await self._follow_pen(scope, body, receive)
-        if self._holder() is not None:
+        if self._is_leaving():
+            await self._await_successor()
+        if self._holder() is not None or self._is_leaving():
             raise errors.not_the_writer()
         return await self._answer_locally(scope, body, receive)
+
+    async def _await_successor(self) -> None:
+        """Let the first write that another node forwards pass, and the next ones when the log names a new holder.
+
+        The node that gets the first refusal takes the pen. If all got it at once, they would take it from each other.
+        """
+        is_first, self._has_refused = not self._has_refused, True
+        deadline = min(DEADLINE.get(), time.monotonic() + _SUCCESSION_S)
+        while not is_first and self._holder() is None and time.monotonic() < deadline:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+            with suppress(RegistryError):
+                await self._writer.catch_up()
 
     async def _pass_on(self, link: Link, scope: Scope, body: bytes) -> Answer:
         """Let the worker that writes answer, and read on until this one has read as far."""
@@ -179,11 +203,33 @@ class Forward:
                 if not _is_refused(answer[0], answer[2]):
                     return answer
             else:
-                found = await self._ask_holder(holder, scope, body, deadline)
+                found = await self._ask_and_note(holder, scope, body, deadline)
                 await self._catch_up(deadline, answered=found is not None)
                 if found is not None:
                     return found
+                if self._holder() == holder:  # it refuses, and no other node has signed since: it cannot write
+                    self._pass_over(holder, _REFUSED_S)
         raise errors.not_the_writer()
+
+    async def _ask_and_note(self, holder: str, scope: Scope, body: bytes, deadline: float) -> Answer | None:
+        """Return the holder's response as `_ask_holder`, and note whether the holder accepts writes."""
+        try:
+            found = await self._ask_holder(holder, scope, body, deadline)
+        except RegistryError:
+            self._writer.note_failure(HOLDER_FAILS)
+            raise
+        if found is not None and not HTTPStatus.BAD_REQUEST <= found[0] < HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._writer.note_failure(None if found[0] < HTTPStatus.BAD_REQUEST else HOLDER_FAILS)
+        return found
+
+    async def _accepts_writes(self, holder: str) -> bool:
+        """Return whether the holder accepts writes; if it does not respond, this node takes its place."""
+        accepts = await asyncio.get_running_loop().run_in_executor(
+            self._probe_thread, accepts_writes, self._pool, holder
+        )
+        if accepts is None:
+            self._pass_over(holder, _SILENT_S)
+        return accepts is not False
 
     async def _catch_up(self, deadline: float, *, answered: bool) -> None:
         """Read the holder's write, or the record that names the new holder.
@@ -228,7 +274,7 @@ class Forward:
                     not_asked = turn.cancel()
                     raise errors.not_written(_BUSY) if not_asked else errors.write_forwarding_failed()
                 if not await self._is_alive(holder) and not asked.done():
-                    failure = self._pass_over(holder, "it does not respond")
+                    failure = self._give_up(holder, "it does not respond")
                     if turn.cancel():
                         return None
                     raise failure
@@ -247,9 +293,13 @@ class Forward:
     async def _probe_holder(self, holder: str) -> bool:
         return await asyncio.get_running_loop().run_in_executor(self._probe_thread, responds, self._pool, holder)
 
-    def _pass_over(self, holder: str, reason: str) -> errors.RegistryError:
+    def _pass_over(self, holder: str, seconds: float) -> None:
+        """Bypass a holder for a while: this node then takes the pen for its next write."""
+        self._writer.passed_over, self._passed_over_until = holder, time.monotonic() + seconds
+
+    def _give_up(self, holder: str, reason: str) -> errors.RegistryError:
         """Bypass an unresponsive holder for a while; return the error for a write that may have reached it."""
-        self._writer.passed_over, self._passed_over_until = holder, time.monotonic() + _PASSED_OVER_S
+        self._pass_over(holder, _SILENT_S)
         _log.warning(
             "the node that holds the pen (%(holder)s) does not respond, taking over: %(reason)s",
             {"event": "pen_holder_silent", "holder": holder, "reason": reason},
@@ -269,7 +319,7 @@ class Forward:
         if scope["query_string"]:
             url += "?" + scope["query_string"].decode("latin-1")
         headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _COPIED}
-        headers |= {_FORWARDED.decode(): "true", _TIME_LEFT.decode(): f"{left * _SHARE:.3f}"}
+        headers |= {FORWARDED.decode(): "true", _TIME_LEFT.decode(): f"{left * _SHARE:.3f}"}
         if self._secret is not None:
             target = parse_url(url).request_uri.encode()  # as urllib3 will spell it
             signature = self._secret.sign(scope["method"], target, body, access_of(scope).asked_by, time.time())
@@ -280,18 +330,19 @@ class Forward:
                 self._pool, scope["method"], url, body=body, headers=headers, timeout=timeout, redirect=False
             )
         except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
-            self._pass_over(holder, str(error))
+            self._give_up(holder, str(error))
             return None
         except urllib3.exceptions.ReadTimeoutError:
             raise errors.write_forwarding_failed() from None
         except urllib3.exceptions.HTTPError as error:
             if call.aborted:
                 raise errors.write_forwarding_failed() from None
-            raise self._pass_over(holder, str(error)) from None
+            raise self._give_up(holder, str(error)) from None
         if answer.status == HTTPStatus.UNAUTHORIZED and access_of(scope).principal.user is not None:
-            raise errors.not_written(_STRANGER)
+            self._give_up(holder, _STRANGER)
+            return None
         if answer.status >= 500 and _error_code(answer.data) is None:
-            raise self._pass_over(holder, f"a proxy answered {answer.status}")
+            raise self._give_up(holder, f"a proxy answered {answer.status}")
         if _is_refused(answer.status, answer.data):
             _log.info("%(holder)s no longer holds the pen", {"event": "pen_moved", "holder": holder})
             return None

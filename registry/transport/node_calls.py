@@ -9,16 +9,19 @@ a forwarded write waits for the log, not for a thread.
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import orjson
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-__all__ = ["CONNECT_S", "Call", "pool_manager", "responds"]
+__all__ = ["CONNECT_S", "Call", "accepts_writes", "pool_manager", "responds"]
 
 CONNECT_S = 1.0
+_IDLE_S = 0.4  # less than half of the time for which a node drains by default (`workers/board.py`)
 _PROBE_TIMEOUT = urllib3.Timeout(connect=CONNECT_S, read=1.0)
 
 _thread = threading.local()
@@ -94,6 +97,16 @@ def responds(pool: urllib3.PoolManager, url: str) -> bool:
     return True
 
 
+def accepts_writes(pool: urllib3.PoolManager, url: str) -> bool | None:
+    """Return whether the node at a URL accepts writes, by its own account; None if it does not respond."""
+    try:
+        answer = pool.request("GET", f"{url}/health/ready", timeout=_PROBE_TIMEOUT, redirect=False)
+        content = orjson.loads(answer.data)
+    except (urllib3.exceptions.HTTPError, ValueError):
+        return None
+    return not isinstance(content, dict) or content.get("canWrite") is not False
+
+
 class _Pools(urllib3.PoolManager):
     tls: Callable[[], ssl.SSLContext]
 
@@ -130,9 +143,24 @@ class _AbortableTls(_Abortable, HTTPSConnection):
             raise urllib3.exceptions.NewConnectionError(self, f"no TLS connection: {error}") from None
 
 
-class _Pool(urllib3.HTTPConnectionPool):
+class _Brief:
+    """A pool whose connections are not used again after a rest: the other node may be closing them."""
+
+    def _get_conn(self, timeout: float | None = None) -> Any:
+        connection = super()._get_conn(timeout)  # type: ignore[misc]
+        if time.monotonic() - getattr(connection, "rests_since", 0.0) > _IDLE_S:
+            connection.close()
+        return connection
+
+    def _put_conn(self, conn: Any) -> None:
+        if conn is not None:
+            conn.rests_since = time.monotonic()
+        super()._put_conn(conn)  # type: ignore[misc]
+
+
+class _Pool(_Brief, urllib3.HTTPConnectionPool):
     ConnectionCls = _Abortable
 
 
-class _TlsPool(urllib3.HTTPSConnectionPool):
+class _TlsPool(_Brief, urllib3.HTTPSConnectionPool):
     ConnectionCls = _AbortableTls

@@ -23,7 +23,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from strata.registry.transport.asgi import SEND_WHOLE, Scope
+from strata.registry.transport.asgi import FORWARDED, SEND_WHOLE, Scope
 from strata.registry.transport.media_types import TYPES
 from strata.registry.transport.reply import error_body
 from strata.registry.transport.tls_extension import tls_extension
@@ -33,7 +33,7 @@ __all__ = ["ConnectionLimits", "HttpProtocol"]
 _REQUEST_LINE = re.compile(rb"[\r\n]*[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/1\.[01]\r?\n")
 _AROUND_A_HEADER = 4  # colon, space, CR, LF
 _WORTH_COPYING = 64 << 10  # bytes of a body that is joined to its head
-_LINGER_S = 2.0
+_LINGER_S, _LAST_LINGER_S = 2.0, 0.2
 _GOODBYE_S = 0.5
 _MALFORMED = "the request is not well-formed HTTP/1.1"
 _log = logging.getLogger("strata.http")
@@ -67,6 +67,7 @@ class HttpProtocol(HttpToolsProtocol):
         args: uvicorn's arguments.
         limits: the limits.
         refused: is called with the status of each request that is rejected here.
+        is_draining: returns whether the node is about to shut down.
         kwargs: uvicorn's keyword arguments.
     """
 
@@ -75,10 +76,11 @@ class HttpProtocol(HttpToolsProtocol):
         *args: Any,
         limits: ConnectionLimits,
         refused: Callable[[int], None] = lambda _status: None,
+        is_draining: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._refused = refused
+        self._refused, self._is_draining = refused, is_draining
         self._limits = limits
         self._refusal: tuple[int, str] | None = None
         self._is_open = self._in_head = False  # between the start and the end of a message, and of its head
@@ -88,6 +90,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._plain_head = b""
         self._is_surplus = self._is_deaf = False  # deaf: incoming bytes are dropped
         self._unread = 0
+        self._linger_s = _LINGER_S
         self._extensions: dict[str, Any] | None = None  # of ASGI; the same for all requests of the connection
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -191,6 +194,9 @@ class HttpProtocol(HttpToolsProtocol):
             return
         super().on_headers_complete()
         self._in_head = False
+        if self._is_draining() and any(name == FORWARDED for name, _ in self.headers):
+            # A node would send a further write over this connection when it is being closed, and not know its outcome.
+            self.cycle.keep_alive = False
         scope: Scope = self.scope  # type: ignore[assignment]  # which allows more keys than uvicorn's type
         scope[SEND_WHOLE] = self._send_whole
 
@@ -286,7 +292,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.write_eof()
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(min(self._limits.seconds, _LINGER_S), self._end)
+        self._timer = self.loop.call_later(min(self._limits.seconds, self._linger_s), self._end)
 
     def _end(self) -> None:
         """Close without waiting for the client."""
@@ -324,8 +330,11 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def shutdown(self) -> None:
-        """Close an idle connection; close another one after its response."""
-        if not self.transport.is_closing():
+        """Close an idle connection; close another one after its response, unless the request is still incomplete."""
+        if self._is_open and not self._is_deaf:
+            self._linger_s = _LAST_LINGER_S
+            self._refuse(408, "no complete request arrived before the node shut down")
+        elif not self.transport.is_closing() and not self._is_deaf:
             super().shutdown()
         if self.transport.is_closing():
             self._close()

@@ -1,9 +1,11 @@
 """The JSON of batches: the steps of `POST /v1/apply`, and what became of each."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import BaseModel, Field, model_validator
 
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
@@ -21,6 +23,7 @@ from strata.registry.wire.schemas import SchemaBody
 __all__ = ["BatchBody", "BatchResultAnswer", "batch_result"]
 
 MAX_STEPS = 10_000
+_LONGEST_NAME = 100
 
 
 class RightBody(Body):
@@ -46,6 +49,7 @@ class StepBody(Body):
     pattern_type: Word | None = Field(None, alias="pattern_type", description="of `rights`: LITERAL or PREFIXED")
     rules: list[RightBody] = Field(default_factory=list, description="of `rights`: rules about the resource")
     only: Truth | None = Field(None, description="of `rights`: delete other rules about the resource")
+    basis: Word | None = Field(None, description="from a dry run: refuse if what the step depends on has changed since")
 
     def step(self, level: Level, limits: Limits, now: int) -> Step:
         """Return the step that this body describes.
@@ -79,11 +83,26 @@ class StepBody(Body):
 
 
 class BatchBody(Body):
-    """Changes that are written together or not at all."""
+    """Changes that are written together or not at all; unlike other bodies it may have no unknown property."""
 
     offset: Number | None = Field(None, description="refuse if anything changed after it; from a dry run")
     dry_run: Truth | None = Field(None, description="return what would happen, and write nothing")
     steps: list[StepBody] = Field(default_factory=list, max_length=MAX_STEPS)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_known_properties(cls, value: Any) -> Any:
+        """Reject a property that no step would take into account: a batch with one would do less than it says.
+
+        Raises:
+            RegistryError: 422 if there is one.
+        """
+        for name, where, known in _unknown(value, cls, ""):
+            near = get_close_matches(name[:_LONGEST_NAME], known, 1)
+            raise errors.unknown_property(
+                name[:_LONGEST_NAME], where or "the body", f"; did you mean '{near[0]}'?" if near else ""
+            )
+        return value
 
     def batch(self, level: Level, limits: Limits, now: int) -> Batch:
         """Return the batch that this body describes.
@@ -96,7 +115,27 @@ class BatchBody(Body):
         Raises:
             RegistryError: as `StepBody.step`.
         """
-        return Batch([step.step(level, limits, now) for step in self.steps], self.offset)
+        steps = [replace(body.step(level, limits, now), basis=body.basis) for body in self.steps]
+        return Batch(steps, self.offset)
+
+
+def _unknown(value: Any, model: type[BaseModel], where: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield each property that a model lacks, at any depth, with its place and the properties that the model has."""
+    fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if name not in fields:
+            yield name, where, list(fields)
+        elif (nested := _model_in(fields[name])) is not None:
+            place = f"{where}.{name}".removeprefix(".")
+            for index, one in enumerate(inner if isinstance(inner, list) else [inner]):
+                yield from _unknown(one, nested, f"{place}[{index}]" if isinstance(inner, list) else place)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the model of an object, or of the items of a list; None if it is neither."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 class StepErrorAnswer(Answer):
@@ -108,7 +147,10 @@ class StepErrorAnswer(Answer):
 
 
 class StepAnswer(Answer):
-    """What became of one step: `version` and `id` of a schema, `added` and `removed` rules, `error` in a dry run."""
+    """What became of one step: `version` and `id` of a schema, `added` and `removed` rules.
+
+    In a dry run `error` says why it would be rejected, and `basis` is the digest of what the step depends on.
+    """
 
     changed: bool
     version: int | None = None
@@ -116,6 +158,7 @@ class StepAnswer(Answer):
     added: list[AclAnswer] | None = None
     removed: list[AclAnswer] | None = None
     error: StepErrorAnswer | None = None
+    basis: str | None = None
 
 
 class BatchResultAnswer(Answer):
@@ -136,6 +179,7 @@ def _results(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         | ({"version": one.entry.version, "id": one.entry.schema.schema_id} if one.entry else {})
         | ({"added": rules_json(one.rules.added), "removed": rules_json(one.rules.removed)} if one.rules else {})
         | ({"error": _error(one.error)} if one.error else {})
+        | ({"basis": one.basis} if one.basis else {})
         for one in outcomes
     ]
 

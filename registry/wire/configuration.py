@@ -6,7 +6,7 @@ from pydantic import Field
 
 from strata.registry.wire.contracts import Answer, Body, Metadata, RuleSet, Text, Truth, Word
 
-__all__ = ["ConfigAnswer", "ConfigChange", "ModeAnswer", "ModeChange"]
+__all__ = ["ConfigAnswer", "ConfigChange", "ModeAnswer", "ModeChange", "ScopeAnswer"]
 
 
 class ConfigFields(Body):
@@ -15,7 +15,7 @@ class ConfigFields(Body):
     alias: Text | None = Field(None, description="the subject for which this one is an alias")
     alias_for_deks: Text | None = None
     normalize: Truth | None = None
-    validate_fields: Truth | None = Field(None, description="reject reserved field names")
+    validate_fields: Truth | None = Field(None, description="reject reserved names and what protoc refuses")
     validate_new_schemas: Truth | None = None
     validate_rules: Truth | None = Field(None, description="true when absent")
     compatibility_policy: Word | None = Field(None, description="STRICT or LENIENT")
@@ -54,4 +54,18 @@ class ModeChange(Body):
 class ModeAnswer(Answer):
     """A mode."""
 
+    mode: str | None = None
+
+
+class OwnConfig(ConfigFields):
+    """The configuration of a name itself, without what it inherits."""
+
+    compatibility_level: str | None = None
+
+
+class ScopeAnswer(Answer):
+    """A subject or context (`:.name:`) with the settings of its own."""
+
+    name: str
+    config: OwnConfig | None = None
     mode: str | None = None

@@ -22,6 +22,7 @@ class FindingAnswer(Answer):
     previous: Any = Field(None, description="the value in that version; null: none")
     new: Any = Field(None, description="the value in the new schema; null: none")
     advice: str = Field(description="what is wrong, and what would be accepted")
+    table: str | None = Field(None, description="the engine whose tables cannot follow (policy LOGICAL)")
 
 
 class ErrorAnswer(Answer):

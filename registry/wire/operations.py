@@ -2,11 +2,34 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from strata.registry.wire.contracts import Answer
+from strata.registry.wire.contracts import Answer, Body
 
-__all__ = ["LiveAnswer", "LogAnswer", "ReadyAnswer", "UsageAnswer"]
+__all__ = ["HighestIdAnswer", "HighestIdChange", "LiveAnswer", "LogAnswer", "ReadyAnswer", "UsageAnswer"]
+
+
+class HighestIdChange(Body):
+    """The highest id that is to count as assigned; without it, the highest that a version has.
+
+    Unknown properties are refused: without `highestId`, as many ids as possible are assigned again.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    highest_id: int | None = Field(None, ge=0)
+
+
+class HighestIdAnswer(Answer):
+    """The highest id that a context has assigned, and the highest that one of its versions has; 0 if there is none.
+
+    `before` is the highest id before it was lowered: records and clients may hold the ids up to it.
+    """
+
+    context: str
+    highest_id: int
+    highest_in_use: int
+    before: int | None = None
 
 
 class LiveAnswer(Answer):
@@ -24,16 +47,28 @@ class _Progress(Answer):
     seconds_since_read: float
 
 
+class ReadingAnswer(Answer):
+    """How far a standby has read the service that it copies: pages or names, and their number if that is known."""
+
+    step: str
+    done: int
+    total: int | None
+
+
 class StandbyAnswer(Answer):
-    """The registry that this one copies, and the age of the newest complete copy; null before the first one."""
+    """The registry that this one copies, and the age of the newest complete copy; null before the first one.
+
+    It has `reading` while the node reads a service.
+    """
 
     source: str
     context: str
     seconds_behind: float | None
+    reading: ReadingAnswer | None = None
 
 
 class ReadyAnswer(_Progress):
-    """Whether to route requests to this node; `reason` says why not.
+    """Whether to send requests, or writes, to this node; `reason` says why not, and `canWrite` whether it can write.
 
     `auth` is `stale` while an older auth file is in force, because the newest one cannot be used. Only a standby has
     `standby`.
@@ -41,6 +76,7 @@ class ReadyAnswer(_Progress):
 
     ready: bool
     reason: str | None = None
+    can_write: bool
     auth: Literal["stale"] | None = None
     standby: StandbyAnswer | None = None
 

@@ -27,11 +27,15 @@ class HitAnswer(Answer):
 
 
 class SearchAnswer(Answer):
-    """A page of hits; `complete` is false while the index is being built, or if the registry is beyond its bounds."""
+    """A page of hits; `complete` is false while the index is being built, or if the registry is beyond its bounds.
+
+    `partial` names subjects with a schema of so many words that only the first ones were searched, at most 20.
+    """
 
     hits: list[HitAnswer]
     more: bool
     complete: bool
+    partial: list[str]
 
 
 def search_answer(found: Found) -> dict[str, Any]:
@@ -49,4 +53,5 @@ def search_answer(found: Found) -> dict[str, Any]:
         ],
         "more": found.more,
         "complete": found.complete,
+        "partial": list(found.partial),
     }

@@ -13,10 +13,11 @@ from strata.registry.workers.buckets import Buckets
 __all__ = ["Board", "Seat"]
 
 _CELL = 8
-_CONNECTIONS, _BEAT, _READY = range(3)
-_ROW = 3
+_CONNECTIONS, _BEAT, _READY, _WRITES = range(4)
+_ROW = 4
 _FRESH_S = 1.0  # a worker that has not beaten for so long takes no connections now
 _SILENT_S = 15.0
+_STAYING = 0.5  # of the time before a shutdown: how long other nodes may still forward writes
 _NUMBERS = 1 << 16  # of each worker; memory that is never touched costs nothing
 
 
@@ -41,9 +42,14 @@ class Board:
         """Whether the node is about to shut down."""
         return self._cells[0] != 0
 
-    def drain(self) -> None:
-        """Record that the node is about to shut down."""
-        self._cells[0] = 1
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the node will shut down so soon that other nodes should no longer forward writes to it."""
+        return self.is_draining and time.monotonic() >= self._cells[0]
+
+    def drain(self, seconds: float = 0.0) -> None:
+        """Record that the node is about to shut down, in so many seconds."""
+        self._cells[0] = time.monotonic() + seconds * _STAYING
 
     def vacate(self, worker: int) -> None:
         """Record that a worker has ended."""
@@ -69,6 +75,10 @@ class Board:
     def is_ready(self, worker: int) -> bool:
         """Return whether a worker serves, by its own account, and has said so lately."""
         return self._get(worker, _READY) != 0 and time.monotonic() - self._get(worker, _BEAT) < _SILENT_S
+
+    def can_write(self, worker: int) -> bool:
+        """Return whether a worker reaches a log that takes writes, by its own account."""
+        return self._get(worker, _WRITES) != 0
 
     def all_ready(self) -> bool:
         """Return whether every worker is ready."""
@@ -109,9 +119,10 @@ class Seat:
         self._set(_CONNECTIONS, connections)
         self._set(_BEAT, time.monotonic())
 
-    def report(self, *, ready: bool) -> None:
-        """Record whether this worker is ready."""
+    def report(self, *, ready: bool, can_write: bool) -> None:
+        """Record whether this worker is ready, and whether it reaches a log that takes writes."""
         self._set(_READY, ready)
+        self._set(_WRITES, can_write)
 
     def has_most(self, connections: int) -> bool:
         """Record this worker's number of connections, and return whether another one has fewer."""
@@ -120,8 +131,14 @@ class Seat:
 
     def missing(self) -> list[int]:
         """Return the numbers of the other workers that are not ready."""
-        board = self.board
-        return [one for one in range(board.workers) if one != self.number and not board.is_ready(one)]
+        return [one for one in self._others() if not self.board.is_ready(one)]
+
+    def without_log(self) -> list[int]:
+        """Return the numbers of the other workers that reach no log that takes writes."""
+        return [one for one in self._others() if not self.board.can_write(one)]
+
+    def _others(self) -> list[int]:
+        return [one for one in range(self.board.workers) if one != self.number]
 
     def _set(self, cell: int, value: float) -> None:
         self.board._set(self.number, cell, value)

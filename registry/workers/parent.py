@@ -94,7 +94,7 @@ class Parent:
         return [run.number for run in self._running.values()]
 
     def _drain(self) -> None:
-        self._board.drain()
+        self._board.drain(self._drain_s)
         ends, orders = time.monotonic() + self._drain_s, self._orders
         while self._orders == orders and time.monotonic() < ends:
             self._wait(min(ends, self._next_start()))

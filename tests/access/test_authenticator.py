@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hashlib
+import threading
 
 import pytest
 
@@ -188,6 +189,7 @@ async def test_a_new_file_ends_what_is_remembered(authenticator, path):
     await authenticator.authenticate(scope(basic("alice", "secret")))
     path.write_text(auth_file(alice="another", bob="secret"))
     await authenticator.file.refresh()
+    await authenticator.file.refresh()
 
     with pytest.raises(Unauthorized):
         await authenticator.authenticate(scope(basic("alice", "secret")))
@@ -212,6 +214,7 @@ async def test_a_file_that_changes_during_a_check(authenticator, path):
 async def test_a_broken_file_ends_nothing(authenticator, path):
     """With a broken file the users of before still get in, remembered or not."""
     path.write_text("users: [")
+    await authenticator.file.refresh()
     await authenticator.file.refresh()
 
     assert ALICE == await authenticator.authenticate(scope(basic("alice", "secret")))
@@ -309,3 +312,75 @@ def test_a_change_forgets_all():
     kept.put(b"b", ALICE, begun)
 
     assert [None, None] == [kept.get(b"a"), kept.get(b"b")]
+
+
+def test_use_extends_what_is_remembered():
+    """Credentials that are used are kept, but not beyond their own end; unused ones are forgotten first."""
+    now = [0.0]
+    kept = Remembered(lambda: now[0], most=2)
+    kept.put(b"used", ALICE, 0)
+    kept.put(b"ends", ALICE, 0, seconds=500)
+    for now[0] in (200.0, 400.0, 490.0):
+        assert (ALICE, ALICE) == (kept.get(b"used"), kept.get(b"ends"))
+    now[0] = 500.0
+    assert (ALICE, None) == (kept.get(b"used"), kept.get(b"ends"))
+
+    kept.put(b"new", ALICE, 0)
+    assert (ALICE, ALICE) == (kept.get(b"used"), kept.get(b"new"))
+    now[0] = 990.0
+    assert kept.get(b"used") is None
+
+
+class Clock:
+    """A clock that only the test moves, in seconds; the first second is 1000."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def read_us(self):
+        """Return the time in microseconds."""
+        return round(self.now * 1_000_000)
+
+
+async def test_running_clients_stay_in_while_many_addresses_guess(tmp_path, sleeps, monkeypatch):
+    """Sixty addresses fill the queue with wrong passwords; users stay in, and log in again where they did before."""
+    path = tmp_path / "auth.yaml"
+    path.write_text(auth_file(alice="secret", bob="secret"))
+    clock, gate = Clock(), threading.Event()
+    options = IdentityOptions(auth_file=path)
+    authenticator = Authenticator(options, sleep=sleeps.sleep, buckets=Buckets(clock.read_us), now=lambda: clock.now)
+    matches = PasswordHash.matches
+
+    def slow(self, password):
+        if password.startswith("guess"):
+            gate.wait(60)
+        return matches(self, password)
+
+    monkeypatch.setattr(PasswordHash, "matches", slow)
+
+    def log_in(name, password, client):
+        return asyncio.create_task(authenticator.authenticate(scope(basic(name, password), client=client)))
+
+    for name in ("alice", "bob"):
+        assert name == (await log_in(name, "secret", "127.0.1.1")).user
+    guesses = []
+    for minute in range(8):
+        clock.now += 60
+        guesses += [
+            log_in("alice" if place % 2 else f"user{place}", f"guess{minute}.{place}.{turn}", f"127.0.0.{place}")
+            for place in range(1, 61)
+            for turn in range(3)
+        ]
+        await asyncio.sleep(0)
+        assert "alice" == (await log_in("alice", "secret", "127.0.1.1")).user
+    checked = [task for task in guesses if not task.done()]
+    clock.now += 400  # bob was away for so long that he is not remembered
+    assert "bob" == (await log_in("bob", "secret", "127.0.1.1")).user
+    authenticator._remembered.clear()
+    assert "alice" == (await log_in("alice", "secret", "127.0.1.1")).user
+    gate.set()
+    refused = await asyncio.gather(*guesses, return_exceptions=True)
+    authenticator.close()
+
+    assert 128 == len(checked)
+    assert {401, 429} == {error.code for error in refused}

@@ -114,3 +114,26 @@ def test_addresses(throttle, one, other, same):
     fail(throttle, 10, address=one)
 
     assert same == (throttle.begin(other, "alice") > 0)
+
+
+def test_guesses_for_one_user_from_many_addresses(throttle, clock):
+    """A hundred and twenty a minute are checked, however many addresses guess."""
+    guessed = [throttle.begin(f"198.51.100.{number}", "alice") for number in range(200)]
+
+    assert (120, True) == (guessed.count(0.0), max(guessed) > 0)
+    clock.now += 0.51
+    assert 0.0 == throttle.begin("203.0.113.1", "alice")
+    assert 0.0 == throttle.begin("203.0.113.1", "bob")
+
+
+def test_an_attacker_cannot_lock_a_user_out(throttle, clock):
+    """Where a user has logged in during the last week, the guesses from elsewhere do not count."""
+    assert 0.0 == throttle.begin(HERE, "alice")
+    throttle.succeed(HERE, "alice")
+    for number in range(200):
+        throttle.begin(f"198.51.100.{number}", "alice")
+
+    assert ([0.0] * 10, True) == (fail(throttle, 10), throttle.begin(HERE, "alice") > 0)
+    assert throttle.begin(THERE, "alice") > 0
+    clock.now += 7 * 24 * 3600 + 1
+    assert (False, True) == (throttle.knows(HERE, "alice"), throttle.begin(HERE, "alice") == 0.0)

@@ -124,3 +124,27 @@ def test_usage_names_no_client_of_a_hidden_subject(guarded):
     assert [(2, [("app", "root", ["version", "id"])])] == seen("root") == seen("v")
     assert [(2, [("app", "root", ["version"])])] == seen("u")
     assert [] == seen("w")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/subjects/{}/versions",
+        "/subjects/{}/versions/1",
+        "/subjects/{}/versions/latest",
+        "/subjects/{}/versions/1/schema",
+        "/schemas/ids/1?subject={}",
+        "/schemas/ids/1/subjects?subject={}",
+    ],
+)
+def test_an_alias_outside_ones_rights_is_like_any_other_name(guarded, path):
+    """It is not followed, also to a subject that may be read; one's own alias is."""
+    registry = guarded([rule("bob", "READ", ":.c:t"), rule("bob", "READ", "mine")])
+    registry.register("x", '"string"')
+    registry.register("%3A.c%3At", '"int"')
+    for name in ("other", "mine"):
+        assert registry.code("PUT", f"/config/{name}", {"alias": ":.c:t"}) == 200
+    alias, unknown, own = (registry.ask("GET", path.format(name), None, "bob") for name in ("other", "never", "mine"))
+
+    assert (403, 200) == (alias[0], own[0])
+    assert (unknown[0], str(unknown[1]).replace("never", "other")) == (alias[0], str(alias[1]))

@@ -7,7 +7,7 @@ import pytest
 
 from strata.registry.access import watched_file
 from strata.registry.access.auth_file import AuthFileError
-from strata.registry.access.watched_file import WatchedFile, read_bytes
+from strata.registry.access.watched_file import WatchedFile, is_exposed, read_bytes
 
 HASH = "$scrypt$ln=4,r=8,p=1$c2FsdHNhbHQ$" + "A" * 43
 
@@ -44,12 +44,20 @@ def replace(path, content):
     new.replace(path)
 
 
+async def look(watched):
+    """Look at the file twice, after which a file that stays the same is in force."""
+    await watched.refresh()
+    await watched.refresh()
+
+
 async def test_a_change_is_read(path, watched, changes):
-    """A new file is in force after the next look."""
+    """A new file is in force after two looks."""
     await watched.refresh()
     assert (["alice"], 0) == (list(watched.content.users), len(changes))
 
     replace(path, text("alice", "bob"))
+    await watched.refresh()
+    assert ["alice"] == list(watched.content.users)
     await watched.refresh()
 
     assert (["alice", "bob"], 1, None) == (list(watched.content.users), len(changes), watched.failure)
@@ -65,16 +73,28 @@ async def test_a_link_to_another_file(path, watched, tmp_path):
 
     link.unlink()
     link.symlink_to(other)
-    await found.refresh()
+    await look(found)
 
     assert ["carol"] == list(found.content.users)
 
 
-@pytest.mark.parametrize("broken", ["", "\n", "users: [", "users: [{name: bob}]", text("alice", "alice"), "usres: []"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "",
+        "\n",
+        "# users: []\n",
+        " # a\n---\n\n# b",
+        "users: [",
+        "users: [{name: bob}]",
+        text("alice", "alice"),
+        "usres: []",
+    ],
+)
 async def test_a_broken_file_changes_nothing(path, watched, changes, broken, caplog):
     """None of a broken file is in force; the failure is counted and logged once, until the file is right again."""
     replace(path, broken)
-    await watched.refresh()
+    await look(watched)
     await watched.refresh()
 
     assert (["alice"], 0, 1) == (list(watched.content.users), len(changes), watched.failures)
@@ -82,7 +102,7 @@ async def test_a_broken_file_changes_nothing(path, watched, changes, broken, cap
     assert ["the last good one stays in force" in record.getMessage() for record in caplog.records] == [True]
 
     replace(path, text("bob"))
-    await watched.refresh()
+    await look(watched)
 
     assert (["bob"], 1, None, 1) == (
         list(watched.content.users),
@@ -102,19 +122,48 @@ async def test_a_file_that_changes_while_it_is_read(path, watched, changes, monk
 
     replace(path, text("bob"))
     monkeypatch.setattr(watched_file, "read_bytes", read_and_write)
-    await watched.refresh()
+    await look(watched)
     assert (["alice"], 0) == (list(watched.content.users), len(changes))
 
     monkeypatch.undo()
-    await watched.refresh()
+    await look(watched)
 
     assert (["bob", "carol"], 1, 0) == (list(watched.content.users), len(changes), watched.failures)
+
+
+async def test_a_file_that_is_written_in_parts(path, watched, changes):
+    """A part that is valid without the denial that follows it is never in force."""
+    whole = text("alice") + "roles:\n- {principal: User:alice, role: admin}\nrules:\n- {principal: User:alice, "
+    whole += "permission: DENY, operation: READ, resource_type: SUBJECT, resource: secret}\n"
+    for end in range(len(text("alice")), len(whole) + 1):
+        path.write_text(whole[:end])
+        await watched.refresh()
+    assert (0, 0, ()) == (len(changes), watched.failures, watched.content.rules)
+    await watched.refresh()
+
+    assert (1, "DENY") == (len(changes), watched.content.rules[-1].permission)
+
+
+async def test_the_last_user_can_be_removed(path, watched):
+    """A file that says that it holds nothing is in force, unlike one that is empty."""
+    for content in ("users: []", "{}"):
+        replace(path, content)
+        await look(watched)
+        assert {} == watched.content.users
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0o600, False), (0o640, False), (0o604, True), (0o602, True)])
+def test_a_file_of_all_users_is_exposed(path, mode, expected):
+    """The group may read it, as where an orchestrator mounts secrets; others may not."""
+    path.chmod(mode)
+
+    assert expected == is_exposed(path)
 
 
 async def test_a_file_that_is_gone_stays_in_force(path, watched):
     """Deleting the file changes nothing but the report."""
     path.unlink()
-    await watched.refresh()
+    await look(watched)
 
     assert ["alice"] == list(watched.content.users)
     assert "No such file" in watched.failure
@@ -124,7 +173,7 @@ async def test_a_file_that_has_a_fifo_s_place(path, watched):
     """What is not a regular file is not read: reading a pipe would wait for ever."""
     path.unlink()
     os.mkfifo(path)
-    await asyncio.wait_for(watched.refresh(), 60)
+    await asyncio.wait_for(look(watched), 60)
 
     assert ["alice"] == list(watched.content.users)
     assert watched.failure

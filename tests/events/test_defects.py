@@ -114,6 +114,7 @@ async def read_the_auth_file(tmp_path, monkeypatch):
     path.write_text("users: [] # changed")
     monkeypatch.setattr(watched, "_read_again", fail)
     await watched.refresh()
+    await watched.refresh()
 
 
 async def read_the_keys(_tmp_path, _monkeypatch):

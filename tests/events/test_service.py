@@ -28,7 +28,7 @@ def test_a_node_that_the_network_can_reach(tmp_path, has_users, event):
     """Beyond loopback, missing access control or missing encryption is named."""
     command = [STRATA, "serve", "--listen=0.0.0.0:0", "--log=memory:", "--drain-seconds=0", JSON_LINES]
     if has_users:
-        (tmp_path / "auth.yaml").touch()
+        (tmp_path / "auth.yaml").touch(mode=0o600)
         command.append(f"--auth-file={tmp_path}/auth.yaml")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         lines = []

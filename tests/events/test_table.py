@@ -19,11 +19,12 @@ CAUSED = {
     f"{LOG}::test_a_start_that_fails_says_why_in_json": ["serve_failed"],
     f"{LOG}::test_a_record_that_is_set_aside_is_named": ["record_set_aside"],
     f"{LOG}::test_events_of_access": [
-        "variable_unknown", "login_failed", "auth_file_read", "auth_file_rejected", "audit_unwritable",
+        "variable_unknown", "login_failed", "auth_file_read", "auth_file_rejected", "audit_unwritable", "file_exposed",
     ],
     f"{LOG}::test_a_log_that_goes_and_comes_back": [
-        "log_unreadable", "not_ready", "write_failed", "log_readable", "ready_again",
+        "log_unreadable", "cannot_write", "write_failed", "log_readable", "can_write_again",
     ],
+    "registry/test_health.py::test_a_standby_that_waits_for_its_first_copy_is_not_ready": ["not_ready", "ready_again"],
     f"{LOG}::test_a_worker_that_dies_is_named": ["worker_ended"],
     f"{SERVICE}::test_a_node_that_the_network_can_reach": ["access_open", "tls_missing"],
     f"{SERVICE}::test_traces_by_another_protocol": ["trace_protocol_unsupported"],
@@ -32,6 +33,7 @@ CAUSED = {
     f"{SERVICE}::test_a_log_that_was_compacted": ["log_read_again"],
     f"{SERVICE}::test_a_rule_of_a_later_release": ["rule_unreadable"],
     f"{SERVICE}::test_a_standby_that_loses_its_source_and_is_promoted": ["following", "follow_failed", "promoted"],
+    "neighbours/test_many_subjects.py::test_progress_is_in_the_log_and_in_the_health": ["follow_progress"],
     f"{SERVICE}::test_an_exporter_that_fails_and_recovers": ["exporter_failed", "exporter_running"],
     "events/test_tls.py::test_certificates_of_every_age": [
         "certificate_expired", "certificate_not_yet_valid", "certificate_expires", "tls_files_loaded",
@@ -45,6 +47,7 @@ CAUSED = {
         "too_few_replicas", "topic_retention_short", "fencing_off", "node_secret_missing",
     ],
     f"{TOPICS}::test_other_writers": ["pen_taken", "foreign_writer", "node_url_shared", "pen_holder_silent"],
+    "kafka/test_pen.py::test_losing_the_pen_is_no_error": ["pen_lost"],
     # At the lowest level, for the reasons in these tests: defects, 200 lost races in a row, and the like.
     "events/test_defects.py::test_a_defect_is_logged_with_its_traceback": [
         "request_failed", "login_broken", "watch_failed", "follow_broken", "exporter_broken", "auth_file_broken",

@@ -314,13 +314,18 @@ def test_promotion_says_what_would_be_lost(strata, source, logs, following):
         until(lambda: same(source, standby))
     lost = [source.register(f"late-{n}", f'{{"type": "fixed", "name": "F", "size": {n}}}') for n in (1, 2)]
 
+    code, output, _ = strata("promote", logs[1], "--output=json")
+    refused = json.loads(output)
     code, output, errors = strata("promote", logs[1])
     assert (1, True) == (code, "--accept-loss" in errors)
+    assert (False, output.splitlines()[:-1]) == (refused["promoted"], refused["differences"])
     assert "subject 'late-1' version 1: only at the source" in output
     assert not state_of(logs[1]).standbys["."].promoted_at
-    code, output, _ = strata("promote", logs[1], "--accept-loss")
+    code, output, _ = strata("promote", logs[1], "--accept-loss", "--output=json")
 
-    assert (0, True) == (code, f"the next id is {lost[-1] + 1}" in output), output
+    found = json.loads(output)
+    assert (0, True, lost[-1] + 1) == (code, found["promoted"], found["next_ids"]["."])
+    assert refused | {"promoted": True, "next_ids": found["next_ids"], "mode": "READWRITE"} == found
     with served(logs[1], **following) as standby:
         assert lost[-1] + 1 == standby.register("here", '"float"')
 

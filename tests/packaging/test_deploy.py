@@ -72,12 +72,29 @@ def test_probes_ask_routes_that_exist():
     """Each probe asks a route of the service on its port, and the same paths are in the compose file."""
     routes = {route.path for router in ROUTERS for route in router.declared if route.method == "GET"}
     asked = {CONTAINER[probe]["httpGet"]["path"] for probe in PROBES}
-    checks = [node["healthcheck"]["test"][-1] for name, node in COMPOSE["services"].items() if "strata" in name]
+    checks = [node["healthcheck"]["test"] for name, node in COMPOSE["services"].items() if "strata" in name]
 
     assert {"/health/live", "/health/ready"} == asked
     assert asked <= routes
     assert {"http"} == {CONTAINER[probe]["httpGet"]["port"] for probe in PROBES}
-    assert all("http://127.0.0.1:8081/health/ready" in check for check in checks)
+    assert all(["CMD", "strata", "health", "/health/ready"] == check for check in checks)
+
+
+def test_image_user_and_paths_agree():
+    """Pods and compose run the image of docs/running.md as its user, and mount what the variables name."""
+    image = (DEPLOY.parent / "Dockerfile").read_text()
+    user = int(re.search(r"^USER (\d+):\1$", image, re.MULTILINE)[1])
+    security, mounts = (
+        POD["spec"]["securityContext"],
+        {one["name"]: one["mountPath"] for one in CONTAINER["volumeMounts"]},
+    )
+    images = {CONTAINER["image"], *(node["image"] for name, node in COMPOSE["services"].items() if "strata" in name)}
+    secret = next(one["secret"] for one in POD["spec"]["volumes"] if one["name"] == "secret")
+
+    assert [user] * 3 == [security[name] for name in ("runAsUser", "runAsGroup", "fsGroup")]
+    assert {volume["name"] for volume in POD["spec"]["volumes"]} == mounts.keys()
+    assert f"{mounts['secret']}/{secret['items'][0]['path']}" == pod_environment()["STRATA_NODE_SECRET"]
+    assert [True] == [f"docker build -t {name} ." in (DEPLOY.parent / "docs/running.md").read_text() for name in images]
 
 
 def test_every_variable_is_a_setting():
@@ -114,6 +131,14 @@ def test_no_node_is_killed_while_it_drains():
             waits = float(node["stop_grace_period"].removesuffix("s"))
             assert float(node["environment"]["STRATA_DRAIN_SECONDS"]) + _SHUTDOWN_SECONDS < waits
     assert 1 + _SHUTDOWN_SECONDS < int(re.search(r"^TimeoutStopSec=(\d+)", UNIT, re.MULTILINE)[1])
+
+
+def test_systemd_does_not_give_up():
+    """A node that ends at its start, because its log is away, is started again without end."""
+    unit, service = UNIT.split("[Service]")
+
+    assert re.search(r"^StartLimitIntervalSec=0$", unit, re.MULTILINE)
+    assert re.search(r"^Restart=on-failure$", service, re.MULTILINE)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

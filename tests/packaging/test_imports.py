@@ -210,3 +210,11 @@ def test_other_commands_do_not_load_the_server():
 
     assert "2" == code
     assert {"fastapi", "uvicorn", "strata.registry.server"}.isdisjoint(loaded)
+
+
+def test_no_requirement_brings_what_nothing_uses():
+    """Requirements name what is used themselves, not an extra of another package, but for these two."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {one.partition("]")[0] for many in project["optional-dependencies"].values() for one in many if "[" in one}
+
+    assert {"pyjwt[crypto", "psycopg[binary"} == {one for one in extras if not one.startswith("strata-registry")}

@@ -27,29 +27,33 @@ def state_with(**aliases):
 
 
 @pytest.mark.parametrize(
-    ("name", "home", "target", "expected"),
-    [("x", ".", "y", "y"), ("x", ".", ":.c:y", ":.c:y"), (":.c:x", ".", "y", "y"), (":.c:x", ".c", "y", ":.c:y"),
-     (":.c:x", ".c", ":.:y", "y"), (":.c:x", ".c", ":.d:y", ":.d:y"), ("x", ".", "", "x"), ("x", ".", None, "x"),
-     ("x", ".", "x", "x"), (":.c:x", ".", "x", "x"), ("x", ".", ":.c", ":.c:"), ("x", ".c", ":.c", ":.c:")],
+    ("name", "target", "expected"),
+    [("x", "y", "y"), ("x", ":.c:y", ":.c:y"), (":.c:x", "y", ":.c:y"), (":.c:x", ":.:y", "y"),
+     (":.c:x", ":.d:y", ":.d:y"), ("x", "", "x"), ("x", None, "x"), ("x", "x", "x"), (":.c:x", "x", ":.c:x"),
+     ("x", ":.c", ":.c:")],
 )  # fmt: skip
-def test_target_of_an_alias(name, home, target, expected):
-    """A plain target is in the default context, or in `ctx` below `/contexts/{ctx}/`; a blank target is no alias."""
-    assert expected == aliased(state_with(**{name: target}), PathSubject(name, home))
+def test_target_of_an_alias(name, target, expected):
+    """A plain target is in the context of the name; a blank target is no alias."""
+    assert expected == aliased(state_with(**{name: target}), PathSubject(name))
 
 
-def test_a_plain_alias_belongs_to_the_context_of_the_path(api):
-    """Below `/contexts/{ctx}/` a plain target is a subject of that context; in a plain path, of the default context."""
-    api.put("/contexts/.c/config/x", {"alias": "y"})
+def test_a_plain_alias_belongs_to_the_context_of_its_name(api):
+    """However a path spells the name: with the colons as they are, percent-encoded, or below `/contexts/{ctx}/`."""
+    api.put("/config/:.c:x", {"alias": "y"})
     api.placed("y", '"int"')
     api.placed(":.c:y", '"long"')
 
-    assert ["y", ":.c:y"] == [
-        api.get(f"{path}/versions/1")[1]["subject"] for path in ("/subjects/%3A.c%3Ax", "/contexts/.c/subjects/x")
-    ]
-    assert ["y", ":.c:y"] == [
-        api.get(path)[1]["subject"]
-        for path in ("/schemas/ids/1?subject=%3A.c%3Ax", "/contexts/c/schemas/ids/1?subject=x")
-    ]
+    for name in ("/subjects/:.c:x", "/subjects/%3A.c%3Ax", "/contexts/.c/subjects/x"):
+        assert ":.c:y" == api.get(f"{name}/versions/1")[1]["subject"]
+        assert ":.c:y" == api.get(f"{name}/versions/latest")[1]["subject"]
+    for path in (
+        "/schemas/ids/1?subject=:.c:x",
+        "/schemas/ids/1?subject=%3A.c%3Ax",
+        "/contexts/c/schemas/ids/1?subject=x",
+    ):
+        assert ":.c:y" == api.get(path)[1]["subject"]
+    for path in ("/schemas?subjectPrefix=:.c:&aliases=true", "/contexts/.c/schemas?aliases=true"):
+        assert [(":.c:y", [":.c:x"])] == [(one["subject"], one["aliases"]) for one in api.get(path)[1]]
     assert 2 == api.post("/contexts/.c/subjects/x/versions?force=true", {"schema": '"string"'})[1]["version"]
     assert [[1], [1, 2]] == [api.get(f"/subjects/{name}/versions")[1] for name in ("y", "%3A.c%3Ay")]
 

@@ -115,15 +115,18 @@ REFUSED = [
     pytest.param([create("a")], {"resource_type": "table"}, 42212, "must be 'topic'", id="not a topic"),
     pytest.param([], {}, 42212, "associations", id="nothing wanted"),
     pytest.param([create("a", association_type="header")], {}, 42212, "associationType", id="another type"),
-    pytest.param([create("a"), create("b")], {}, 42212, "unique", id="a type twice"),
+    pytest.param([create("a"), create("b")], {}, 42212, "'value' appears more than once", id="a type twice"),
     pytest.param([create("a", lifecycle="MILD")], {}, 42212, "lifecycle", id="another lifecycle"),
     pytest.param([Wanted("DROP")], {}, 42212, "opType", id="another operation"),
     pytest.param([create("")], {}, 42212, "must not be empty", id="a blank subject"),
     pytest.param([create("x", schema=INT)], {}, 42212, "frozen associations must use", id="frozen elsewhere"),
+    pytest.param([upsert("x", lifecycle="STRONG")], {}, 42212, "frozen associations must use subject ':.ns:t-value'",
+                 id="strong elsewhere, later"),
+    pytest.param([upsert(schema=INT)], {}, 42212, "must be created with the topic", id="a schema later"),
     pytest.param([upsert("x\n")], {}, 42208, "not a valid", id="no subject's name"),
     pytest.param([create()], {}, 42212, "must be provided", id="neither subject nor schema"),
     pytest.param([create(schema=INT, lifecycle="WEAK")], {}, 42212, "cannot be WEAK", id="weak with a schema"),
-    pytest.param([create(schema=INT, frozen=False)], {}, 42212, "cannot be false", id="a schema, but not frozen"),
+    pytest.param([create(schema=INT, frozen=False)], {}, 42212, "when a schema is provided", id="a schema, not frozen"),
     pytest.param([create("a", lifecycle="WEAK", frozen=True)], {}, 42212, "cannot be frozen", id="weak and frozen"),
     pytest.param([create(frozen=True)], {}, 42212, "schema", id="frozen without schema or subject"),
     pytest.param([create("a", frozen=False), create(association_type="key", frozen=True)], {},
@@ -369,6 +372,9 @@ IMPORTED = [
     register_in(OWN, id=42, version=7),
 ]
 REFERS = {"schema": '{"type":"array","items":"R"}', "references": [{"name": "R", "subject": OWN, "version": 1}]}
+REFERS_TO_KEY = {**REFERS, "references": [{"name": "R", "subject": ":.ns:t-key", "version": 1}]}
+OWN_KEY = wish(association_type="key", schema={"schema": RECORD})
+OF_KEY = wish(schema=REFERS_TO_KEY)
 TAGGED = {"schema": RECORD, "schemaTagsToAdd": [
     {"schemaEntity": {"entityPath": "R", "entityType": "sr_record"}, "tags": ["T"]}]}  # fmt: skip
 UNKNOWN_TAGGED = {"schema": RECORD, "schemaTagsToAdd": [
@@ -464,6 +470,20 @@ RULES_OVER_HTTP = [
     ("what is referred to is not a topic's own",
      [register_in(OWN, RECORD), ("POST", "/subjects/x/versions", REFERS)],
      step("POST", "/associations", of(wish(schema={"schema": RECORD}))), 42206),
+    ("in one request: a topic's own subject, then a schema that refers to it", [],
+     step("POST", "/associations", of(OWN_KEY, OF_KEY)), 42205),
+    ("in one request: a schema that refers to a subject, then the topic that owns it",
+     [register_in(":.ns:t-key", RECORD)], step("POST", "/associations", of(OF_KEY, OWN_KEY)), 42206),
+    ("in one request: both registered before",
+     [register_in(":.ns:t-key", RECORD), ("POST", "/subjects/:.ns:t-value/versions", REFERS_TO_KEY)],
+     step("POST", "/associations", of(OWN_KEY, OF_KEY)), 42206),
+    ("in one batch: a topic's own subject, then another topic's schema that refers to it", [],
+     step("POST", "/associations:batchMutate",
+          batch(of({**OWN_KEY, "opType": "CREATE"}), of({**OF_KEY, "opType": "CREATE"}, resourceName="u",
+                                                        resourceId="id of u"))),
+     {"results": [{"result": {**T, "resourceType": "topic", "associations": [
+         {"subject": ":.ns:t-key", "associationType": "key", "lifecycle": "STRONG", "schema": 1}]}},
+         {"error": 42205}]}),
     ("tags come with the schema", [], step("POST", "/associations", of(wish(schema=TAGGED))),
      {"associations": [{"subject": OWN, "lifecycle": "STRONG", "associationType": "value", "schema": 1}]}),
     ("tags of what is not there", [], step("POST", "/associations", of(wish(schema=UNKNOWN_TAGGED))), 42201),

@@ -101,6 +101,31 @@ def test_each_step_is_checked_as_alone(api, step, code):
     assert before == offset(api)
 
 
+UNKNOWN = [
+    ({"step": []}, "Unknown property 'step' in the body; did you mean 'steps'?"),
+    ({"steps": [], "dryrun": True}, "Unknown property 'dryrun' in the body; did you mean 'dryRun'?"),
+    ({"steps": [register("a", INT) | {"normalise": True}]},
+     "Unknown property 'normalise' in steps[0]; did you mean 'normalize'?"),
+    ({"steps": [delete("b"), register("a", INT, schemaTyp="JSON")]},
+     "Unknown property 'schemaTyp' in steps[1].schema; did you mean 'schemaType'?"),
+    ({"steps": [register("a", INT, ruleSet={"domainRules": [{"name": "r", "x": 1}]})]},
+     "Unknown property 'x' in steps[0].schema.ruleSet.domainRules[0]"),
+    ({"steps": [settings("a", config={"compatability": "NONE"})]},
+     "Unknown property 'compatability' in steps[0].config; did you mean 'compatibility'?"),
+    ({"steps": [{"action": "rights", "resource_type": "SUBJECT", "resource": "a", "rules": [{"user": "x"}]}]},
+     "Unknown property 'user' in steps[0].rules[0]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "message"), UNKNOWN, ids=[row[1] for row in UNKNOWN])
+def test_a_mistyped_property_rejects_the_batch(api, body, message):
+    """A property that no step would take into account is named, at any depth, and nothing is written."""
+    before = offset(api)
+
+    assert (422, {"error_code": 422, "message": message}) == api.post("/v1/apply", body)
+    assert before == offset(api)
+
+
 def test_the_same_batch_again_changes_nothing(api):
     """A batch that is sent twice, written differently or not, changes nothing the second time."""
     steps = [
@@ -197,6 +222,7 @@ def test_a_dry_run_tells_all_and_writes_nothing(api):
     assert [False, True, False] == [one["changed"] for one in results]
     assert [40901, None, 42201] == [one.get("error", {}).get("error_code") for one in results]
     assert (1, 2) == (results[1]["version"], results[1]["id"])
+    assert [False, True, False] == ["basis" in one for one in results]
     assert (before, ["s"]) == (offset(api), api.get("/subjects")[1])
 
 
@@ -207,7 +233,7 @@ def test_a_batch_for_another_offset_is_rejected(api):
 
     status, answer = api.post("/v1/apply", {"offset": planned, "steps": [register("s", INT)]})
 
-    assert (409, 40950) == (status, answer["error_code"])
+    assert (409, 40990) == (status, answer["error_code"])
     assert ["other"] == api.get("/subjects")[1]
     assert apply(api, register("s", INT), offset=offset(api))[0]["changed"]
 
@@ -222,8 +248,8 @@ def test_records_that_change_nothing_do_not_count(start):
 
     assert planned + 1 == offset(api)
     assert apply(api, register("s", INT), offset=planned)[0]["changed"]
-    assert 40950 == api.post("/v1/apply", {"offset": planned, "steps": [register("t", INT)]})[1]["error_code"]
-    assert 40950 == api.post("/v1/apply", {"offset": 99, "steps": [register("t", INT)]})[1]["error_code"]
+    assert 40990 == api.post("/v1/apply", {"offset": planned, "steps": [register("t", INT)]})[1]["error_code"]
+    assert 40990 == api.post("/v1/apply", {"offset": 99, "steps": [register("t", INT)]})[1]["error_code"]
 
 
 def test_after_a_replay_only_what_follows_is_known(start):
@@ -235,8 +261,57 @@ def test_after_a_replay_only_what_follows_is_known(start):
     log.append(log.end(), [encode(NoopKey())])
     second = start(log)
 
-    assert 40950 == second.post("/v1/apply", {"offset": planned, "steps": [register("s", INT)]})[1]["error_code"]
+    assert 40990 == second.post("/v1/apply", {"offset": planned, "steps": [register("s", INT)]})[1]["error_code"]
     assert apply(second, register("s", INT), offset=offset(second))[0]["changed"]
+
+
+BASE, USER = record("x", name="Base"), '{"type":"record","name":"User","fields":[{"name":"b","type":"Base"}]}'
+PLANNED = [
+    register("user", USER, references=[{"name": "Base", "subject": "base", "version": -1}], metadata={"tags": {}}),
+    settings("set", config={"compatibility": "FULL"}),
+    delete("old"),
+    {"action": "rights", "resource_type": "SUBJECT", "resource": "r", "rules": [{"principal": "User:x", "operation":
+     "READ"}]},
+]  # fmt: skip
+MOVES = [
+    ("a version of another subject", ("POST", "/subjects/other/versions", {"schema": LONG}), None),
+    ("settings of another subject", ("PUT", "/config/other", {"compatibility": "NONE"}), None),
+    ("rights on another subject", ("POST", "/v1/apply", {"steps": [{**PLANNED[3], "resource": "other"}]}), None),
+    ("a version of a subject", ("POST", "/subjects/user/versions", {"schema": INT}), 1),
+    ("a version of what it refers to", ("POST", "/subjects/base/versions", {"schema": INT}), 1),
+    ("the level of a subject", ("PUT", "/config/user", {"compatibility": "FORWARD"}), 1),
+    ("the level of all subjects", ("PUT", "/config", {"compatibility": "FORWARD"}), 1),
+    ("the mode of a subject", ("PUT", "/mode/user", {"mode": "READONLY"}), 1),
+    ("the settings of a scope", ("PUT", "/config/set", {"normalize": True}), 2),
+    ("a version of what is deleted", ("POST", "/subjects/old/versions", {"schema": INT}), 3),
+    ("rights on the same resource", ("POST", "/v1/apply", {"steps": [PLANNED[3]]}), 4),
+]
+
+
+@pytest.mark.parametrize(("change", "step"), [row[1:] for row in MOVES], ids=[row[0] for row in MOVES])
+def test_a_step_is_void_after_a_change_that_it_depends_on(start, change, step):
+    """A batch with the basis of each step is carried out after any change but one that a step depends on.
+
+    Another node of the same log finds the same.
+    """
+    log = MemoryLog()
+    api = start(log)
+    api.put("/config", {"compatibility": "NONE"})
+    for subject, text in (("base", BASE), ("old", LONG), ("other", INT), ("user", LONG)):
+        api.placed(subject, text)
+    dry = apply(api, *PLANNED, dryRun=True)
+    api.call(*change)
+    before = offset(api)
+
+    based = [{**one, "basis": result["basis"]} for one, result in zip(PLANNED, dry, strict=True)]
+    status, answer = start(log).post("/v1/apply", {"steps": based})
+
+    if step is None:
+        assert (200, [True] * 4) == (status, [one["changed"] for one in answer["results"]])
+    else:
+        assert (409, 40990) == (status, answer["error_code"])
+        assert answer["message"].startswith(f"Step {step}: ")
+        assert before == offset(api)
 
 
 class Failing(MemoryLog):

@@ -1,14 +1,8 @@
 """`/config` and `/mode` over HTTP: set, merge, inherit, clear and refuse."""
 
-import pytest
+import json
 
-from strata.compat.levels import Level
-from strata.registry.decide.register import Rules, register
-from strata.registry.schema_request import SchemaRequest
-from strata.storage.memory_log import MemoryLog
-from strata.storage.record_json import encode
-from strata.storage.records import ConfigKey, ConfigValue, Subject
-from strata.storage.state import State
+import pytest
 
 INT, STRING = '"int"', '"string"'
 
@@ -102,49 +96,60 @@ def test_every_field(api, name, value, read_as, falls_through):
 @pytest.mark.parametrize(
     "path", [pytest.param("/config", id="registry"), "/config/s", pytest.param("/config/:.c:", id="context")]
 )
-@pytest.mark.parametrize("policy", ["LOGICAL", "logical"])
-def test_a_policy_whose_checks_are_not_there_is_refused(api, path, policy):
-    """LOGICAL has its own checks: the answer is 42203, and the configuration does not change."""
-    assert 200 == api.put(path, {"compatibilityPolicy": "LENIENT"})[0]
-    status, answer = api.put(path, {"compatibilityPolicy": policy, "compatibility": "FULL"})
+@pytest.mark.parametrize(("policy", "expected"), [("logical", "LOGICAL"), ("XXX", None), ("", None), (None, None)])
+def test_a_policy_is_set_in_upper_case_and_an_unknown_one_unsets_it(api, path, policy, expected):
+    """The answer has the policy in upper case; a text that is not a policy removes the one before."""
+    api.put(path, {"compatibilityPolicy": "LENIENT"})
 
-    assert (422, 42203) == (status, answer["error_code"])
-    assert "LOGICAL is not supported" in answer["message"]
-    assert {"compatibilityPolicy": "LENIENT"} == api.put(path, {})[1]
+    status, answer = api.put(path, {"compatibilityPolicy": policy})
+
+    assert (200, expected) == (status, answer.get("compatibilityPolicy"))
 
 
-LOGICAL = {"compatibilityLevel": "NONE", "compatibilityPolicy": "LOGICAL"}
-NEW = {"schema": '"long"'}
-# name, the scope that the log configures, the request, its status, its error code
+REQUIRED = """{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}%s]}"""
+ADDED = {"schema": REQUIRED % ', {"name": "b", "type": "int", "default": 1}'}
+EMPTY = {"schema": '{"type": "record", "name": "E", "fields": []}'}
 UNDER_LOGICAL = [
-    ("a new version", "s", ("POST", "/subjects/s/versions", NEW), 42203),
-    ("the first version of a subject", "t", ("POST", "/subjects/t/versions", NEW), 42203),
-    ("inherited", None, ("POST", "/subjects/s/versions", NEW), 42203),
-    ("a check of all versions", "s", ("POST", "/compatibility/subjects/s/versions?verbose=true", NEW), 42203),
-    ("a check of one version", "s", ("POST", "/compatibility/subjects/s/versions/1", NEW), 42203),
-    ("tags", "s", ("POST", "/subjects/s/versions/1/tags", {"metadata": {"properties": {"a": "b"}}}), 42203),
-    ("what stands", "s", ("POST", "/subjects/s/versions", {"schema": '"int"'}), None),
-    ("by force", "s", ("POST", "/subjects/s/versions?force=true", NEW), None),
-    ("a look-up", "s", ("POST", "/subjects/s", {"schema": '"int"'}), None),
-    ("a read of the configuration", "s", ("GET", "/config/s", None), None),
-    ("a change of another field", "s", ("PUT", "/config/s", {"normalize": True}), None),
-    ("a change of the policy", "s", ("PUT", "/config/s", {"compatibilityPolicy": "STRICT"}), None),
-    ("another subject", "s", ("POST", "/subjects/u/versions", NEW), None),
+    ("a new version", "s", ("POST", "/subjects/s/versions", ADDED), 40901),
+    ("the first version of a subject", "t", ("POST", "/subjects/t/versions", EMPTY), 40901),
+    ("inherited", None, ("POST", "/subjects/s/versions", ADDED), 40901),
+    ("inherited by a subject that sets a level only", None, ("POST", "/subjects/level/versions", EMPTY), 40901),
+    ("tags", "e", ("POST", "/subjects/e/versions/1/tags", {"metadata": {"properties": {"a": "b"}}}), 40901),
+    ("what stands", "e", ("POST", "/subjects/e/versions", EMPTY), None),
+    ("by force", "s", ("POST", "/subjects/s/versions?force=true", ADDED), None),
+    ("a look-up", "e", ("POST", "/subjects/e", EMPTY), None),
+    ("another subject", "s", ("POST", "/subjects/u/versions", EMPTY), None),
 ]
 
 
 @pytest.mark.parametrize(
     ("scope", "request_", "expected"), [pytest.param(*row, id=name) for name, *row in UNDER_LOGICAL]
 )
-def test_policy_of_an_adopted_log(start, scope, request_, expected):
-    """If the log of another registry holds LOGICAL, the registry refuses what LOGICAL would check, and nothing else."""
-    log = MemoryLog()
-    registered = register(State(), Subject("s"), SchemaRequest('"int"'), Rules(Level.NONE)).records
-    log.append(log.end(), [*registered, encode(ConfigKey(scope), ConfigValue(LOGICAL))])
-    status, answer = start(log).call(*request_)
+def test_where_logical_checks_tables(api, scope, request_, expected):
+    """LOGICAL judges each new schema, first ones included, under its scope; not what stands, and not by force."""
+    api.register("s", json.loads(REQUIRED % ""))
+    api.register("e", json.loads(EMPTY["schema"]))
+    api.put("/config/level", {"compatibility": "NONE"})
+    api.put(f"/config/{scope}" if scope else "/config", {"compatibilityPolicy": "LOGICAL"})
+    status, answer = api.call(*request_)
 
-    assert expected == answer.get("error_code")
-    assert (422 if expected else 200) == status
+    assert (409 if expected else 200, expected) == (status, answer.get("error_code"))
+
+
+def test_a_finding_on_tables(api):
+    """A finding names the table, the place, both types, and what would be accepted."""
+    api.register("s", json.loads(REQUIRED % ""))
+    api.put("/config/s", {"compatibilityPolicy": "LOGICAL"})
+    _, answer = api.post("/compatibility/subjects/s/versions?verbose=true", ADDED)
+
+    advice = (
+        "Tables of Iceberg (format version 2) cannot follow from version 1 to the new schema at 'b': added field is "
+        "neither nullable nor defaulted, so pre-existing rows have no value for it; format-version 2 cannot store a "
+        "column default. Make the field nullable."
+    )
+    finding = {"rule": "REQUIRED_FIELD_ADDED", "path": "b", "field": "b", "direction": "BACKWARD", "version": 1,
+               "previous": None, "new": None, "advice": advice, "table": "Iceberg (format version 2)"}  # fmt: skip
+    assert [finding] == answer["findings"]
 
 
 def test_configuration_is_deleted(api):

@@ -12,20 +12,20 @@ INT, LONG = '"int"', '"long"'
 
 # method, path and query, path and query within the context
 REWRITES = [
-    ("GET", "/contexts/.c/subjects/s/versions", "", "/subjects/%3A.c%3As/versions", "pathContext=.c"),
-    ("POST", "/contexts/c/subjects/s", "normalize=true", "/subjects/%3A.c%3As", "normalize=true&pathContext=.c"),
-    ("GET", "/contexts/.c/subjects/a%2Fb/versions/1", "", "/subjects/%3A.c%3Aa%2Fb/versions/1", "pathContext=.c"),
-    ("DELETE", "/contexts/.c/subjects/%3A.d%3As", "", "/subjects/%3A.d%3As", "pathContext=.c"),
+    ("GET", "/contexts/.c/subjects/s/versions", "", "/subjects/%3A.c%3As/versions", ""),
+    ("POST", "/contexts/c/subjects/s", "normalize=true", "/subjects/%3A.c%3As", "normalize=true"),
+    ("GET", "/contexts/.c/subjects/a%2Fb/versions/1", "", "/subjects/%3A.c%3Aa%2Fb/versions/1", ""),
+    ("DELETE", "/contexts/.c/subjects/%3A.d%3As", "", "/subjects/%3A.d%3As", ""),
     ("POST", "/contexts/.c/compatibility/subjects/s/versions", "",
-     "/compatibility/subjects/%3A.c%3As/versions", "pathContext=.c"),
+     "/compatibility/subjects/%3A.c%3As/versions", ""),
     ("GET", "/contexts/.c/config", "", "/config/%3A.c%3A", ""),
     ("GET", "/contexts/.c/config/s", "", "/config/%3A.c%3As", ""),
     ("GET", "/contexts/.c/mode", "", "/mode/%3A.c%3A", ""),
     ("GET", "/contexts/.c/mode/s", "force=true", "/mode/%3A.c%3As", "force=true"),
-    ("GET", "/contexts/.c/schemas/ids/1", "", "/schemas/ids/1", "subject=%3A.c%3A&pathContext=.c"),
-    ("GET", "/contexts/.c/schemas/ids/1", "subject=s", "/schemas/ids/1", "subject=%3A.c%3As&pathContext=.c"),
+    ("GET", "/contexts/.c/schemas/ids/1", "", "/schemas/ids/1", "subject=%3A.c%3A"),
+    ("GET", "/contexts/.c/schemas/ids/1", "subject=s", "/schemas/ids/1", "subject=%3A.c%3As"),
     ("GET", "/contexts/.c/schemas/ids/1/versions", "subject=%3A.d%3As",
-     "/schemas/ids/1/versions", "subject=%3A.d%3As&pathContext=.c"),
+     "/schemas/ids/1/versions", "subject=%3A.d%3As"),
     ("GET", "/contexts/.c/subjects", "", "/subjects", "subjectPrefix=%3A.c%3A"),
     ("GET", "/contexts/.c/subjects", "subjectPrefix=a&deleted=true",
      "/subjects", "deleted=true&subjectPrefix=%3A.c%3Aa"),
@@ -41,7 +41,7 @@ REWRITES = [
     ("PUT", "/contexts/c/associations/resources/r", "dryRun=true",
      "/associations/resources/r", "dryRun=true&context=.c"),
     ("POST", "/contexts/c/associations:batchMutate", "", "/associations:batchMutate", "context=.c"),
-    ("GET", "/contexts/c/associations/subjects/s", "", "/associations/subjects/%3A.c%3As", "pathContext=.c"),
+    ("GET", "/contexts/c/associations/subjects/s", "", "/associations/subjects/%3A.c%3As", ""),
     ("GET", "/contexts/c/associations/resources/-/t", "", "/associations/resources/-/t", ""),
     ("GET", "/contexts", "", "/contexts", ""),
     ("GET", "/contexts/.c", "", "/contexts/.c", ""),
@@ -246,8 +246,9 @@ UNWRITABLE = [
     pytest.param(":.__GLOBAL:s", id="a subject of the global context"),
     pytest.param(":.__GLOBAL:", id="the global context itself"),
     pytest.param(":.__GLOBAL", id="the global context without its colon"),
-    pytest.param("*", id="a wildcard"),
-    pytest.param(":.c:*", id="a wildcard in a context"),
+    pytest.param("__GLOBAL", id="the name of the global context"),
+    pytest.param("__EMPTY", id="the name of the empty subject"),
+    pytest.param("a\n", id="a control character"),
 ]
 
 
@@ -256,3 +257,24 @@ def test_subjects_that_nothing_can_be_registered_under(api, subject):
     """The answer is 42208, and nothing is written."""
     assert 42208 == api.register(subject, INT)[1]["error_code"]
     assert [] == api.get("/subjects")[1]
+
+
+@pytest.mark.parametrize("subject", ["*", ":.c:*"])
+def test_a_star_is_an_ordinary_subject(api, subject):
+    """The subject `*` takes schemas, a mode and a configuration, and these are its own."""
+    api.placed(subject, INT)
+    api.placed("other", INT)
+
+    assert (200, {"mode": "READONLY"}) == api.put(f"/mode/{subject}", {"mode": "READONLY"})
+    assert 42205 == api.put(f"/config/{subject}", {"compatibility": "NONE"})[1]["error_code"]
+    assert (200, {"compatibility": "NONE"}) == api.put("/config/other", {"compatibility": "NONE"})
+    assert {subject, "other"} == set(api.get("/subjects?subjectPrefix=:*:")[1])
+
+
+def test_settings_of_a_name_in_the_global_context(api):
+    """A name in the global context takes a mode and a configuration, which apply to no other name."""
+    assert (200, {"compatibility": "NONE"}) == api.put("/config/:.__GLOBAL:s", {"compatibility": "NONE"})
+    assert (200, {"mode": "READONLY"}) == api.put("/mode/:.__GLOBAL:t", {"mode": "READONLY"})
+    assert {"compatibilityLevel": "NONE"} == api.get("/config/:.__GLOBAL:s")[1]
+    assert {"compatibilityLevel": "BACKWARD"} == api.get("/config/s?defaultToGlobal=true")[1]
+    api.placed("t", INT)

@@ -146,13 +146,13 @@ def test_encryption_keys_are_written_by_the_holder(path):
 
 
 def test_a_forwarded_write_keeps_the_context_of_its_path():
-    """A forwarded plain alias belongs to the context of the client's path."""
+    """A forwarded write names the subject with its context."""
     holder, log = Holder(answering(200, b"[1]")), HeldLog()
     log.url = holder.url
     with node(log) as port:
         assert (200, [1]) == call(port, "DELETE", "/contexts/.c/subjects/x")[::2]
 
-    assert [b"/subjects/%3A.c%3Ax?pathContext=.c"] == [request.split()[1] for _, request in holder.met]
+    assert [b"/subjects/%3A.c%3Ax"] == [request.split()[1] for _, request in holder.met]
     holder.close()
 
 
@@ -340,6 +340,37 @@ def test_a_holder_that_has_lost_the_pen_is_named(caplog):
     assert {"event": "pen_moved", "holder": holder.url} in [record.args for record in caplog.records]
 
 
+def test_a_holder_that_refuses_is_replaced():
+    """If the holder says that it is not the writer, and no other node has signed, this node takes the pen."""
+    log = HeldLog()
+    holder = Holder(answering(500, NOT_THE_WRITER))
+    log.url = holder.url
+    with node(log) as port:
+        assert (200, None) == put(port)
+        assert ["NONE"] == levels(log)
+    assert 1 == len(holder.met)
+    holder.close()
+
+
+def test_a_node_whose_holder_fails_cannot_write():
+    """A node whose forwarded write failed says that it cannot write, until one succeeds."""
+    log, path = HeldLog(), "/health/write"
+    answers = [(200, b'{"compatibility":"NONE"}'), (503, NOT_WRITTEN)]
+    holder = Holder(lambda connection, request: answering(*answers.pop())(connection, request))  # noqa: PLW0108 - later
+    log.url = holder.url
+    with node(log) as port:
+        assert 200 == call(port, "GET", path)[0]
+        assert (503, 50302) == put(port)
+        status, _, content = call(port, "GET", path)
+        assert (200, None) == put(port)
+        assert 200 == call(port, "GET", path)[0]
+    assert (503, "the last write failed: the node that holds the pen does not accept writes") == (
+        status,
+        content["reason"],
+    )
+    holder.close()
+
+
 def test_the_holder_gets_the_time_that_is_left():
     """The holder gets the time that is left, so it does not carry out later what this node has given up."""
     log = HeldLog()
@@ -353,7 +384,7 @@ def test_the_holder_gets_the_time_that_is_left():
     holder.close()
 
 
-@pytest.mark.parametrize(("left", "status"), [("0", 503), ("-1", 503), ("nan", 503), ("inf", 200), ("x", 200)])
+@pytest.mark.parametrize(("left", "status"), [("0", 503), ("-1", 503), ("nan", 200), ("inf", 200), ("x", 200)])
 def test_a_forwarded_write_whose_time_is_over_is_not_done(left, status):
     """A node does not carry out a forwarded write whose time is over; it ignores a time that it cannot parse."""
     log = MemoryLog()
@@ -510,3 +541,15 @@ def test_nodes_do_not_fight_for_the_pen(kafka_broker, patient):
     assert 120 == sum(b"CONFIG" in key for key in keys)
     # Each node may take the pen before it learns of the others, and a second time if the last node had not written yet.
     assert sum(b"NOOP" in key for key in keys) <= 6
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "x", "1e400"])
+def test_a_time_that_is_not_a_number_is_ignored(value):
+    """A client cannot give its write a deadline that is not one."""
+    with node(HeldLog()) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("PUT", "/config", '{"compatibility":"FULL"}', {"X-Strata-Time-Left": value})
+        status = connection.getresponse().status
+        connection.close()
+
+    assert 200 == status

@@ -1,23 +1,30 @@
-"""Health probes: alive, ready, and the reason when not; and what `/v1/log` reports."""
+"""Health probes: alive, ready for requests and for writes, and the reason when not; and what `/v1/log` reports."""
 
 import asyncio
 import http.client
 import json
+import logging
 import signal
 import threading
 import time
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from harness.logs import ServerLog
 from harness.registry import RegistryNode
 from strata.registry.access.watched_file import WatchedFile
+from strata.registry.decide.decision import Decision
+from strata.registry.errors import RegistryError
 from strata.registry.health import Health
-from strata.registry.workers.board import Seat
+from strata.registry.metrics.tally import Tally
+from strata.registry.settings import Settings
+from strata.registry.workers.board import Board, Seat
 from strata.registry.writer import Writer
-from strata.storage.log import LogError, LogReadOnly
+from strata.storage.log import LogError, LogReadOnly, LogTimeout
 from strata.storage.record_json import encode
-from strata.storage.records import ModeKey
+from strata.storage.records import ModeKey, StandbyKey, StandbyValue
 
 
 class MoodyLog(ServerLog):
@@ -53,7 +60,8 @@ def log():
 @pytest.fixture
 async def health(log):
     """Yield the health of a node that checks its log every few milliseconds."""
-    found = Health(Writer(log), Seat(), every_s=0.005, too_long_s=0.2)
+    seat = Seat()
+    found = Health(Writer(log, tally=Tally(seat.board.numbers(0))), seat, every_s=0.005, too_long_s=0.2)
     watch = asyncio.create_task(found.watch())
     yield found
     watch.cancel()
@@ -66,7 +74,7 @@ async def test_an_idle_node_reads_on(log, health):
 
     await until(lambda: health.progress()["offset"] == 0)
     assert (0, 0) == (health.progress()["behind"], health.progress()["end"])
-    await until(lambda: health.reason() is None)
+    await until(lambda: health.write_reason() is None)
 
 
 async def test_a_read_for_a_request_does_not_put_off_the_next_one(log, health):
@@ -78,34 +86,102 @@ async def test_a_read_for_a_request_does_not_put_off_the_next_one(log, health):
 
 
 async def test_an_idle_node_notices_a_dead_log(log, health):
-    """A failing log makes the node not ready, with a reason safe to publish, until the log answers again."""
+    """A failing log makes the node not ready for writes, with a reason safe to publish, until the log answers again.
+
+    It stays ready for requests, since it still answers those that need no log.
+    """
     log.failure = LogError("no broker at kafka.internal:9092")
-    await until(lambda: health.reason() == "the log cannot be read: the log failed or did not answer")
+    await until(lambda: health.write_reason() == "the log cannot be read: the log failed or did not answer")
+    assert health.reason() is None
 
     log.failure = None
-    await until(lambda: health.reason() is None)
+    await until(lambda: health.write_reason() is None)
 
 
 async def test_a_log_that_hangs_is_noticed(log, health):
-    """A log that does not answer makes the node not ready; the probe does not wait for the log."""
+    """A log that does not answer makes the node not ready for writes; the probe does not wait for the log."""
     log.gate.clear()
-    await until(lambda: "not answered" in (health.reason() or ""))
+    await until(lambda: "not answered" in (health.write_reason() or ""))
+    assert health.reason() is None
 
     log.gate.set()
-    await until(lambda: health.reason() is None)
+    await until(lambda: health.write_reason() is None)
 
 
 async def test_a_log_that_becomes_read_only_is_noticed(log, health):
-    """A read-only log makes the node not ready, though it serves reads, until the log accepts writes again."""
+    """A read-only log makes the node not ready for writes, but for requests, until the log accepts writes again."""
 
     def refuse():
         raise LogReadOnly("attempt to write a readonly database: /var/lib/strata.db")
 
     log.check_writable = refuse
-    await until(lambda: health.reason() == "the log is read-only: reads are served, writes are refused")
+    await until(lambda: health.write_reason() == "the log is read-only: reads are served, writes are refused")
+    assert health.reason() is None
 
     del log.check_writable
-    await until(lambda: health.reason() is None)
+    await until(lambda: health.write_reason() is None)
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+async def test_a_worker_without_a_log_keeps_the_node_from_writing(log, worker):
+    """Every worker of a node says that it is not ready for writes while one of them does not reach the log."""
+    board = Board(2)
+    seats = [Seat(board, 0), Seat(board, 1)]
+    for seat in seats:
+        seat.beat(0)
+        seat.report(ready=True, can_write=True)
+    found = [Health(Writer(log), seat) for seat in seats]
+    assert [None, None] == [one.write_reason() for one in found]
+    seats[worker].report(ready=True, can_write=False)
+
+    other = found[1 - worker]
+    assert f"not all workers of the node reach the log; these do not: {worker}" == other.write_reason()
+    assert other.reason() is None
+
+
+def test_a_node_without_its_log_is_sent_requests_but_no_writes(configured):
+    """While the log hangs, schemas by id are served, `latest` gets 503 in bounded time, and the two probes differ."""
+    log = MoodyLog()
+    api = configured(Settings(log="memory:", read_timeout=0.05, write_timeout=3600), log)
+    schema_id, _ = api.placed("s", '"int"')
+    assert [(200, True, True)] * 2 == [
+        (status, answer["ready"], answer["canWrite"])
+        for status, answer in (api.get(f"/health/{path}") for path in ("ready", "write"))
+    ]
+    log.gate.clear()
+    try:
+        status, answer = api.get("/subjects/s/versions/latest")
+        assert (503, 50301) == (status, answer["error_code"])
+        assert 200 == api.get(f"/schemas/ids/{schema_id}")[0]
+        log.failure = LogError("no broker")
+        log.gate.set()
+        while (found := api.get("/health/write"))[0] == 200:
+            api.get("/subjects")
+        ready = api.get("/health/ready")
+    finally:
+        log.gate.set()
+
+    assert (503, False, False) == (found[0], found[1]["ready"], found[1]["canWrite"])
+    assert "the log cannot be read: the log failed or did not answer" == found[1]["reason"]
+    assert (200, True, False) == (ready[0], ready[1]["ready"], ready[1]["canWrite"])
+
+
+async def test_a_standby_that_waits_for_its_first_copy_is_not_ready(log, caplog):
+    """Readiness and the log say that the first copy is not complete, and that it is; a standby never takes writes."""
+    caplog.set_level(logging.INFO)
+    mark = StandbyValue("http://first", -1, 0, 0, "", "")
+    log.append(-1, [encode(StandbyKey("."), mark)])
+    found = Health(Writer(log), Seat(), every_s=0.005)
+    watch = asyncio.create_task(found.watch())
+    await until(lambda: found.reason() == "the first copy of http://first is not complete")
+    await until(lambda: "not_ready" in [line.args["event"] for line in caplog.records])
+    log.append(0, [encode(StandbyKey("."), replace(mark, copied_at=1))])
+
+    await until(lambda: "ready_again" in [line.args["event"] for line in caplog.records])
+    watch.cancel()
+    assert (None, "this registry is a standby of http://first: it refuses writes") == (
+        found.reason(), found.write_reason(),
+    )  # fmt: skip
 
 
 async def test_a_node_that_is_behind_says_how_far(log, health):
@@ -117,7 +193,39 @@ async def test_a_node_that_is_behind_says_how_far(log, health):
     log.append(2, [encode(ModeKey("s"), "READONLY")])
 
     await until(lambda: health.progress()["behind"] == 1)
-    await until(health.reason)
+    await until(health.write_reason)
+
+
+class RefusingLog(MoodyLog):
+    """A log that can be read, and refuses appends while `refusal` is set."""
+
+    refusal: Exception | None = None
+
+    def append(self, after, records):
+        """Append, or fail."""
+        if self.refusal:
+            raise self.refusal
+        return super().append(after, records)
+
+    def check_writable(self):
+        """Fail while appends do."""
+        if self.refusal:
+            raise self.refusal
+
+
+@pytest.mark.parametrize("log", [RefusingLog()])
+async def test_a_node_that_cannot_write_says_so(log, health):
+    """After a failed write the node is not ready for writes until it finds that the log takes them again."""
+    writer = health._writer
+    assert health.write_reason() is None
+    log.refusal = LogTimeout("no answer from kafka.internal:9092")
+    with pytest.raises(RegistryError):
+        await writer.write(lambda _state: Decision(None, [encode(ModeKey("s"), "READONLY")]))
+
+    assert "the last write failed: the log did not answer in time" == health.write_reason()
+    assert health.reason() is None
+    log.refusal = None
+    await until(lambda: health.write_reason() is None)
 
 
 def get(node, path):
@@ -145,6 +253,21 @@ def test_a_node_that_drains_serves_on_but_is_not_ready():
         assert 0 == node.terminate()
 
 
+def test_a_half_sent_body_does_not_delay_a_stop():
+    """At its end a node drops requests that are incomplete, counts them as refused, and warns of none of them."""
+    with RegistryNode("memory:", "--drain-seconds=0.5", "--slow-request=0.1") as node:
+        with closing(node.connect()) as connection:
+            connection.putrequest("PUT", "/config/s")
+            connection.putheader("Content-Length", "100")
+            connection.endheaders(b'{"compat')
+            time.sleep(0.2)  # the node has it
+            assert 0 == node.terminate(grace_s=8)
+            assert 408 == connection.getresponse().status
+        assert "refused a request" in node.output
+        assert "was slow" not in node.output
+        assert "graceful shutdown exceeded" not in node.output
+
+
 def test_the_log_is_described(api):
     """`/v1/log` reports the end of the log, the number of records, their effect, and the records set aside."""
     api.placed("s", '"int"')
@@ -169,5 +292,6 @@ async def test_a_broken_auth_file_shows_in_readiness(log, tmp_path):
 
     path.write_text("users: [")
     await file.refresh()
+    await file.refresh()
 
-    assert (True, None) == (found.auth_is_stale(), found.reason())
+    assert (True, None, None) == (found.auth_is_stale(), found.reason(), found.write_reason())

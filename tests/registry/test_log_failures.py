@@ -104,5 +104,6 @@ def test_a_server_that_is_gone(configured):
         api.placed("s", '"int"')
         server.kill()
         assert GONE == answers(api)
-        status, ready = api.get("/health/ready")
+        status, ready = api.get("/health/write")
         assert (503, "the log cannot be read: the log failed or did not answer") == (status, ready["reason"])
+        assert 200 == api.get("/health/ready")[0]

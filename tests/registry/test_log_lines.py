@@ -149,6 +149,18 @@ def test_a_second_line_is_not_lost():
     assert [("a 2", False)] == [(one.getMessage(), hasattr(one, "repeated")) for one in folding.due(1)]
 
 
+def test_lines_that_were_held_back_keep_the_order_of_time():
+    """A line that is written late has the time of writing, and besides it the time at which it was logged."""
+    folding = Folding(set())
+    lines = [record("a %(n)d", n=1), record("a %(n)d", n=2), record("b")]
+    written = [line for now, one in enumerate(lines) for line in folding.take(one, now / 10)]
+    written += folding.due(5)
+
+    assert ["a 1", "b", "a 2"] == [line.getMessage() for line in written]
+    assert sorted(line.created for line in written) == [line.created for line in written]
+    assert lines[1].created == written[2].logged
+
+
 def test_memory_for_folding_is_bounded():
     """Beyond a number of different texts, lines of one template are one."""
     folding = Folding(set())

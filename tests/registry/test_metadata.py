@@ -222,6 +222,18 @@ def test_names_with_two_dollars(api):
     assert 42201 == code(api.register("s", text, schemaType="JSON"))
 
 
+def test_what_protoc_refuses(api):
+    """With `validateFields`, a Protobuf file that protoc refuses is rejected with rule and line."""
+    text = 'syntax = "proto3";\nmessage O {\n  int32 a = 1;\n  int32 b = 1;\n}\n'
+    api.placed("free", text, schemaType="PROTOBUF")
+    api.put("/config/s", {"validateFields": True, "normalize": True})
+    refused = api.register("s", text, schemaType="PROTOBUF")
+    body = {"schema": text, "schemaType": "PROTOBUF"}
+
+    assert 42201 == code(refused) == code(api.post("/compatibility/subjects/s/versions", body))
+    assert 'Field number 1 of "b" is that of "a" in O (line 4, column 9, FIELD_NUMBER_TWICE)' in refused[1]["message"]
+
+
 REFUSED = [
     pytest.param({"properties": {"a": ["1"]}}, id="a list for a text"),
     pytest.param({"tags": {"a": "PII"}}, id="a text for a list"),

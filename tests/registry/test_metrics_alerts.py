@@ -10,6 +10,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from harness.prometheus import find_tool
+from strata.gitops.reports import _HOME
 from strata.registry.metrics.table import METRICS
 from strata.serdes.prometheus_observer import PrometheusObserver
 
@@ -22,6 +23,15 @@ NODE = 'instance="n:1",job="schema-registry"'
 CASES = [
     ("StrataDown", {f"up{{{NODE}}}": "0x40"}, {f"up{{{NODE}}}": "1x40"}),
     ("StrataNotReady", {f"strata_ready{{{NODE}}}": "0x40"}, {f"strata_ready{{{NODE}}}": "1x40"}),
+    ("StrataCannotWrite",
+     {f"strata_write_ready{{{NODE}}}": "0x40", f"strata_standby{{{NODE}}}": "0x40"},
+     {f"strata_write_ready{{{NODE}}}": "0x40", f"strata_standby{{{NODE}}}": "1x40"}),
+    # One write of a thousand requests fails each minute, and nothing is written.
+    ("StrataWritesFail",
+     {f'strata_errors_total{{{NODE},code="50004"}}': "0+1x40", f"strata_log_records_written_total{{{NODE}}}": "7x40",
+      f'strata_requests_total{{{NODE},status="2xx"}}': "0+1000x40"},
+     {f'strata_errors_total{{{NODE},code="50302"}}': "0+1x40", f"strata_log_records_written_total{{{NODE}}}": "0+9x40",
+      f'strata_errors_total{{{NODE},code="50301"}}': "0+99x40"}),
     ("StrataBehind",
      {f"strata_log_behind_offsets{{{NODE}}}": "5x40", f"strata_log_read_age_seconds{{{NODE}}}": "60x40"},
      {f"strata_log_behind_offsets{{{NODE}}}": "5x40", f"strata_log_read_age_seconds{{{NODE}}}": "1x40"}),
@@ -103,8 +113,11 @@ def test_alerts_name_metrics_that_exist():
             assert name.removesuffix("_bucket") in known
 
 
-def test_each_alert_has_a_section():
-    """docs/alerts.md has a section on each alert, in their order."""
+def test_each_alert_leads_to_its_section():
+    """docs/alerts.md has a section on each alert, in their order, to which the alert's runbook_url leads."""
     sections = re.findall(r"^## (\w+)$", DOCS.joinpath("alerts.md").read_text(), re.MULTILINE)
 
     assert list(ALERTS) == sections
+    assert {name: f"{_HOME}/blob/main/docs/alerts.md#{name.lower()}" for name in sections} == {
+        name: rule["annotations"]["runbook_url"] for name, rule in ALERTS.items()
+    }

@@ -183,6 +183,7 @@ def test_failures_of_the_log_are_counted(start):
     assert second[series("strata_log_read_duration_seconds_count", outcome="ok")] > 0
     assert second[series("strata_log_read_duration_seconds_sum", outcome="ok")] > 0
     assert (0, 1) == (second[series("strata_log_behind_offsets")], second[series("strata_ready")])
+    assert 1 == second[series("strata_write_ready")]
     assert 1 == second[series("strata_build_info", version=__version__)]
     assert 0 <= second[series("strata_log_read_age_seconds")] < 60
 

@@ -38,7 +38,7 @@ MOVED = {
     }),
     "registry/test_metrics_moves.py::test_failures_of_the_log_are_counted": ("strata_", {
         "log_append_duration_seconds", "log_read_duration_seconds", "log_conflicts_total", "log_records_set_aside",
-        "log_behind_offsets", "log_read_age_seconds", "ready", "build_info",
+        "log_behind_offsets", "log_read_age_seconds", "ready", "write_ready", "build_info",
     }),
     "registry/test_metrics_moves.py::test_waiting_writes_and_groups": ("strata_", {
         "requests_in_flight", "limits_hit_total",
@@ -76,6 +76,9 @@ MOVED = {
         "process_cpu_seconds_total", "process_resident_memory_bytes", "process_virtual_memory_bytes",
         "process_start_time_seconds", "process_open_fds", "process_max_fds", "python_info",
         "python_gc_collections_total", "python_gc_objects_collected_total", "python_gc_objects_uncollectable_total",
+    }),
+    "neighbours/test_many_subjects.py::test_progress_is_in_the_metrics": ("strata_", {
+        "standby_reading_done", "standby_reading_total",
     }),
     "neighbours/test_standby.py::test_a_standby_says_how_old_its_copy_is": ("strata_", {
         "standby", "standby_behind_seconds",

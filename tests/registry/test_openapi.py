@@ -11,11 +11,11 @@ from strata.registry.routes.listing import ListedSchema
 from strata.registry.wire.acls import AclAnswer, VerdictAnswer
 from strata.registry.wire.associations import AssociationAnswer, BatchAnswer, ResourceAnswer
 from strata.registry.wire.batches import BatchResultAnswer
-from strata.registry.wire.configuration import ConfigAnswer, ConfigChange, ModeAnswer
+from strata.registry.wire.configuration import ConfigAnswer, ConfigChange, ModeAnswer, ScopeAnswer
 from strata.registry.wire.encryption_keys import DekAnswer, KekAnswer
 from strata.registry.wire.exporters import ExporterAnswer, ExporterNameAnswer, ExporterStatusAnswer
 from strata.registry.wire.failures import ErrorAnswer
-from strata.registry.wire.operations import LiveAnswer, LogAnswer, ReadyAnswer, UsageAnswer
+from strata.registry.wire.operations import HighestIdAnswer, LiveAnswer, LogAnswer, ReadyAnswer, UsageAnswer
 from strata.registry.wire.schemas import (
     CompatibilityAnswer,
     ContextIdAnswer,
@@ -167,7 +167,10 @@ ANSWERS = [
     ("GET", "/v1/metadata/id", "/v1/metadata/id", None, dict[str, dict[str, object]]),
     ("GET", "/v1/metadata/version", "/v1/metadata/version", None, dict[str, str]),
     ("GET", "/v1/log", "/v1/log", None, LogAnswer),
+    ("GET", "/v1/highest-ids/{context}", "/v1/highest-ids/.", None, HighestIdAnswer),
+    ("PUT", "/v1/highest-ids/{context}", "/v1/highest-ids/.", {}, HighestIdAnswer),
     ("GET", "/v1/scopes", "/v1/scopes", None, list[str]),
+    ("GET", "/v1/settings", "/v1/settings", None, list[ScopeAnswer]),
     ("GET", "/v1/search", "/v1/search?query=s", None, SearchAnswer),
     ("GET", "/v1/glue/{guid}", "/v1/glue/ef524ea1-b91e-7317-3d93-8ade36c1db32", None, list[SchemaAnswer]),
     ("GET", "/metrics", "/metrics", None, str),
@@ -180,6 +183,7 @@ ANSWERS = [
      BatchResultAnswer),
     ("GET", "/health/live", "/health/live", None, LiveAnswer),
     ("GET", "/health/ready", "/health/ready", None, ReadyAnswer),
+    ("GET", "/health/write", "/health/write", None, ReadyAnswer),
     ("GET", "/v1/metadata/deployment", "/v1/metadata/deployment", None, dict[str, list[str]]),
 ]  # fmt: skip
 

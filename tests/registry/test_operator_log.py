@@ -75,6 +75,10 @@ CHANGED = [
     ("PUT", "/mode/:.c:", {"mode": "IMPORT"}, "mode_update", "set the mode of :.c:: IMPORT", {"mode": "IMPORT"}),
     ("POST", "/subjects/:.c:i/versions", {"schema": '"long"', "id": 900, "version": 7}, "schema_register",
      "registered version 7 of :.c:i as schema 900", {"subject": ":.c:i", "version": 7, "schema_id": 900}),
+    ("DELETE", "/subjects/:.c:i", None, "subject_delete", "deleted :.c:i up to version 7 (it can be restored)", {}),
+    ("DELETE", "/subjects/:.c:i?permanent=true", None, "subject_delete", "deleted version 7 of :.c:i for good", {}),
+    ("PUT", "/v1/highest-ids/.c", {"highestId": 7}, "highest_id_lower", "lowered the highest id of the context .c: 7",
+     {}),
 ]  # fmt: skip
 
 
@@ -248,6 +252,7 @@ def test_events_of_access(tmp_path, monkeypatch):
     monkeypatch.setenv("STRATA_LISTENN", "0.0.0.0:1")
     users = tmp_path / "auth.yaml"
     add_user(users, "ada", hash_password("0pen-sesame"), role="admin")
+    users.chmod(0o644)
     options = f"--auth-file={users}", "--audit=/dev/full", "--audit-on-failure=drop"
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db", "--log-format=json", *options) as node:
         assert 401 == call(node, "GET", "/subjects", Authorization=_basic("ada", "hunter2"))[0]
@@ -257,9 +262,10 @@ def test_events_of_access(tmp_path, monkeypatch):
         until_logged(node, "auth_file_read")
         users.write_text("users: [")
         until_logged(node, "auth_file_rejected")
-        [login] = logged(node, "login_failed")
+        [login], [exposed] = logged(node, "login_failed"), logged(node, "file_exposed")
         [change] = logged(node, "config_update")
 
+        assert ("auth-file", str(users)) == (exposed["flag"], exposed["path"])
         assert ("127.0.0.1", True) == (login["address"], bool(login["request_id"]))
         assert ("User:ada", "mine") == (change["actor"], change["request_id"])
         assert "STRATA_LISTEN?" in logged(node, "variable_unknown")[0]["text"]
@@ -273,17 +279,17 @@ def _basic(user, password):
 
 @pytest.mark.slow
 def test_a_log_that_goes_and_comes_back(tmp_path):
-    """The log says once that the log cannot be read, that the node is not ready, and when both are over."""
+    """The log says once that the log cannot be read, that the node cannot write, and when both are over."""
     file, elsewhere = tmp_path / "strata.db", tmp_path / "elsewhere.db"
     with RegistryNode(f"sqlite:///{file}", "--log-format=json") as node:
         file.rename(elsewhere)
-        until_logged(node, "not_ready")
+        until_logged(node, "cannot_write")
         assert 503 == call(node, "PUT", "/config", {"compatibility": "NONE"})[0]
         elsewhere.rename(file)
-        until_logged(node, "ready_again")
+        until_logged(node, "can_write_again")
         events = [line.get("event") for line in logged(node)]
 
-    wanted = ["log_unreadable", "not_ready", "write_failed", "log_readable", "ready_again"]
+    wanted = ["log_unreadable", "cannot_write", "write_failed", "log_readable", "can_write_again"]
     assert wanted == [event for event in events if event in wanted]
 
 

@@ -159,11 +159,49 @@ def test_a_text_that_cannot_be_read_is_found_by_its_name(text, schema_type):
 
 
 def test_many_words_are_bounded():
-    """A schema with more words than are kept is found by its first ones, and the search says so."""
+    """A schema with more words than are kept is found by its first ones and named; the rest is searched completely."""
     registry = Registry()
     fields = [{"name": f"field{number}", "type": "int"} for number in range(5_000)]
     registry.put("large", json.dumps({"type": "record", "name": "R", "fields": fields}))
-    found = registry.index.find(registry.state, "large", lambda _: True)
+    registry.put("small", ORDER)
+
+    def found(query, visible=lambda _: True):
+        answer = registry.index.find(registry.state, query, visible)
+        return [hit.entry.subject for hit in answer.hits], answer.complete, answer.partial
+
+    assert (["large"], True, ("large",)) == found("large")
+    assert (["large"], True, ("large",)) == found("field17")
+    assert ([], True, ("large",)) == found("field4999")
+    assert (["small"], True, ("large",)) == found("email")
+    assert (["small"], True, ()) == found("email", visible=lambda name: name == "small")
+    registry.put("large", ORDER, version=2)
+    assert (["large", "small"], True, ()) == found("email")
+
+
+@pytest.mark.parametrize("gone", ["deleted", "removed"])
+def test_a_large_schema_that_is_gone_is_not_named(gone):
+    """Only subjects with a live version are named as searched in part."""
+    registry = Registry()
+    large = json.dumps(
+        {"type": "record", "name": "R", "fields": [{"name": f"f{n}", "type": "int"} for n in range(5_000)]}
+    )
+    registry.put("large", large)
+    assert ("large",) == registry.index.find(registry.state, "x", lambda _: True).partial
+    if gone == "deleted":
+        registry.put("large", large, deleted=True)
+    else:
+        registry.write(SchemaKey(Subject("large"), Version(1)), None)
+
+    assert () == registry.index.find(registry.state, "x", lambda _: True).partial
+
+
+def test_a_full_index_is_not_complete(monkeypatch):
+    """Beyond the bound of the whole index, subjects are found by their names only, and no search is complete."""
+    monkeypatch.setattr(index, "_MOST_WORDS", 3)
+    registry = Registry()
+    for subject in ("first", "second"):
+        registry.put(subject, ORDER)
+    found = registry.index.find(registry.state, "second", lambda _: True)
 
     assert (1, False) == (len(found.hits), found.complete)
 
@@ -182,7 +220,7 @@ def test_the_route(api):
     status, answer = api.get("/v1/search?query=field:surprise")
 
     assert 200 == status
-    assert (False, True) == (answer["more"], answer["complete"])
+    assert (False, True, []) == (answer["more"], answer["complete"], answer["partial"])
     assert [("found-value", version, "AVRO")] == [
         (hit["subject"], hit["version"], hit["schemaType"]) for hit in answer["hits"]
     ]

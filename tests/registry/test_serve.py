@@ -243,7 +243,7 @@ def test_listening_beyond_loopback_is_warned_of(tmp_path, listen, has_users, war
     """The start warns of missing access control, or of missing encryption, if the node listens beyond loopback."""
     command = [STRATA, "serve", f"--listen={listen}", "--log=memory:", "--drain-seconds=0"]
     if has_users:
-        (tmp_path / "auth.yaml").touch()
+        (tmp_path / "auth.yaml").touch(mode=0o600)
         command.append(f"--auth-file={tmp_path}/auth.yaml")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT) as process:
         lines = []

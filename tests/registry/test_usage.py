@@ -167,12 +167,14 @@ def test_workers_answer_for_the_node(node):
         call(node, "GET", "/schemas/ids/1", agent="reader/1.0")
     until(lambda: [[("reader/1.0", 20)]] * 6 == [readers(node) for _ in range(6)])
     table = CliRunner().invoke(main, ["usage", node.url, "s"])
-    unused = CliRunner().invoke(main, ["usage", node.url, "--unused", "--format=json"])
+    unused = CliRunner().invoke(main, ["usage", node.url, "--unused", "--output=json"])
+    by_earlier_name = CliRunner().invoke(main, ["usage", node.url, "--unused", "--format=json"])
 
     assert 0 == table.exit_code, table.output
     assert "s  version 1, id 1: 20 times, last " in table.output
     assert "    reader/1.0, by id: 20 times, last " in table.output
     assert ["unused"] == [one["subject"] for one in json.loads(unused.output)["versions"]]
+    assert unused.output == by_earlier_name.output
 
 
 def test_the_command_says_that_usage_is_off():

@@ -23,6 +23,7 @@ PARTS = [
     ("two", ["--subject=item", "--subject=address"], ["address", "item"]),
     ("a prefix", ["--subject=o*"], ["old-basket", "old-item", "orders-value"]),
     ("what it refers to", ["--subject=basket"], ["basket", "item"]),
+    ("what its deleted version refers to", ["--subject=old-basket"], ["old-basket", "old-item"]),
     ("a context", ["--context=.staging"], [":.staging:basket", ":.staging:item", ":.staging:orders-value"]),
     ("its other spelling", ["--context=:.staging:"], [":.staging:basket", ":.staging:item", ":.staging:orders-value"]),
     (
@@ -39,6 +40,22 @@ def test_the_part_that_was_asked_for(export, serve, flags, subjects):
     _, log = export(*flags)
 
     assert subjects == serve(log).call("GET", "/subjects?deleted=true")
+
+
+def test_a_deleted_version_of_a_part_can_be_read(export, source, serve):
+    """What a soft-deleted version refers to goes with it, so that its schema and references are those of the whole."""
+    _, log = export("--subject=old-basket")
+    old, new = serve(source), serve(log)
+
+    for path in ("/subjects/old-basket/versions/1", "/subjects/old-item/versions/1"):
+        whole, part = (registry.call("GET", f"{path}?deleted=true") for registry in (old, new))
+        assert whole | {"ts": 0} == part | {"ts": 0}
+    resolved = [
+        registry.call("GET", "/subjects/old-basket/versions/1?deleted=true&format=resolved")["schema"]
+        for registry in (old, new)
+    ]
+    assert "OldItem" in resolved[0]
+    assert resolved[0] == resolved[1]
 
 
 def test_what_a_part_needs_goes_with_it(export, source, serve):

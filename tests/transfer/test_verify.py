@@ -133,6 +133,28 @@ def _edit(log_url, key, change):
     connection.close()
 
 
+def test_each_command_prints_one_object(strata, source, tmp_path):
+    """With `--output json` export, import and migrate print one object: what was copied, and where to."""
+    file, log, other = tmp_path / "x.jsonl", f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    counts = {"subjects", "versions", "records", "contexts"}
+
+    exported = json.loads(strata("export", source, file, "--output=json")[1])
+    imported = json.loads(strata("import", file, log, "--output=json")[1])
+    again = json.loads(strata("import", file, log, "--output=json")[1])
+    code, output, errors = strata("migrate", "--from", source, "--to", other, "--output=json")
+    migrated = json.loads(output)
+
+    assert {"source", "file", "notes"} | counts == set(exported)
+    assert (source, str(file)) == (exported["source"], exported["file"])
+    assert {name: exported[name] for name in counts} == {name: imported[name] for name in counts}
+    assert (str(file), log, exported["records"], 0) == (
+        imported["file"], imported["log"], imported["written"], again["written"],
+    )  # fmt: skip
+    assert (0, source, other, []) == (code, migrated["a"], migrated["b"], migrated["differences"])
+    assert exported["versions"] == migrated["versions"]
+    assert "imported" in errors
+
+
 def test_differences_as_json(strata, source, tmp_path, write_raw):
     """`--output json` prints one object with complete values; the exit code is that of the text output."""
     shutil.copy(source.removeprefix("sqlite:///"), tmp_path / "other.db")

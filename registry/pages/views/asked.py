@@ -5,7 +5,7 @@ from strata.registry.aliases import PathSubject, aliased
 from strata.registry.lookup import parse_version, version_anywhere
 from strata.registry.pages.view import Page
 from strata.registry.subject_names import subject_name
-from strata.storage.records import DEFAULT_CONTEXT, Subject
+from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion
 
 __all__ = ["asked_subject", "asked_version"]
@@ -18,7 +18,7 @@ def asked_subject(page: Page) -> Subject:
         RegistryError: 40301 if the name is an alias of a subject that the person has no right to.
     """
     name = subject_name(page.names["subject"])
-    return aliased(page.state, PathSubject(name, DEFAULT_CONTEXT, page.access.check_target))
+    return aliased(page.state, PathSubject(name, page.access.check_target, page.access.describes))
 
 
 def asked_version(page: Page, number: str | None = None) -> SchemaVersion:

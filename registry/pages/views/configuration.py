@@ -14,7 +14,8 @@ __all__ = ["show_configuration", "show_scope"]
 def show_configuration(page: Page) -> dict[str, Any]:
     """Return the settings of the registry, and the scopes that have some of their own."""
     state = page.state
-    set_by = {name for name in (*state.configs, *state.modes) if name is not None and name != GLOBAL_SCOPE}
+    configured = (name for name, config in state.configs.items() if config.fields)
+    set_by = {name for name in (*configured, *state.modes) if name is not None and name != GLOBAL_SCOPE}
     seen = (name for name in sorted(set_by) if _sees(page, name))
     found = paged(page, seen)
     rows = [(name, is_scope_name(name), state.configs.get(name), state.modes.get(name)) for name in found.items]

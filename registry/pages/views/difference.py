@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from strata.compat.difference.compare import Difference, difference
-from strata.compat.difference.text import values
-from strata.compat.levels import LEVELS, Level, Policy
+from strata.compat.difference.text import label, sentences, values
+from strata.compat.levels import LEVELS, Level
 from strata.compat.limits import OutOfTime
 from strata.registry import errors
 from strata.registry.effective_settings import config_in_force
@@ -48,6 +48,8 @@ def show_difference(page: Page) -> dict[str, Any]:
         "fault": fault,
         "changes": found.changes[:_MOST_CHANGES] if found else (),
         "values": values,
+        "label": label,
+        "sentences": zip((found.readers, found.writers), sentences(found), strict=True) if found else (),
         "more": max(0, len(found.changes) - _MOST_CHANGES) + found.more if found else 0,
         "levels": [level for level in Level if not LEVELS[level].transitive and level is not Level.NONE],
         "level": config_in_force(page.state, new.subject).level or page.service.settings.compatibility_level,
@@ -60,7 +62,7 @@ def show_difference(page: Page) -> dict[str, Any]:
 def _compared(page: Page, old: SchemaVersion, new: SchemaVersion) -> tuple[Difference | None, str | None]:
     """Return the difference, or why there is none."""
     limits = page.service.limits.started()
-    policy = config_in_force(page.state, new.subject).policy or Policy.STRICT
+    policy = config_in_force(page.state, new.subject).policy
     try:
         ours, theirs = (parse_version(page.state, one, limits) for one in (old, new))
         return difference(ours, theirs, policy=policy, limits=limits, version=old.version), None

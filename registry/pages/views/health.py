@@ -33,6 +33,7 @@ def show_health(page: Page) -> dict[str, Any]:
         "version": __version__,
         "cluster": service.cluster_id,
         "reason": service.health.reason(),
+        "write_reason": service.health.write_reason(),
         "progress": service.health.progress(),
         "workers": service.health.workers(),
         "status": service.writer.log.status(),

@@ -14,7 +14,7 @@ _MEANINGS = {
     "compatibilityPolicy": "how strictly differences count",
     "compatibilityGroup": "the property that must be equal for versions to be compared",
     "normalize": "bring each new schema into its normal form",
-    "validateFields": "reject reserved field names",
+    "validateFields": "reject reserved field names, and what protoc refuses",
     "validateNewSchemas": "apply the rules for new schemas",
     "validateRules": "reject invalid rule sets",
     "alias": "the subject that this name stands for",

@@ -60,8 +60,8 @@ def test_registering(browser):
     assert (200, True) == (status, "Compatible: the registry would accept this schema." in words(text))
     assert (200, []) == api(browser, "GET", "/subjects")
     assert 303 == do(browser, "register", **form)[0]
-    assert "/ui/subjects/a%2Fb?done=register" == browser.headers["location"]
-    assert "Done: Register a schema." in words(browser.get(browser.headers["location"]))
+    assert "/ui/subjects/a%2Fb" == browser.headers["location"]
+    assert "Done: Register a schema. It is version 1." in words(browser.get(browser.headers["location"]))
     assert (200, [1]) == api(browser, "GET", "/subjects/a%2Fb/versions")
     again = browser.get("/ui/do/register?subject=a%2Fb")
     assert ONE == json.loads(unescape(re.search(r"<textarea[^>]*>\n(.*?)</textarea>", again, re.DOTALL)[1]))
@@ -144,15 +144,96 @@ def test_level_and_mode(browser):
     """Level and mode are set for the registry, a context or a subject, and removed again."""
     for subject, at in (("", ""), (":.c:", "/%3A.c%3A"), ("s", "/s")):
         assert 303 == do(browser, "level", subject=subject, level="FULL")[0]
-        assert f"/ui/settings{at}?done=level" == browser.headers["location"]
+        assert f"/ui/settings{at}" == browser.headers["location"]
         assert "FULL" == api(browser, "GET", f"/config{at}")[1]["compatibilityLevel"]
         assert 303 == do(browser, "mode", subject=subject, mode="READONLY")[0]
         assert "READONLY" == api(browser, "GET", f"/mode{at}")[1]["mode"]
         assert 303 == do(browser, "mode", subject=subject, mode="READWRITE")[0]
         assert 303 == do(browser, "level", subject=subject, level="inherit")[0]
-    assert 404 == api(browser, "GET", "/config/s")[0]
+    assert {"compatibilityLevel": "BACKWARD"} == api(browser, "GET", "/config/s")[1]
     status, text = do(browser, "level", subject="s", level="<b>")
     assert (422, True) == (status, "Invalid compatibility level" in words(text))
+
+
+def test_inheriting_the_level_removes_the_level_alone(browser):
+    """What else is set for a scope stays: its group, and the alias of a name that is one."""
+    group = {"compatibility": "FULL", "compatibilityGroup": "major"}
+    for subject, config in (("s", group), (":.c:", group), ("a", {"alias": "s", "compatibility": "FULL"})):
+        at = quote(subject, safe="")
+        api(browser, "PUT", f"/config/{at}", config)
+        assert 303 == do(browser, "level", subject=subject, level="inherit")[0]
+        kept = {name: value for name, value in config.items() if name != "compatibility"}
+        kept["compatibilityLevel"] = "BACKWARD"  # the default
+        assert (200, kept) == api(browser, "GET", f"/config/{at}")
+    for level in ("FULL", "inherit"):
+        do(browser, "level", subject="only", level=level)
+        assert (level == "FULL") == ("/ui/settings/only" in browser.get("/ui/settings"))
+
+
+def test_the_level_of_an_alias_is_chosen(browser):
+    """The form of an alias begins with no choice, says whose level counts, and does nothing without a choice."""
+    api(browser, "PUT", "/config/a", {"alias": "s"})
+    text = browser.get("/ui/do/level?subject=a")
+    assert ["choose"] == re.findall(r"<option[^>]* selected>([^<]*)</option>", text)
+    assert "This name is an alias of s, whose level counts." in words(text)
+    status, text = do(browser, "level", subject="a", level="")
+    assert (400, True) == (status, "Choose a level" in words(text))
+    assert "s" == api(browser, "GET", "/config/a")[1]["alias"]
+
+
+def test_an_action_says_once_that_it_is_done(browser):
+    """The sentence belongs to the session and to the next page: no address, reload or other browser brings it."""
+    do(browser, "register", subject="s", schema=json.dumps(ONE))
+    told = browser.cookies["strata_told"]
+    assert "Done: Register a schema." in words(browser.get("/ui/subjects/s"))
+    for address in ("/ui/subjects/s", "/ui/subjects/s?done=register", "/ui/subjects/s?done=delete"):
+        assert "Done" not in words(browser.get(address))
+    browser.cookies = {"strata_told": told}
+    assert "Done" not in words(browser.get("/ui/subjects/s"))
+    browser.cookies = {"strata_told": "Done: everything."}
+    assert "Done" not in words(browser.get("/ui/subjects/s"))
+
+
+def test_registering_what_is_there_says_so(browser):
+    """A schema that the subject has already changes nothing, and the page says which version it is."""
+    for expected in ("Done: Register a schema. It is version 1.", "Nothing changed: the schema was already registered"):
+        assert 303 == do(browser, "register", subject="s", schema=json.dumps(ONE))[0]
+        assert expected in words(browser.get("/ui/subjects/s"))
+    assert (200, [1]) == api(browser, "GET", "/subjects/s/versions")
+
+
+def test_actions_on_a_deleted_subject_say_what_they_are_about(browser):
+    """A deleted subject goes for good as a whole; a version comes back alone, and the form names the others."""
+    api(browser, "PUT", "/config/s", {"compatibility": "NONE"})
+    for schema in (ONE, TWO, BROKEN):
+        do(browser, "register", subject="s", schema=json.dumps(schema))
+    do(browser, "delete", subject="s")
+    shown = words(browser.get("/ui/subjects/s"))
+    assert "Bring back version 3" in shown
+    assert "Delete for good version" not in shown
+    text = words(browser.get("/ui/do/bring-back?subject=s&version=3"))
+    assert "It is about version 3 alone. Bring back others from their own pages: version 1, 2." in text
+    assert "It is about all versions: 1, 2, 3." in words(browser.get("/ui/do/delete-for-good?subject=s"))
+    assert "It is about version 2 alone." in words(browser.get("/ui/do/delete-for-good?subject=s&version=2"))
+    assert 303 == do(browser, "delete-for-good", subject="s", typed="s")[0]
+    assert (200, []) == api(browser, "GET", "/subjects?deleted=true")
+
+
+def test_a_deletion_that_would_be_refused_is_not_offered(browser):
+    """The form names who refers to a version, and has no button; the API refuses a request that is made by hand."""
+    api(browser, "POST", "/subjects/base/versions", {"schema": json.dumps(ONE)})
+    using = '{"type": "record", "name": "U", "fields": [{"name": "r", "type": "R"}]}'
+    body = {"schema": using, "references": [{"name": "R", "subject": "base", "version": 1}]}
+    api(browser, "POST", "/subjects/using/versions", body)
+    for place in ("subject=base", "subject=base&version=1"):
+        text = browser.get(f"/ui/do/delete?{place}")
+        assert "Referred to by using version 1." in words(text)
+        assert "The registry would refuse this now. One or more references exist" in words(text)
+        assert '<button name="confirmed"' not in text
+        assert "<button>Review" not in text
+    status, text = do(browser, "delete", subject="base")
+    assert (422, True) == (status, "One or more references exist" in words(text))
+    assert '<button name="confirmed"' in do(browser, "delete", confirmed=False, subject="using")[1]
 
 
 @pytest.mark.parametrize("subject", ["", "s"])
@@ -225,6 +306,8 @@ REVIEWS = [
 def test_command_lines(browser, action, fields, tools):
     """A review shows command lines that do the same, quoted for a shell, whatever the names hold."""
     api(browser, "POST", f"/subjects/{quote(HOSTILE, safe='')}/versions", {"schema": json.dumps(ONE)})
+    if action == "delete-for-good":
+        api(browser, "DELETE", f"/subjects/{quote(HOSTILE, safe='')}")
     found = lines(do(browser, action, confirmed=False, **fields)[1])
     assert tools == set(found)
     for line in found.values():

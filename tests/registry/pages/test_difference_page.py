@@ -51,6 +51,22 @@ def test_changes_and_verdicts(browser):
         assert verdict in text
 
 
+def test_what_changes_values_in_silence_is_said_on_top(browser):
+    """A field renamed by an alias is read under its new name, but consumers with the old schema read their default."""
+    fields = [
+        {"name": "currency", "type": "string", "default": "EUR"},
+        {"name": "code", "type": "string", "default": "EUR", "aliases": ["currency"]},
+    ]
+    for field in fields:
+        body = json.dumps({"schema": json.dumps({"type": "record", "name": "R", "fields": [field]})})
+        assert 200 == browser.call("POST", "/subjects/renamed/versions", body, **JSON)[0]
+    text = words(browser.get("/ui/subjects/renamed/diff"))
+
+    assert "Consumers with the new schema can read old data, with the values that were written." in text
+    assert "Consumers with the old schema can read new data, but some values change in silence." in text
+    assert "silent: values change Consumers with the old schema do not see what is written as 'code'" in text
+
+
 def test_metadata_and_rules(browser):
     """What a version holds besides its text is compared too, if it differs."""
     path = "/subjects/contract/versions"

@@ -158,3 +158,14 @@ def test_a_refusal_says_what_to_do(registry):
     assert (403, "text/html; charset=utf-8") == (status, headers["content-type"])
     assert "User is denied operation Describe on Subject: banana" in text
     assert "Ask an administrator" in text
+    assert '<p class="person"><bdi>u</bdi>' in text
+
+
+def test_a_form_tells_nothing_of_other_subjects(registry):
+    """The notes of a form name no versions and no referrers of a subject that the person may not see."""
+    registry.rules = (rule("u", "READ", "apple"),)
+    for action in ("delete", "delete-for-good", "bring-back"):
+        status, text, _ = registry.ask("GET", f"/ui/do/{action}?subject=banana", None, "u")
+        assert 200 == status
+        assert "It is about" not in text
+        assert "The registry would refuse this now" not in text

@@ -54,3 +54,16 @@ def test_marks_for_direction_are_spelled_out(browser):
 def test_no_hits(browser, query, says):
     """Without words the page explains the query; without hits it says what to do."""
     assert says in browser.get(f"/ui/search?query={query}")
+
+
+def test_a_schema_that_is_searched_in_part_is_named(browser):
+    """The page links a subject of which only the first words were searched."""
+    fields = [{"name": f"part{number}", "type": "int"} for number in range(3_000)]
+    schema = json.dumps({"type": "record", "name": "Large", "fields": fields})
+    at = "/subjects/large-value/versions"
+    assert 200 == browser.call("POST", at, json.dumps({"schema": schema}), **JSON)[0]
+    text = browser.get("/ui/search?query=part2999")
+
+    assert "only the first ones were searched" in text
+    assert '<a href="/ui/subjects/large-value">' in text
+    assert "Not every schema was searched" not in text

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from harness.waiting import until
 from strata.registry.access.passwords import PasswordHash
 from strata.registry.access.principal import Principal
 from strata.registry.access.sessions import Sessions, TooManyGroups
@@ -252,3 +253,22 @@ def test_command_lines_name_the_person(browser):
     text = browser.post("/ui/do/level", form)[1]
     assert " -u ada " in text
     assert " --auth ada:PASSWORD " in text
+
+
+def test_signing_in_and_out_is_audited(open_pages, auth_file, tmp_path):
+    """The audit names who signed in and out, and the name that was given with a wrong password."""
+    path = tmp_path / "audit.jsonl"
+    browser = open_pages(auth_file=auth_file, superusers="User:ada", ui="full", audit=str(path))
+    assert 401 == sign_in(browser, password="wrong")[0]
+    assert 303 == sign_in(browser)[0]
+    assert 303 == browser.post("/ui/sign-out", {"form_token": token(browser.get("/ui/subjects"))})[0]
+    until(lambda: path.read_text().count("\n") == 3)  # the last line is written after its answer
+    failure, entered, left = map(json.loads, path.read_text().splitlines())
+
+    assert ("auth_failure", "refused", 401) == (failure["event"], failure["outcome"], failure["status"])
+    assert {"mechanism": "basic", "user": "rita"} == failure["tried"]
+    assert "127.0.0.1" == failure["source_ip"]
+    assert [("sign_in", "User:rita"), ("sign_out", "User:rita")] == [
+        (line["event"], line["actor"]["id"]) for line in (entered, left)
+    ]
+    assert "wrong" not in path.read_text().replace("User:wrong", "")

@@ -1,0 +1,166 @@
+"""The page that decodes a record never calls good what the deserializer of the same schema refuses."""
+
+import json
+from random import Random
+
+import pytest
+from google.protobuf import any_pb2, duration_pb2, timestamp_pb2, wrappers_pb2
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError as ParseError
+from google.protobuf.message_factory import GetMessageClass
+
+from harness.avro_cases import Maker as AvroMaker
+from harness.json_payloads import Maker as JsonMaker
+from harness.protobuf_cases import Maker as ProtobufMaker
+from harness.protobuf_cases import fill
+from strata.compat.formats import FORMATS
+from strata.compat.protobuf.to_descriptor import file_to_descriptor
+from strata.compat.schema import SchemaFormat
+from strata.registry.decoding.frames import Frame
+from strata.registry.decoding.record import decoded
+from strata.serdes.avro import compile_decoder
+from strata.serdes.errors import DecodeError, SchemaError
+from strata.serdes.json_schema.serializer import documents_of, validating
+from strata.serdes.json_schema.validator import compiled
+from strata.serdes.model import Schema
+from strata.serdes.protobuf.wire_types import parsed_strictly
+
+
+def is_good(kind, text, payload):
+    """Return whether the page would call a payload without a frame good."""
+    schema = FORMATS[kind].parse(text, strict=False)
+    found = decoded(payload, Frame("none", None, 0), schema, text, ())
+    return found.broken is None and found.refused is None and not found.note
+
+
+def reads(decode, payload):
+    """Return whether a deserializer reads a payload."""
+    try:
+        decode(payload)
+    except (DecodeError, ParseError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def damaged(payload, chance):
+    """Return a payload with some bytes changed, cut off or added."""
+    made = bytearray(payload)
+    for _ in range(chance.randrange(1, 4)):
+        at = chance.randrange(len(made) + 1)
+        match chance.randrange(4):
+            case 0 if at < len(made):
+                made[at] = chance.randrange(256)
+            case 1 if at < len(made):
+                made[at] ^= 1 << chance.randrange(8)
+            case 2:
+                made[at:at] = bytes([chance.choice([0, 1, 2, 3, 0x7F, 0x80, 0xFF])])
+            case _:
+                del made[at : at + chance.randrange(3)]
+    return bytes(made)
+
+
+def test_a_block_of_negative_length():
+    """A block of an array that states a negative length is broken, whether its items take bytes or not."""
+    for items in ("int", "null"):
+        text = json.dumps({"type": "array", "items": items})
+        payload = bytes([1, 1, *([2] if items == "int" else []), 0])
+
+        assert not reads(compile_decoder(text), payload)
+        assert not is_good(SchemaFormat.AVRO, text, payload)
+
+
+@pytest.mark.parametrize("size", [400, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_avro(size):
+    """Random schemas, with random damage to their values."""
+    maker, chance = AvroMaker(Random(7)), Random(7)
+    worse, good = [], 0
+    for _ in range(size):
+        case = maker.case()
+        if "a top-level bytes" in case.changes:
+            continue
+        decode = compile_decoder(case.writer)
+        for payload in (case.payload, *(damaged(case.payload, chance) for _ in range(6))):
+            shown = is_good(SchemaFormat.AVRO, case.writer, payload)
+            good += shown
+            if shown and not reads(decode, payload):
+                worse.append((case.writer, payload))
+
+    assert [] == worse
+    assert good > size / 2
+
+
+ODD = (
+    b'"\\ud800"',
+    b"1e400",
+    b"-1e999",
+    b"NaN",
+    b'{"a":1,"a":2}',
+    b"\xef\xbb\xbf1",
+    b"1" * 400,
+    b"[" * 150 + b"]" * 150,
+)
+
+
+@pytest.mark.parametrize("size", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_json(size):
+    """Random schemas, with random damage to the texts of their values, and texts that readers disagree on."""
+    maker, chance = JsonMaker(Random(7)), Random(7)
+    worse, good = [], 0
+    for _ in range(size):
+        schema = maker.schema()
+        text = json.dumps(schema)
+        (base, document), *_ = documents_of(Schema(text, "JSON"), {}).items()
+        try:
+            decode = validating(compiled(document, {}, base))
+        except SchemaError:
+            continue
+        payload = maker.text(maker.value(schema))
+        texts = [payload, maker.text(maker.value(maker.changed(schema))), *(damaged(payload, chance) for _ in range(6))]
+        for one in (*texts, chance.choice(ODD)):
+            shown = is_good(SchemaFormat.JSON, text, one)
+            good += shown
+            if shown and not reads(decode, one):
+                worse.append((text, one))
+
+    assert [] == worse
+    assert good > size / 2
+
+
+@pytest.mark.parametrize("dialect", [None, "http://json-schema.org/draft-07/schema#", "tag:unknown"])
+def test_the_dialect_of_a_schema_that_names_none(dialect):
+    """A schema without a known dialect is draft 7, as for the deserializer."""
+    schema = {"items": [{"type": "string"}]} | ({"$schema": dialect} if dialect else {})
+
+    assert not is_good(SchemaFormat.JSON, json.dumps(schema), b"[1]")
+
+
+def message_class(text):
+    """Return the class of the first message of a file."""
+    parsed = FORMATS[SchemaFormat.PROTOBUF].parse(text, strict=False)
+    pool = DescriptorPool()
+    for known in (any_pb2, duration_pb2, timestamp_pb2, wrappers_pb2):
+        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
+    made = file_to_descriptor(parsed.file, parsed.names)
+    made.name = "schema.proto"
+    pool.AddSerializedFile(made.SerializeToString())
+    file = pool.FindFileByName("schema.proto")
+    return GetMessageClass(next(iter(file.message_types_by_name.values())))
+
+
+@pytest.mark.parametrize("size", [120, pytest.param(4000, marks=pytest.mark.slow)])
+def test_protobuf(size):
+    """Random messages, with random damage."""
+    maker, chance = ProtobufMaker(Random(7)), Random(7)
+    worse, good = [], 0
+    for _ in range(size):
+        text = maker.kind().text()
+        kind = message_class(text)
+        payload = fill(kind(), chance).SerializeToString()
+        for one in (payload, *(damaged(payload, chance) for _ in range(8))):
+            shown = is_good(SchemaFormat.PROTOBUF, text, one)
+            good += shown
+            if shown and not reads(lambda raw, kind=kind: parsed_strictly(kind.FromString, raw), one):
+                worse.append((text, one))
+
+    assert [] == worse
+    assert good > size / 2
