@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from strata.compat.check import Previous, check, finding
+from strata.compat.check import CheckResult, Previous, check, finding
+from strata.compat.formats import FORMATS
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import Limits
+from strata.compat.logical.advice import table_findings
 from strata.compat.result import Finding
 from strata.compat.schema import SchemaParseError
 from strata.gitops.desired import Desired, Subject
@@ -18,7 +20,7 @@ from strata.gitops.versions import Held, Parser, TreeVersions, Versions, held
 __all__ = ["INVALID", "UNJUDGED", "Options", "Problem", "Severity", "check_tree"]
 
 _DEFAULT = Level.BACKWARD
-INVALID, UNJUDGED, REMOVED = "INVALID_SCHEMA", "NOT_JUDGED", "SUBJECT_REMOVED"
+INVALID, UNJUDGED, REMOVED, UNNAMED = "INVALID_SCHEMA", "NOT_JUDGED", "SUBJECT_REMOVED", "NO_NAME"
 
 
 class Severity(StrEnum):
@@ -77,17 +79,34 @@ def check_tree(desired: Desired, against: Versions | None, options: Options, lab
     own = TreeVersions(desired, label)
     parser, earlier = Parser([own, against] if against else [own]), Parser([against] if against else [])
     problems: list[Problem] = []
+    broken: set[str] = set()
     for subject in desired.subjects.values():
-        if subject.text is not None:
+        if of_broken := [one.subject for one in subject.references if one.version is None and one.subject in broken]:
+            # Its own text would be blamed for the mistake of another.
+            message = f"It refers to {', '.join(of_broken)}, which is not valid."
+            problems.append(Problem(Severity.UNJUDGED, UNJUDGED, subject.name, subject.file, Position(), message))
+            broken.add(subject.name)
+        elif subject.text is not None:
             level = _level(desired, subject, against, options)
             grouped = _Grouped(against, desired.group(subject.name)) if against else None
             policy = _policy(desired, subject, against, options)
-            problems += _check_subject(subject, parser, earlier, grouped, level, policy)
-    gone = set(against.subjects()) - set(own.subjects()) if isinstance(against, TreeVersions) else ()
-    for name in sorted(gone):
-        message = f"Subject {name} is in {against.label} and no longer here." if against else ""
-        problems.append(Problem(Severity.NOTE, REMOVED, name, "", Position(), message))
-    return problems
+            found = list(_check_subject(subject, parser, earlier, grouped, level, policy))
+            broken |= {one.subject for one in found if one.rule == INVALID}
+            problems += found
+    return problems + [
+        Problem(Severity.NOTE, REMOVED, name, "", Position(), f"Subject {name} is in {source} and no longer here.")
+        for source, name in _gone(desired, against)
+    ]
+
+
+def _gone(desired: Desired, against: Versions | None) -> list[tuple[str, str]]:
+    """Return the subjects that only the earlier tree has, each with the label of that tree."""
+    if not isinstance(against, TreeVersions):
+        return []
+    unnamed = {one.file for one in desired.subjects.values() if one.unnamed}
+    here = {one.name for one in desired.subjects.values() if one.text is not None}
+    gone = sorted(set(against.subjects()) - here)
+    return [(against.label, name) for name in gone if not unnamed & {one.file for one in against.versions(name)}]
 
 
 def _level(desired: Desired, subject: Subject, against: Versions | None, options: Options) -> Level:
@@ -142,23 +161,45 @@ def _check_subject(
     except GitopsError as error:
         yield problem(Severity.UNJUDGED, UNJUDGED, str(error))
         return
-    if against is None or not LEVELS[level].directions:
+    for refusal in FORMATS[new.format].refusals(new, path=subject.file):
+        position = Position(refusal.line, refusal.column) if refusal.line else Position()
+        yield problem(Severity.ERROR, refusal.rule, refusal.message, position)
+    if subject.unnamed:
+        yield problem(Severity.ERROR, UNNAMED, subject.unnamed)
         return
-    versions = against.versions(subject)
+    if policy is not Policy.LOGICAL and (against is None or not LEVELS[level].directions):
+        return
+    versions = against.versions(subject) if against else ()
+    renamed = not versions and subject.file_name not in ("", subject.name)
+    if renamed and against and against.source.versions(subject.file_name):
+        yield problem(Severity.UNJUDGED, UNJUDGED, _renamed(subject, against.source.label))
+        return
     looked_at = versions if LEVELS[level].transitive else versions[-1:]
-    if not subject.references and all((one.text, one.references) == (text, ()) for one in looked_at):
+    if looked_at and not subject.references and all((one.text, one.references) == (text, ()) for one in looked_at):
         return  # most files of a commit are those of the commit before
     try:
         previous = [Previous(one.version, earlier.parse(one, strict=False)) for one in looked_at]
         result = check(new, previous, level, policy, Limits().started())
     except (SchemaParseError, GitopsError) as error:
-        yield problem(
-            Severity.UNJUDGED, UNJUDGED, f"The earlier version in {against.source.label} cannot be used: {error}"
-        )
+        label = against.source.label if against else ""
+        yield problem(Severity.UNJUDGED, UNJUDGED, f"The earlier version in {label} cannot be used: {error}")
         return
-    for incompatibility in result.incompatibilities:
-        # A file of a tree has no version; the words then say "the previous version".
-        known = None if isinstance(against.source, TreeVersions) else incompatibility.version
-        found = finding(replace(incompatibility, version=known))
-        position = position_of(text, found.path, found.field, subject.format)
+    for found in _findings(result, in_tree=against is not None and isinstance(against.source, TreeVersions)):
+        position = position_of(text, "" if found.table else found.path, found.field, subject.format)
         yield Problem(Severity.ERROR, found.rule, subject.name, subject.file, position, found.advice, found)
+
+
+def _renamed(subject: Subject, label: str) -> str:
+    entry = f"{{name: {subject.file_name}, file: {subject.file}}}"
+    return (
+        f"The file is the subject {subject.name}, since its folder is that of its package, and {label} has a subject "
+        f"{subject.file_name} instead. If that is meant, say so in a strata.yaml: subjects: [{entry}]"
+    )
+
+
+def _findings(result: CheckResult, *, in_tree: bool) -> Iterator[Finding]:
+    """Yield the findings of a check; a file of a tree has no version, and the words say "the previous version"."""
+    for incompatibility in result.incompatibilities:
+        yield finding(replace(incompatibility, version=None) if in_tree else incompatibility)
+    for tables in result.tables:
+        yield from table_findings(replace(tables, version=None) if in_tree else tables)

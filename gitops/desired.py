@@ -10,7 +10,7 @@ from typing import Any
 from strata.gitops.errors import GitopsError
 from strata.gitops.fields import Fields
 from strata.gitops.manifest import NO_SETTINGS, Entry, Manifest, Settings
-from strata.gitops.names import NAMES, Names, file_format
+from strata.gitops.names import NAMES, Names, default_name, file_format, stem
 from strata.gitops.rights import Resource, Right
 from strata.gitops.trees import Tree, matching
 
@@ -47,6 +47,8 @@ class Subject:
         rule_set: the rules; None keeps what there are.
         settings: the settings.
         rights: the rights on it; None keeps what there are.
+        unnamed: why its name is not known, which is then that of its file; empty if it is known.
+        file_name: the name of its file without the ending, if nothing but the file names the subject.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Subject:
     rule_set: Mapping[str, Any] | None = None
     settings: Settings = NO_SETTINGS
     rights: tuple[Right, ...] | None = None
+    unnamed: str = ""
+    file_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ def work_out(manifest: Manifest, tree: Tree) -> Desired:
 
 
 def by_convention(tree: Tree, names: Sequence[str]) -> Desired:
-    """Return what files without a manifest describe: each is the subject of its name without the ending.
+    """Return what files without a manifest describe: each is the subject of its name (see `default_name`).
 
     Raises:
         GitopsError: If two files have the same name.
@@ -144,12 +148,16 @@ def by_convention(tree: Tree, names: Sequence[str]) -> Desired:
         schema_format = file_format(file)
         if schema_format is None:
             continue
-        name = posixpath.splitext(posixpath.basename(file))[0].removesuffix(".schema")
-        if name in drafts:
-            other = drafts[name].subject.file
-            raise GitopsError(f"{file} and {other} would both be the subject {name}; name them in a strata.yaml")
         text = tree.read(file)
-        drafts[name] = _Draft(Subject(name, text, schema_format, file), None, NAMES[schema_format](text, file), file)
+        known = NAMES[schema_format](text, file)
+        name, file_name = default_name((tree.root / file).absolute().as_posix(), known), stem(posixpath.basename(file))
+        if name in drafts:
+            other, glob = drafts[name].subject.file, f"**/*{posixpath.splitext(file)[1]}"
+            way_out = f"subjects: [{{name: '{{path}}', files: '{glob}'}}]"
+            raise GitopsError(
+                f"{file} and {other} would both be the subject {name}; name them in a strata.yaml, such as {way_out}"
+            )
+        drafts[name] = _Draft(Subject(name, text, schema_format, file, file_name=file_name), None, known, file)
     return Desired(_linked(drafts))
 
 
@@ -167,34 +175,38 @@ def _drafts(entry: Entry, tree: Tree) -> list[_Draft]:
 def _draft(entry: Entry, file: str, text: str | None) -> _Draft:
     schema_format = entry.format or file_format(file) or "AVRO"
     names = NAMES[schema_format](text, file) if text is not None else Names()
-    plain = _named(entry, file, names)
+    plain, unnamed = _named(entry, file, names)
     name = f":.{entry.context}:{plain}" if entry.context and not plain.startswith(":.") else plain
     name = name.removeprefix(":.:")  # a registry lists the subjects of the default context without it
     subject = Subject(
         name, text, schema_format, file or entry.where, (), entry.normalize, entry.metadata, entry.rule_set,
-        entry.settings, entry.rights,
+        entry.settings, entry.rights, unnamed,
     )  # fmt: skip
     return _Draft(subject, entry.references, names, entry.where)
 
 
-def _named(entry: Entry, file: str, names: Names) -> str:
-    """Return the name of a subject, with the placeholders of a template filled in."""
-    path = posixpath.splitext(file)[0]
+def _named(entry: Entry, file: str, names: Names) -> tuple[str, str]:
+    """Return the name of a subject, with the placeholders of a template filled in, and why it is not the name.
+
+    A text that defines no name has none for `{fullname}`, most often because it is not a valid schema. The check says
+    so of the file, and of all others what it finds.
+    """
+    if entry.files is None:
+        return entry.name, ""
+    path = stem(file)
     known = {
         "stem": posixpath.basename(path),
         "path": path.replace("/", "."),
         "parent": posixpath.basename(posixpath.dirname(path)),
         "fullname": names.own,
     }
-
-    def value(match: re.Match[str]) -> str:
-        found = known.get(match[1])
-        if not found:
-            expected = ", ".join(f"{{{name}}}" for name in known)
-            raise GitopsError(f"{entry.where}: {file} has no {match[0]}; expected one of {expected}")
-        return found
-
-    return _PLACEHOLDER.sub(value, entry.name) if entry.files is not None else entry.name
+    missing = next((match for match in _PLACEHOLDER.finditer(entry.name) if not known.get(match[1])), None)
+    if missing is None:
+        return _PLACEHOLDER.sub(lambda match: known[match[1]], entry.name), ""
+    problem = f"{entry.where}: {file} has no {missing[0]}"
+    if missing[1] != "fullname":
+        raise GitopsError(f"{problem}; expected one of {', '.join(f'{{{name}}}' for name in known)}")
+    return file, f"{problem}: its text defines no name"
 
 
 def _linked(drafts: Mapping[str, _Draft]) -> dict[str, Subject]:

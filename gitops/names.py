@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["NAMES", "Names", "file_format"]
+__all__ = ["NAMES", "Names", "default_name", "file_format", "stem"]
 
 _FORMATS = {".avsc": "AVRO", ".proto": "PROTOBUF", ".json": "JSON"}
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -20,6 +20,7 @@ _IMPORT = re.compile(r"""(?:^|[;}])\s*import\s+(?:public\s+|weak\s+)?["']([^"']+
 _COMMENT = re.compile(r"""("[^"\n]*"|'[^'\n]*')|/\*.*?\*/|//[^\n]*""", re.DOTALL)  # not in the quotes of a string
 _PACKAGE = re.compile(r"(?:^|[;}])\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 _MESSAGE = re.compile(r"(?:^|[;}])\s*message\s+(\w+)", re.MULTILINE)
+_OF_TOPICS = ("-key", "-value")
 _WELL_KNOWN = ("google/protobuf/", "google/type/", "confluent/")
 
 
@@ -31,16 +32,40 @@ class Names:
         own: its own name; empty if it has none.
         defined: all names under which others may refer to it.
         needed: the names that it does not define itself, in the order of the text.
+        package: the package of a Protobuf file.
     """
 
     own: str = ""
     defined: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
+    package: str = ""
 
 
 def file_format(name: str) -> str | None:
     """Return the format that a file's name says; None if it says none."""
     return _FORMATS.get(posixpath.splitext(name)[1])
+
+
+def stem(path: str) -> str:
+    """Return a path without the ending of schema files: `.schema.json` is one."""
+    return posixpath.splitext(path)[0].removesuffix(".schema")
+
+
+def default_name(path: str, names: Names) -> str:
+    """Return the subject of a file that no manifest names: its name without the ending.
+
+    A Protobuf file in the folder of its package has the name by which others import it, as serializers name the
+    subjects of imports: trees with a folder for each package repeat the names of files. A subject of a topic is not
+    meant by that.
+
+    Args:
+        path: the path of the file, from the top of the file system.
+        names: the names in its text.
+    """
+    folder, file = posixpath.split(path)
+    package = names.package.replace(".", "/")
+    is_in_place = package and f"/{folder}".endswith(f"/{package}")
+    return f"{package}/{file}" if is_in_place and not stem(file).endswith(_OF_TOPICS) else stem(file)
 
 
 def _avro(text: str, _: str) -> Names:
@@ -90,7 +115,7 @@ def _protobuf(text: str, file: str) -> Names:
     parts = file.split("/") if file else []
     suffixes = ("/".join(parts[index:]) for index in range(len(parts)))
     needed = (name for name in _IMPORT.findall(plain) if not name.startswith(_WELL_KNOWN))
-    return Names(own, tuple(suffixes), tuple(dict.fromkeys(needed)))
+    return Names(own, tuple(suffixes), tuple(dict.fromkeys(needed)), package[1] if package else "")
 
 
 def _json_schema(text: str, file: str) -> Names:

@@ -8,19 +8,32 @@ from typing import Any
 
 from strata.compat.difference.compare import difference
 from strata.compat.difference.text import as_lines
+from strata.compat.formats import FORMATS
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
-from strata.gitops.desired import Desired
+from strata.gitops.desired import Desired, Subject
 from strata.gitops.errors import GitopsError
+from strata.gitops.positions import position_in_error
 from strata.gitops.registries import Outcome, Registry
 from strata.gitops.rights import Resource
-from strata.gitops.steps import CONFLUENT_VERSION, OWNER, deletions, rights_steps, steps_of
+from strata.gitops.steps import CONFLUENT_VERSION, OWNER, deletions, register_step, rights_steps, steps_of
 from strata.gitops.versions import Held, Parser, TreeVersions, held
 
-__all__ = ["Change", "Plan", "make_plan", "name_of", "plan_markdown", "plan_text", "read_plan", "write_plan"]
+__all__ = [
+    "Change",
+    "Plan",
+    "make_plan",
+    "name_of",
+    "plan_json",
+    "plan_markdown",
+    "plan_text",
+    "read_plan",
+    "write_plan",
+]
 
 _FORMAT, _VERSION = "strata-plan", 1
 _MOST_LINES = 200
+_INVALID, _NO_NAME = "invalid schema", "no name"
 
 
 def name_of(step: Mapping[str, Any]) -> str:
@@ -41,6 +54,7 @@ class Change:
         details: lines that say what changes.
         version: the version that a schema gets.
         error: why the registry rejects it.
+        file: the file of a schema.
     """
 
     step: Mapping[str, Any]
@@ -48,6 +62,7 @@ class Change:
     details: tuple[str, ...] = ()
     version: int | None = None
     error: str | None = None
+    file: str = ""
 
     @property
     def title(self) -> str:
@@ -99,13 +114,19 @@ def make_plan(desired: Desired, registry: Registry, *, prune: bool, label: str) 
     Raises:
         GitopsError: If there is no owner to prune for, or a reference leads nowhere.
     """
+    unnamed = [one for one in desired.subjects.values() if one.unnamed]
+    whole, desired = desired, _without(desired, unnamed)
     steps = steps_of(desired)
     gone = _owned(desired, registry) if prune else {}
     steps += [*deletions(gone), *rights_steps(desired, gone, only=prune)]
     judged = registry.judge(steps)
-    tree = TreeVersions(desired, label)
+    tree = TreeVersions(whole, label)
     explain = _Explanations(desired, registry, Parser([tree, registry.service]), Parser([registry.service]))
-    changes, unchanged = list[Change](), 0
+    changes = [
+        Change(register_step(one, None), _NO_NAME, file=one.file, error=explain.fault(one, None) or one.unnamed)
+        for one in unnamed
+    ]
+    unchanged = 0
     kept: dict[str, str] = {}
     for step, outcome in zip(steps, judged.outcomes, strict=True):
         if step["action"] == "delete" and outcome.error is not None:
@@ -116,11 +137,18 @@ def make_plan(desired: Desired, registry: Registry, *, prune: bool, label: str) 
             seen: dict[str, Any] = {"goesBack": True} if outcome.goes_back else {}
             if judged.offset is None and outcome.version is not None:
                 seen["expects"] = outcome.version
+            if outcome.basis is not None:
+                seen["basis"] = outcome.basis
             changes.append(explain.change({**step, **seen}, outcome))
         else:
             unchanged += 1
     stays = tuple(f"{name}: {reason}" for name, reason in kept.items())
     return Plan(registry.service.label, judged.offset, tuple(changes), unchanged, stays)
+
+
+def _without(desired: Desired, subjects: Sequence[Subject]) -> Desired:
+    names = {one.name for one in subjects}
+    return replace(desired, subjects={name: one for name, one in desired.subjects.items() if name not in names})
 
 
 def _owned(desired: Desired, registry: Registry) -> dict[str, Held]:
@@ -155,6 +183,14 @@ class _Explanations:
             return replace(change, reason="rights differ", details=outcome.rights)
         if step["action"] == "delete":
             return replace(change, reason="the manifest no longer has it")
+        subject = self.desired.subjects[step["subject"]]
+        change = replace(change, file=subject.file)
+        fault = self.fault(subject, outcome.error)
+        if fault is not None:
+            return replace(change, reason=_INVALID, error=fault)
+        if outcome.error is not None:
+            shown = outcome.error.replace(subject.text or "", "…")  # it is in the file
+            change = replace(change, error=f"{subject.file}: {shown}")
         latest = self.registry.service.version(step["subject"], None)
         if latest is None:
             return replace(change, reason="new subject")
@@ -163,6 +199,38 @@ class _Explanations:
             "an older version holds this schema" if step.get("goesBack") else f"differs from version {latest.version}"
         )
         return replace(change, reason=reason, details=details)
+
+    def fault(self, subject: Subject, error: str | None) -> str | None:
+        """Return the mistakes in the schema of a subject with their places; None if its format's tools take it.
+
+        Args:
+            subject: the subject.
+            error: why the registry rejects it; what a registry accepts is not judged again by the rules for new
+                schemas.
+        """
+        try:
+            schema = self.new.parse(held(subject), strict=error is not None)
+        except SchemaParseError as mistake:
+            near = (self.new.sources[0].version(one.subject, None) for one in subject.references if one.version is None)
+            if broken := next((one for one in near if one is not None and self._is_broken(one, error)), None):
+                return f"{subject.file}: it refers to {broken.subject}, which is not valid"
+            at = position_in_error(subject.text or "", str(mistake), subject.format)
+            return f"{subject.file}:{at.line}:{at.column}: {mistake}"
+        except GitopsError:
+            return None
+        refusals = FORMATS[schema.format].refusals(schema, path=subject.file)
+        return (
+            "; ".join(f"{subject.file}:{one.line}:{one.column}: {one.message} ({one.rule})" for one in refusals) or None
+        )
+
+    def _is_broken(self, version: Held, error: str | None) -> bool:
+        try:
+            self.new.parse(version, strict=error is not None)
+        except SchemaParseError:
+            return True
+        except GitopsError:
+            return False
+        return False
 
     def _settings(self, step: Mapping[str, Any]) -> Iterator[str]:
         scope = step["subject"]
@@ -214,17 +282,22 @@ def write_plan(plan: Plan, path: Path) -> None:
     Raises:
         GitopsError: If the file cannot be written.
     """
-    changes = [
-        {"step": dict(one.step), "reason": one.reason, "details": list(one.details), "version": one.version}
-        for one in plan.changes
-    ]
-    content = {"format": _FORMAT, "version": _VERSION, "registry": plan.registry, "offset": plan.offset}
     try:
-        path.write_text(
-            json.dumps({**content, "unchanged": plan.unchanged, "changes": changes}, indent=1) + "\n", "utf-8"
-        )
+        path.write_text(plan_json(plan), "utf-8")
     except OSError as error:
         raise GitopsError(f"cannot write {path}: {error.strerror}") from None
+
+
+def plan_json(plan: Plan) -> str:
+    """Return a plan as JSON: the form of plan files, which docs/guides/git.md describes."""
+    changes = [
+        {"title": one.title, "step": dict(one.step), "reason": one.reason, "details": list(one.details),
+         "version": one.version, "error": one.error, "file": one.file}
+        for one in plan.changes
+    ]  # fmt: skip
+    content = {"format": _FORMAT, "version": _VERSION, "registry": plan.registry, "offset": plan.offset}
+    content |= {"unchanged": plan.unchanged, "changes": changes, "kept": list(plan.kept)}
+    return json.dumps(content, indent=1) + "\n"
 
 
 def read_plan(path: Path) -> Plan:
@@ -240,6 +313,8 @@ def read_plan(path: Path) -> Plan:
         changes = tuple(
             Change(one["step"], one["reason"], tuple(one["details"]), one["version"]) for one in content["changes"]
         )
+        if rejected := next((one for one in content["changes"] if one.get("error")), None):
+            raise GitopsError(f"{path} has a change that the registry rejects: {rejected['error']}")
         return Plan(content["registry"], content["offset"], changes, content["unchanged"])
     except OSError as error:
         raise GitopsError(f"cannot read {path}: {error.strerror}") from None

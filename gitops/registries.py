@@ -19,7 +19,7 @@ from strata.serdes.errors import RegistryError, SerdeError
 
 __all__ = ["Judgement", "Moved", "Outcome", "Registry", "registry_at"]
 
-_MOVED = 40950
+_MOVED = 40990
 _TOO_LARGE = 413
 _UNSURE = 500
 _UNKNOWN = "Whether all or nothing was written is not known: `strata plan` shows it"
@@ -30,7 +30,7 @@ _NO_RIGHTS = "this registry cannot hold rights; only a Strata service takes them
 
 
 class Moved(GitopsError):
-    """The registry has changed since the plan was made; nothing was written."""
+    """What the plan depends on has changed since it was made; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Outcome:
         error: why the registry rejects it.
         goes_back: whether an older version holds the schema.
         rights: lines that say which rights come and go.
+        basis: the registry's digest of what the step depends on; None if it gives none.
     """
 
     changed: bool
@@ -50,6 +51,7 @@ class Outcome:
     error: str | None = None
     goes_back: bool = False
     rights: tuple[str, ...] = ()
+    basis: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Registry(Protocol):
 
         Args:
             steps: the steps, as judged.
-            offset: the offset that they were judged at.
+            offset: the offset that they were judged at, which counts if a step has no basis.
             done: is called with the number of steps that are done.
 
         Raises:
@@ -99,14 +101,15 @@ class _AtOnce:
 
     def judge(self, steps: Sequence[Mapping[str, Any]]) -> Judgement:
         """Return what the service would do with steps."""
-        answer = self._send({"dryRun": True, "steps": list(steps)})
+        answer = self._send({"dryRun": True, "steps": [{**step, "basis": None} for step in steps]})
         return Judgement(tuple(map(_outcome, answer["results"])), int(answer["offset"]))
 
     def carry_out(
         self, steps: Sequence[Mapping[str, Any]], offset: int | None, done: Callable[[int], None]
     ) -> list[Outcome]:
         """Send all steps as one batch."""
-        body = {"steps": list(steps)} if offset is None else {"steps": list(steps), "offset": offset}
+        is_based = offset is None or all(step.get("basis") for step in steps)
+        body = {"steps": list(steps)} if is_based else {"steps": list(steps), "offset": offset}
         try:
             answer = self._send(body)
         except RegistryError as error:
@@ -133,7 +136,7 @@ def _outcome(result: Mapping[str, Any]) -> Outcome:
     error = result.get("error")
     rights = (*shown(result.get("removed") or (), "-"), *shown(result.get("added") or (), "+"))
     message = None if error is None else str(error["message"])
-    return Outcome(bool(result["changed"]), result.get("version"), message, rights=rights)
+    return Outcome(bool(result["changed"]), result.get("version"), message, rights=rights, basis=result.get("basis"))
 
 
 class _StepByStep:

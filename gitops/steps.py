@@ -12,7 +12,7 @@ from strata.gitops.desired import Desired, Reference, Subject, qualified
 from strata.gitops.rights import Resource, Right, on_subject
 from strata.gitops.versions import Held
 
-__all__ = ["CONFLUENT_VERSION", "OWNER", "deletions", "rights_steps", "schema_body", "steps_of"]
+__all__ = ["CONFLUENT_VERSION", "OWNER", "deletions", "register_step", "rights_steps", "schema_body", "steps_of"]
 
 OWNER = "strata.owner"
 """The metadata property that marks the schemas of a manifest with its owner."""
@@ -30,11 +30,14 @@ def steps_of(desired: Desired) -> list[dict[str, Any]]:
     steps += (
         {"action": "settings", "subject": name, "config": one.config} for name, one in scopes.items() if one.config
     )
-    for subject in desired.subjects.values():
-        if subject.text is not None:
-            step = {"action": "register", "subject": subject.name, "schema": schema_body(subject, desired.owner)}
-            steps.append(step | ({"normalize": True} if subject.normalize else {}))
+    steps += (register_step(one, desired.owner) for one in desired.subjects.values() if one.text is not None)
     return steps + [step for step in modes if step["mode"] != _OPEN]
+
+
+def register_step(subject: Subject, owner: str | None) -> dict[str, Any]:
+    """Return the step that registers the schema of a subject."""
+    step = {"action": "register", "subject": subject.name, "schema": schema_body(subject, owner)}
+    return step | ({"normalize": True} if subject.normalize else {})
 
 
 def deletions(gone: Mapping[str, Held]) -> list[dict[str, Any]]:

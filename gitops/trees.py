@@ -28,6 +28,10 @@ class Tree(Protocol):
     """Files by their names."""
 
     @property
+    def root(self) -> Path:
+        """The folder that the names are relative to."""
+
+    @property
     def label(self) -> str:
         """What the tree is called in messages."""
 

@@ -23,7 +23,7 @@ def contract() -> None:
 @click.option("--version", type=click.IntRange(1), help="the version  [the latest]")
 @click.option("--out", metavar="FILE", help="write to a file  [standard output]")
 @connected
-@reporting()
+@reporting
 def export_(*, subject: str, version: int | None, out: str | None, connection: dict[str, Any]) -> None:
     """Write the contract of SUBJECT: owner, status, descriptions, types, classifications, quality.
 
@@ -32,7 +32,7 @@ def export_(*, subject: str, version: int | None, out: str | None, connection: d
     """
     import yaml
 
-    from strata.gitops.contracts.envelope import to_contract
+    from strata.gitops.contracts.envelope import TEXT, to_contract
 
     found = service_at(connection).version(subject, version)
     if found is None:
@@ -44,7 +44,7 @@ def export_(*, subject: str, version: int | None, out: str | None, connection: d
     else:
         _write(Path(out), text)
     for one in left_out:
-        click.echo(f"{subject}: left out {one}, which a contract cannot say", err=True)
+        click.echo(f"{subject}: only {TEXT} says {one}; an import of an edited contract leaves it out", err=True)
 
 
 @contract.command("import")
@@ -53,7 +53,7 @@ def export_(*, subject: str, version: int | None, out: str | None, connection: d
 @click.option("--manifest", default="strata.yaml", help="name of the manifest, which must not exist  [strata.yaml]")
 @click.option("--type", "schema_type", type=click.Choice(("AVRO", "JSON", "PROTOBUF"), case_sensitive=False),
               help="format of the schemas  [as the contract says, or AVRO]")  # fmt: skip
-@reporting()
+@reporting
 def import_(*, file: str, folder: str, manifest: str, schema_type: str | None) -> None:
     """Write the schemas of a contract as files, and a manifest with owner, status, tags and rules."""
     from strata.gitops.contracts.envelope import from_contract
@@ -80,6 +80,8 @@ def import_(*, file: str, folder: str, manifest: str, schema_type: str | None) -
             click.echo(f"{one.subject}: left out the check {check}, which one record does not decide", err=True)
         for part in one.left_out:
             click.echo(f"{one.subject}: left out {part}, which its schema cannot say", err=True)
+    for path in dict.fromkeys(path for one in found for path in one.unread):
+        click.echo(f"{file}: left out {path}, which an import does not take", err=True)
     _write(target, manifest_text({"subjects": entries}))
     click.echo(f"wrote {', '.join(one.subject for one in found)} to {target}")
 

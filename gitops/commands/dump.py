@@ -22,7 +22,7 @@ _FORBIDDEN = 403
 @click.option("--subject", "subjects", multiple=True, metavar="NAME", help="only this subject, or PREFIX*; repeatable")
 @click.option("--owner", metavar="NAME", help="write this owner, whose mark --prune needs, into the manifest")
 @connected
-@reporting()
+@reporting
 def dump(
     *, folder: str, export: str | None, subjects: tuple[str, ...], owner: str | None, connection: dict[str, Any]
 ) -> None:
@@ -74,7 +74,7 @@ def _may_read_rights(source: "Source") -> bool:
 @click.option("--output", type=click.Choice(("text", "json")), default="text", help="format  [text]")
 @environment_option
 @connected
-@reporting()
+@reporting
 def diff(*, a: str, b: str | None, output: str, environment: str | None, connection: dict[str, Any]) -> int:
     """Compare the latest versions of subjects in A and B, each a URL, folder, export file or Git revision.
 

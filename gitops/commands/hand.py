@@ -46,7 +46,7 @@ def _schema_options(command: _Command) -> _Command:
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="metadata property; repeatable")
 @_output("table")
 @connected
-@reporting()
+@reporting
 def register(
     *, subject: str, file: str, kind: str | None, references: tuple[str, ...], normalize: bool,
     properties: tuple[str, ...], output: str, connection: dict[str, Any],
@@ -68,7 +68,7 @@ def register(
 @click.option("--id", "schema_id", type=int, help="the schema with this id instead")
 @_output("raw")
 @connected
-@reporting()
+@reporting
 def get(*, subject: str | None, version: str, schema_id: int | None, output: str, connection: dict[str, Any]) -> None:
     """Print the schema of a version of SUBJECT, by default the latest, or the schema with an id."""
     if (subject is None) == (schema_id is None):
@@ -86,7 +86,7 @@ def get(*, subject: str | None, version: str, schema_id: int | None, output: str
 @click.option("--deleted", is_flag=True, help="list soft-deleted ones too")
 @_output("raw")
 @connected
-@reporting()
+@reporting
 def list_(*, prefix: str, versions: bool, deleted: bool, output: str, connection: dict[str, Any]) -> None:
     """List the subjects, in all contexts, whose names begin with PREFIX."""
     service = service_at(connection)
@@ -107,7 +107,7 @@ def list_(*, prefix: str, versions: bool, deleted: bool, output: str, connection
 @_schema_options
 @_output("raw")
 @connected
-@reporting()
+@reporting
 def compat(
     *, subject: str, file: str, version: str | None, kind: str | None, references: tuple[str, ...], normalize: bool,
     output: str, connection: dict[str, Any],
@@ -131,7 +131,7 @@ def compat(
 @click.option("--effective", is_flag=True, help="show what is in force, inherited values included")
 @_output("table")
 @connected
-@reporting()
+@reporting
 def config(
     *, subject: str, changes: tuple[str, ...], deletes: bool, effective: bool, output: str, connection: dict[str, Any]
 ) -> None:
@@ -158,7 +158,7 @@ def config(
 @click.option("--force", is_flag=True, help="enter IMPORT although there are schemas")
 @_output("raw")
 @connected
-@reporting()
+@reporting
 def mode(
     *, subject: str, wanted: str | None, deletes: bool, force: bool, output: str, connection: dict[str, Any]
 ) -> None:
@@ -182,7 +182,7 @@ def mode(
 @click.option("--permanent", is_flag=True, help="hard-delete what is soft-deleted already")
 @_output("raw")
 @connected
-@reporting()
+@reporting
 def delete(*, subject: str, version: str | None, permanent: bool, output: str, connection: dict[str, Any]) -> None:
     """Soft-delete SUBJECT, or one of its versions."""
     tail = f"/versions/{_segment(version)}" if version else ""
@@ -197,7 +197,7 @@ def delete(*, subject: str, version: str | None, permanent: bool, output: str, c
 @click.argument("version")
 @_output("table")
 @connected
-@reporting()
+@reporting
 def undelete(*, subject: str, version: str, output: str, connection: dict[str, Any]) -> None:
     """Register a soft-deleted VERSION of SUBJECT again, with its metadata and rules, as a new version."""
     service, path = service_at(connection), f"/subjects/{_segment(subject)}/versions"
@@ -219,7 +219,7 @@ def undelete(*, subject: str, version: str, output: str, connection: dict[str, A
 @click.option("--remove-tags", multiple=True, metavar=_TAGS, help="tags to remove; repeatable")
 @_output("table")
 @connected
-@reporting()
+@reporting
 def edit(
     *, subject: str, version: str, metadata: str | None, add_tags: tuple[str, ...], remove_tags: tuple[str, ...],
     output: str, connection: dict[str, Any],

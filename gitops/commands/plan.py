@@ -1,7 +1,9 @@
 """`strata plan` and `strata apply`: bring a registry to what the manifest says."""
 
+import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,34 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["apply", "plan"]
 
 _TRIES = 5
-_CHANGES, _FAILED = 2, 1
+_CHANGES, _FAILED = 1, 2
 _DONE = {"settings": "changed", "rights": "changed", "delete": "deleted"}
 _prune = click.option(
     "--prune", is_flag=True, help="delete subjects with the owner's mark that the manifest no longer has"
 )
 
 
-class _Plan(click.Command):
-    """A command whose exit code for wrong arguments is 1: 2 means changes."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Return the context of a run."""
-        try:
-            return super().make_context(*args, **kwargs)
-        except click.UsageError as error:
-            error.exit_code = _FAILED  # type: ignore[misc]  # click reads it from the instance
-            raise
-
-
-@click.command(cls=_Plan, short_help="Show what `strata apply` would change.")
+@click.command(short_help="Show what `strata apply` would change.")
 @click.argument("paths", nargs=-1, metavar="[FILE]...")
 @manifest_option
 @environment_option
 @_prune
 @click.option("--out", metavar="FILE", help="write the plan to a file, for `strata apply`")
-@click.option("--output", type=click.Choice(("text", "markdown")), default="text", help="format  [text]")
+@click.option("--output", type=click.Choice(("text", "markdown", "json")), default="text", help="format  [text]")
 @connected
-@reporting(_FAILED)
+@reporting
 def plan(
     *, paths: tuple[str, ...], manifests: tuple[str, ...], environment: str | None, prune: bool, out: str | None,
     output: str, connection: dict[str, Any],
@@ -54,18 +44,19 @@ def plan(
     A schema counts as a change if the subject's latest version does not hold it, as the registry itself sees it:
     metadata and rules count, and so does going back to an older schema, but white space does not.
 
-    Exit codes: 0 nothing changes; 2 something does; 1 an error, or a schema that the registry would reject.
+    Exit codes: 0 nothing changes; 1 something does; 2 an error, or a schema that the registry would reject.
 
     \b
     strata plan --url https://registry.example.com
     strata plan --env production --prune --out plan.json --output markdown > comment.md
     """  # noqa: D301 - click wants the character itself
-    from strata.gitops.plans import make_plan, plan_markdown, plan_text, write_plan
+    from strata.gitops.plans import make_plan, plan_json, plan_markdown, plan_text, write_plan
     from strata.gitops.registries import registry_at
 
     desired = _desired((*manifests, *paths), environment)
     made = make_plan(desired, registry_at(service_at(connection)), prune=prune, label="the tree")
-    click.echo(plan_markdown(made) if output == "markdown" else plan_text(made), nl=False)
+    forms = {"text": plan_text, "markdown": plan_markdown, "json": plan_json}
+    click.echo(forms[output](made), nl=False)
     if made.errors:
         return _FAILED
     if out is not None:
@@ -78,17 +69,20 @@ def plan(
 @manifest_option
 @environment_option
 @_prune
+@click.option("--output", type=click.Choice(("text", "json")), default="text", help="format  [text]")
 @connected
-@reporting(_FAILED)
+@reporting
 def apply(
-    *, plan_file: str | None, manifests: tuple[str, ...], environment: str | None, prune: bool,
+    *, plan_file: str | None, manifests: tuple[str, ...], environment: str | None, prune: bool, output: str,
     connection: dict[str, Any],
 ) -> int:  # fmt: skip
     """Carry out what `strata plan` shows: a plan file, or the plan of the manifest.
 
-    A Strata service takes all changes in one write, or none. It refuses a plan file if the registry has changed since;
-    without a file, the command plans again. Other registries take one change after the other, and a failure says what
-    was done.
+    A Strata service takes all changes in one write, or none. It refuses a plan file if something that the plan depends
+    on has changed since; without a file, the command plans again. Other registries take one change after the other, and
+    a failure says what was done.
+
+    Exit codes: 0 the registry has what the manifest says; 2 an error.
 
     \b
     strata apply --url https://registry.example.com
@@ -106,8 +100,8 @@ def apply(
         service = service_at(connection, planned=made.registry)
         if service.label != made.registry:
             raise GitopsError(f"{plan_file} is a plan for {made.registry}, not for {service.label}; plan again")
-        return _apply_file(made, registry_at(service))
-    return _apply_manifest(_desired(manifests, environment), connection, prune=prune)
+        return _apply_file(made, registry_at(service), output)
+    return _apply_manifest(_desired(manifests, environment), connection, output, prune=prune)
 
 
 def _desired(manifests: Sequence[str], environment: str | None) -> "Desired":
@@ -121,19 +115,21 @@ def _desired(manifests: Sequence[str], environment: str | None) -> "Desired":
     return selection.desired(Folder(selection.root))
 
 
-def _apply_file(made: "Plan", registry: "Registry") -> int:
+def _apply_file(made: "Plan", registry: "Registry", output: str) -> int:
     from strata.gitops.registries import Moved
 
     try:
-        return _report(made, _carry_out(made, registry))
+        return _report(made, _carry_out(made, registry), output)
     except Moved:
         if any(one.changed or one.error for one in registry.judge(made.steps).outcomes):
             raise
+        if output == "json":
+            return _report(replace(made, changes=(), unchanged=made.unchanged + len(made.changes)), (), output)
         click.echo("nothing to do: the registry has all of this already")
         return 0
 
 
-def _apply_manifest(desired: "Desired", connection: dict[str, Any], *, prune: bool) -> int:
+def _apply_manifest(desired: "Desired", connection: dict[str, Any], output: str, *, prune: bool) -> int:
     from strata.gitops.errors import GitopsError
     from strata.gitops.plans import make_plan, plan_text
     from strata.gitops.registries import Moved, registry_at
@@ -145,7 +141,7 @@ def _apply_manifest(desired: "Desired", connection: dict[str, Any], *, prune: bo
             click.echo(plan_text(made), err=True, nl=False)
             raise GitopsError("nothing was written: the registry would reject a part")
         try:
-            return _report(made, _carry_out(made, registry))
+            return _report(made, _carry_out(made, registry), output)
         except Moved:
             if not tries_left:
                 raise
@@ -165,12 +161,19 @@ def _carry_out(made: "Plan", registry: "Registry") -> "list[Outcome]":
     return registry.carry_out(made.steps, made.offset, done)
 
 
-def _report(made: "Plan", outcomes: "Sequence[Outcome]") -> int:
+def _report(made: "Plan", outcomes: "Sequence[Outcome]", output: str) -> int:
     from strata.gitops.plans import name_of
 
-    for change, outcome in zip(made.changes, outcomes, strict=True):
+    pairs = list(zip(made.changes, outcomes, strict=True))
+    if output == "json":
+        changes = [{"title": change.title, "action": change.step["action"], "subject": change.step["subject"],
+                    "version": outcome.version} for change, outcome in pairs]  # fmt: skip
+        found = {"registry": made.registry, "changes": changes, "changed": len(pairs), "unchanged": made.unchanged}
+        click.echo(json.dumps({**found, "kept": list(made.kept)}, indent=2))
+        return 0
+    for change, outcome in pairs:
         version = f" version {outcome.version}" if outcome.version and change.step["action"] == "register" else ""
         verb = _DONE.get(change.step["action"], "registered")
         click.echo(f"{verb} {name_of(change.step)}{version}")
-    click.echo(f"{len(outcomes)} changed, {made.unchanged} unchanged")
+    click.echo(f"{len(pairs)} changed, {made.unchanged} unchanged")
     return 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["connected", "environment_option", "manifest_option", "reporting", "service_at"]
 
-_INTERRUPTED = 130
+_FAILED, _INTERRUPTED = 2, 130
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 manifest_option = click.option(
     "-f", "--file", "manifests", multiple=True, metavar="FILE", help="manifest; repeatable  [strata.yaml]"
@@ -28,45 +28,47 @@ manifest_option = click.option(
 environment_option = click.option("--env", "environment", metavar="NAME", help="section of `environments` to add")
 
 
-def reporting(failed: int = 2) -> Callable[[Callable[..., int | None]], Callable[..., None]]:
-    """Return a decorator that ends the process with a command's exit code.
+def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Make a command end the process with its exit code; a failure is one line on standard error and ends with 2."""
 
-    Args:
-        failed: the code after an error, which is one line on standard error.
-    """
-
-    def decorate(command: Callable[..., int | None]) -> Callable[..., None]:
-        @wraps(command)
-        def run(**options: Any) -> None:
-            for stream in (sys.stdout, sys.stderr):
-                if isinstance(stream, TextIOWrapper):  # a schema may hold half of a character pair
-                    stream.reconfigure(errors="backslashreplace")
-            try:
-                code = command(**options) or 0
-                sys.stdout.flush()
-            except GitopsError as error:
+    @wraps(command)
+    def run(**options: Any) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):  # a schema may hold half of a character pair
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            code = command(**options) or 0
+            sys.stdout.flush()
+        except GitopsError as error:
+            click.echo(f"strata: {error}", err=True)
+            code = _FAILED
+        except KeyboardInterrupt as interruption:
+            click.echo(f"strata: interrupted: {interruption}".removesuffix(": "), err=True)
+            code = _INTERRUPTED
+        except BrokenPipeError:  # `| head` closes the pipe
+            _drop_output()
+            code = _FAILED
+        except OSError as error:
+            click.echo(f"strata: {error.strerror or error}", err=True)
+            _drop_output()
+            code = _FAILED
+        except click.ClickException:
+            raise
+        except Exception as error:  # noqa: BLE001 - Python's own exit code 1 has a meaning here
+            if _is_of_client(error):
                 click.echo(f"strata: {error}", err=True)
-                code = failed
-            except KeyboardInterrupt as interruption:
-                click.echo(f"strata: interrupted: {interruption}".removesuffix(": "), err=True)
-                code = _INTERRUPTED
-            except BrokenPipeError:  # `| head` closes the pipe
-                with suppress(OSError):
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                code = failed
-            except click.ClickException:
-                raise
-            except Exception as error:  # noqa: BLE001 - Python's own exit code 1 has a meaning here
-                if _is_of_client(error):
-                    click.echo(f"strata: {error}", err=True)
-                else:
-                    traceback.print_exc()
-                code = failed
-            sys.exit(code)
+            else:
+                traceback.print_exc()
+            code = _FAILED
+        sys.exit(code)
 
-        return run
+    return run
 
-    return decorate
+
+def _drop_output() -> None:
+    """Redirect standard output to /dev/null: otherwise Python's flush at exit would fail and change the exit code."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def connected(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,17 +1,19 @@
 """Avro records as objects of a contract, and back."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from strata.gitops.contracts.shapes import (
     EXACT,
+    NAMED,
     TAGS,
-    TYPE_NAME,
     Format,
     Made,
     Shape,
     custom_of,
+    customs,
     described,
     enum_check,
     enum_values,
@@ -19,16 +21,24 @@ from strata.gitops.contracts.shapes import (
     identifier,
     is_required,
     labels,
+    map_value,
     tagged,
     too_deep,
+    type_name,
 )
 from strata.gitops.errors import GitopsError
 
 __all__ = ["AVRO"]
 
 NAMESPACE = "namespace"
+OF_FIELD, OF_TYPE = "strata.avroField", "strata.avroType"
 _TIMES = ("date", "time", "timestamp")
 _NO_MORE = object()
+_NO_DEFAULT = "strata.noDefault"
+_OF_FIELDS = ("name", "type", "doc", TAGS)
+_OF_TYPES = ("type", "name", "namespace", "fields", "items", "symbols")
+_BUILT = ("record", "array", "enum")
+_SYMBOL = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 # Avro type, or logical type -> logical type of ODCS.
 _TO_LOGICAL = {
@@ -55,30 +65,30 @@ def _shape(text: str) -> Shape:
     if not isinstance(tree, dict) or tree.get("type") != "record":
         raise GitopsError("it is no Avro record")
     shape = Shape(tree["name"].rpartition(".")[2], "record", tree.get("doc"))
-    shape.custom = {NAMESPACE: tree.get("namespace") or tree["name"].rpartition(".")[0]}
+    more = {name: value for name, value in tree.items() if name not in (*_OF_TYPES, "doc")}
+    shape.custom = {NAMESPACE: tree["name"].rpartition(".")[0] or tree.get("namespace"),
+                    OF_TYPE: json.dumps(more, ensure_ascii=False) if more else None}  # fmt: skip
     reader = _Reader(shape)
     shape.properties = [reader.field(one, (), 0) for one in tree["fields"]]
     return shape
 
 
 class _Reader:
-    """Reads the fields of a record; a type that is named again is named in the contract, too."""
+    """Reads the fields of a record. What a contract has no words for travels beside the words."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self._named: dict[str, dict[str, Any]] = {}
 
     def field(self, node: Mapping[str, Any], path: tuple[str, ...], depth: int) -> dict[str, Any]:
         here = (*path, node["name"])
         kind, required = node["type"], True
-        if isinstance(kind, list) and "null" in kind and len(kind) == 2:
-            kind, required = next(one for one in kind if one != "null"), False
-        if node.get("default", _NO_MORE) not in (_NO_MORE, None):
-            self._leave_out(here, "default")
-        for name in ("aliases", "order"):
-            if node.get(name):
-                self._leave_out(here, name)
-        found = {"name": node["name"], **self._typed(kind, here, depth), "required": required}
+        more = {name: value for name, value in node.items() if name not in _OF_FIELDS}
+        if isinstance(kind, list) and kind[0] == "null" and len(kind) == 2:
+            kind, required = kind[1], False
+            more = more if more.pop("default", _NO_MORE) is None else {**more, _NO_DEFAULT: True}
+        typed = self._typed(kind, here, depth)
+        found = {"name": node["name"], **typed, "required": required}
+        found |= customs(custom_of(typed) | ({OF_FIELD: json.dumps(more, ensure_ascii=False)} if more else {}))
         return found | described(node.get("doc")) | tagged(node.get(TAGS))
 
     def _typed(self, kind: Any, path: tuple[str, ...], depth: int) -> dict[str, Any]:
@@ -86,74 +96,117 @@ class _Reader:
         if isinstance(kind, list):
             return {"logicalType": "object", "physicalType": "union", **exact(kind)}
         if isinstance(kind, str):
-            return self._named.get(kind) or {"logicalType": _TO_LOGICAL.get(kind, "object"), "physicalType": kind}
-        plain = kind.get("type")
+            plain = {"logicalType": _TO_LOGICAL.get(kind, "object"), "physicalType": kind}
+            return plain if kind in _PRIMITIVE else plain | exact(kind)
+        plain, logical = kind.get("type"), kind.get("logicalType")
         if isinstance(plain, dict | list):
-            return self._typed(plain, path, depth + 1)
-        logical = kind.get("logicalType")
+            return self._typed(plain, path, depth + 1) | exact(kind)
         found: dict[str, Any] = {"logicalType": _TO_LOGICAL.get(logical) or _TO_LOGICAL.get(plain, "object"),
                                  "physicalType": logical or plain}  # fmt: skip
-        if plain in ("record", "enum"):
-            found["physicalName"] = kind["name"]
         if plain == "record":
-            self._named[kind["name"]] = {"logicalType": "object", "physicalType": kind["name"]}
             found["properties"] = [self.field(one, path, depth + 1) for one in kind["fields"]]
         elif plain == "array":
             items = self._typed(kind["items"], path, depth + 1)
-            found["items"] = {"name": items["physicalName"], **items} if "physicalName" in items else items
+            name = custom_of(items).get(NAMED)
+            found["items"] = {"name": name, **items} if name else items
         elif plain == "enum":
             found |= enum_check(kind["symbols"])
-        elif plain in ("map", "fixed") or logical in ("decimal", "uuid"):
-            found |= exact(kind)
-        return found
+        if plain not in _BUILT and (set(kind) != {"type", "logicalType"} or _made_alone(found) != kind):
+            return found | exact(kind)
+        more = {name: value for name, value in kind.items() if name not in _OF_TYPES}
+        name = f"{kind['namespace']}.{kind['name']}" if kind.get("namespace") else kind.get("name")
+        return found | customs({NAMED: name, OF_TYPE: json.dumps(more, ensure_ascii=False) if more else None})
 
-    def _leave_out(self, path: tuple[str, ...], what: str) -> None:
-        self._shape.left_out.append(f"{'.'.join(path)}: {what}")
+
+def _made_alone(found: Mapping[str, Any]) -> Any:
+    """Return the type that words alone make, to see whether they are enough."""
+    return _avro(found, "", 0, [])
 
 
 def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
+    left_out: list[str] = []
     tree: dict[str, Any] = {"type": "record", "name": identifier(schema["name"])}
     tree |= {"namespace": custom[NAMESPACE]} if custom.get(NAMESPACE) else {}
     tree |= {"doc": doc} if doc else {}
-    tree["fields"] = [_field(one, tree["name"], 0) for one in schema.get("properties") or ()]
-    return Made(json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
+    tree |= _kept(custom, OF_TYPE)
+    tree["fields"] = [_field(one, tree["name"], 0, left_out) for one in schema.get("properties") or ()]
+    return Made(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", tuple(left_out))
 
 
-def _field(one: Mapping[str, Any], parent: str, depth: int) -> dict[str, Any]:
+def _kept(custom: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return dict(json.loads(custom[name])) if custom.get(name) else {}
+
+
+def _field(one: Mapping[str, Any], parent: str, depth: int, left_out: list[str]) -> dict[str, Any]:
     name = identifier(one["name"])
-    kind = _avro(one, f"{parent}_{name}", depth)
+    kind = _avro(one, f"{parent}_{name}", depth, left_out)
+    more = _kept(custom_of(one), OF_FIELD)
+    has_default = not more.pop(_NO_DEFAULT, False)
     found: dict[str, Any] = {"name": name, "type": kind}
     if not is_required(one):
-        found |= {"type": ["null", kind], "default": None}
+        more.pop("default", None)  # it was that of a required field
+        found |= {"type": ["null", kind]} | ({"default": None} if has_default else {})
     if one.get("description"):
         found["doc"] = one["description"]
     tags = labels(one)
-    return found | ({TAGS: tags} if tags else {})
+    return found | more | ({TAGS: tags} if tags else {})
 
 
-def _avro(one: Mapping[str, Any], name: str, depth: int) -> Any:
+def _avro(one: Mapping[str, Any], name: str, depth: int, left_out: list[str]) -> Any:
     """Return the Avro type of a property: its physical type if that is one of Avro, else by its logical type."""
     too_deep(depth)
-    kept = custom_of(one).get(EXACT)
-    if kept and one.get("physicalType") in ("union", "map", "fixed", "decimal", "uuid"):
-        return json.loads(kept)
+    custom = custom_of(one)
     physical, logical = str(one.get("physicalType") or ""), str(one.get("logicalType") or "string")
-    given = str(one.get("physicalName") or "")
-    name = given if TYPE_NAME.fullmatch(given) else name
-    if one.get("properties"):
-        return {"type": "record", "name": name, "fields": [_field(each, name, depth + 1) for each in one["properties"]]}
+    if custom.get(EXACT) and (kept := json.loads(custom[EXACT])) is not None and _words(kept) == (logical, physical):
+        return kept
+    return _by_words(one, type_name(one) or name, depth, left_out)
+
+
+def _by_words(one: Mapping[str, Any], name: str, depth: int, left_out: list[str]) -> Any:
+    physical, logical = str(one.get("physicalType") or ""), str(one.get("logicalType") or "string")
+    more = _kept(custom_of(one), OF_TYPE)
+    value = map_value(one)
+    if value is not None:
+        return {"type": "map", "values": _avro(value, f"{name}_value", depth + 1, left_out)}
+    if one.get("properties") or physical == "record":
+        inner = [_field(each, name.rpartition(".")[2], depth + 1, left_out) for each in one.get("properties") or ()]
+        return {"type": "record", "name": name, "fields": inner} | more
     if logical == "array":
-        return {"type": "array", "items": _avro(one.get("items") or {}, name, depth + 1)}
-    if physical in _PRIMITIVE and logical not in _TIMES:
-        return physical
+        if not one.get("items"):
+            left_out.append(f"{name}: the type of its items, which is not there (they are texts)")
+        return {"type": "array", "items": _avro(one.get("items") or {}, name, depth + 1, left_out)} | more
     if physical == "enum":
         symbols = enum_values(one)
-        return {"type": "enum", "name": name, "symbols": symbols} if symbols else "string"
-    if physical.startswith(("timestamp-", "local-timestamp-")):
+        if symbols and all(isinstance(each, str) and _SYMBOL.fullmatch(each) for each in symbols):
+            return {"type": "enum", "name": name, "symbols": symbols} | more
+        left_out.append(f"{name}: its values, which are not symbols of Avro (it is a text)")
+    if logical == "object" and physical not in _PRIMITIVE:
+        left_out.append(f"{name}: the properties of its object, which are not there (it is a record without fields)")
+        return {"type": "record", "name": name, "fields": []}
+    return _plain(physical, logical, name, left_out)
+
+
+def _plain(physical: str, logical: str, name: str, left_out: list[str]) -> Any:
+    if physical in _PRIMITIVE and logical not in _TIMES:
+        return physical
+    if physical.startswith(("timestamp-", "local-timestamp-")) or physical == "time-micros":
         return {"type": "long", "logicalType": physical}
-    if physical == "time-micros":
-        return {"type": "long", "logicalType": physical}
+    if logical not in _FROM_LOGICAL:
+        left_out.append(f"{name}: its logicalType {logical} (it is a text)")
     return _FROM_LOGICAL.get(logical, "string")
+
+
+def _words(kind: Any) -> tuple[str, str]:
+    """Return the logical and the physical type by which an export names an Avro type."""
+    plain = kind
+    while isinstance(plain, dict) and isinstance(plain.get("type"), dict | list):
+        plain = plain["type"]
+    if isinstance(plain, list):
+        return "object", "union"
+    if isinstance(plain, str):
+        return _TO_LOGICAL.get(plain, "object"), plain
+    logical, inner = plain.get("logicalType"), plain["type"]
+    return _TO_LOGICAL.get(logical) or _TO_LOGICAL.get(inner, "object"), logical or inner
 
 
 AVRO = Format("avsc", _shape, _make, has_options=False, absent="{} == null")

@@ -16,8 +16,21 @@ from strata.gitops.contracts.avro import AVRO
 from strata.gitops.contracts.json_schema import JSON
 from strata.gitops.contracts.protobuf import PROTOBUF
 from strata.gitops.contracts.quality import Form, checks_of, conditions_of
-from strata.gitops.contracts.shapes import Format, custom_of, customs, described, identifier, is_required
+from strata.gitops.contracts.shapes import (
+    Format,
+    Made,
+    Shape,
+    custom_of,
+    customs,
+    described,
+    enum_check,
+    enum_values,
+    identifier,
+    is_required,
+)
 from strata.gitops.contracts.structure import check_structure
+from strata.gitops.contracts.unread import unread
+from strata.gitops.desired import Reference
 from strata.gitops.errors import GitopsError
 from strata.gitops.versions import Held
 
@@ -25,14 +38,19 @@ __all__ = ["FORMATS", "Imported", "from_contract", "to_contract"]
 
 API_VERSION = "v3.1.0"
 SUBJECT, RULES, TYPE = "strata.subject", "strata.ruleSet", "strata.schemaType"
+METADATA, REFERENCES, TEXT = "strata.metadata", "strata.references", "strata.schema"
 _OWNER, _STATUS, _CONTRACT = "owner", "status", "contract.id"
 _IDS = uuid.UUID("6f1f2c1e-6c39-4a55-9d43-0d1f7e6a3b52")
 FORMATS: Mapping[str, Format] = {"AVRO": AVRO, "JSON": JSON, "PROTOBUF": PROTOBUF}
 _KINDS = {"message": "PROTOBUF"}
+_SOMETHING = "a part of the schema"
+_OF_SUBJECT = (SUBJECT, TYPE, RULES, METADATA, REFERENCES, TEXT)
 
 
 def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
-    """Return the contract of a version, and what it does not say of the schema.
+    """Return the contract of a version, and what only its carried text says of the schema.
+
+    The text travels with the contract, so that an import of a contract whose properties are as they were loses nothing.
 
     Raises:
         GitopsError: If the schema is no record, message or object with properties.
@@ -41,18 +59,22 @@ def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
         shape = FORMATS[version.format].shape(version.text)
     except (GitopsError, KeyError) as error:
         raise GitopsError(f"{version.subject} cannot be a contract: {error}") from None
-    properties = dict((version.metadata or {}).get("properties") or {})
+    metadata = dict(version.metadata or {})
+    properties = dict(metadata.pop("properties", None) or {})
     checks, rest = checks_of(version.rule_set)
-    schema: dict[str, Any] = {
-        "name": shape.name or version.subject,
-        "physicalName": version.subject,
-        "physicalType": shape.kind,
-        "logicalType": "object",
-        **described(shape.doc),
-        "properties": shape.properties,
-    }
-    kind = None if version.format == "AVRO" else version.format
-    schema |= customs({SUBJECT: version.subject, TYPE: kind, RULES: json.dumps(rest) if rest else None} | shape.custom)
+    references = [_reference(one) for one in version.references]
+    schema = {"name": shape.name or version.subject, "physicalName": version.subject, **_described(shape)}
+    schema |= customs(
+        {
+            SUBJECT: version.subject,
+            TYPE: None if version.format == "AVRO" else version.format,
+            RULES: json.dumps(rest) if rest else None,
+            METADATA: json.dumps(metadata, ensure_ascii=False) if metadata else None,
+            REFERENCES: json.dumps(references, ensure_ascii=False) if references else None,
+            **shape.custom,
+            TEXT: version.text,
+        }
+    )
     if checks:
         schema["quality"] = checks
     contract: dict[str, Any] = {
@@ -67,8 +89,16 @@ def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
         contract["team"] = {"name": owner}
     if shape.doc:
         contract["description"] = {"purpose": shape.doc}
-    references = (f"the reference {one.name}" for one in version.references)
-    return contract | customs(properties) | {"schema": [schema]}, [*shape.left_out, *references]
+    return contract | customs(properties) | {"schema": [schema]}, _unsaid(version, schema, shape)
+
+
+def _described(shape: Shape) -> dict[str, Any]:
+    words = {"physicalType": shape.kind, "logicalType": "object", **described(shape.doc)}
+    return words | {"properties": shape.properties}
+
+
+def _reference(one: Reference) -> dict[str, Any]:
+    return {"name": one.name, "subject": one.subject, "version": one.version}
 
 
 @dataclass(slots=True)
@@ -82,6 +112,7 @@ class Imported:
         entry: its entry in a manifest, without the file.
         checks_left_out: the names of quality checks that no rule can express.
         left_out: what else the schema does not say.
+        unread: the paths of what the import does not take from the contract.
     """
 
     subject: str
@@ -90,6 +121,7 @@ class Imported:
     entry: dict[str, Any]
     checks_left_out: list[str] = field(default_factory=list)
     left_out: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def from_contract(contract: Any, schema_type: str | None = None) -> list[Imported]:
@@ -105,6 +137,7 @@ def from_contract(contract: Any, schema_type: str | None = None) -> list[Importe
     if not isinstance(contract, dict) or not str(contract.get("apiVersion", "")).startswith("v3."):
         raise GitopsError("expected a data contract with an apiVersion of v3")
     check_structure(contract)
+    contract = {**contract, "schema": [_with_enums(one) for one in contract["schema"]]}
     try:
         found = [_imported(contract, one, schema_type) for one in contract["schema"]]
     except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -112,6 +145,20 @@ def from_contract(contract: Any, schema_type: str | None = None) -> list[Importe
     names = [one.subject for one in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise GitopsError(f"two schemas of the contract are the subject {twice}; give one another physicalName")
+    return found
+
+
+def _with_enums(element: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an element whose values by the word `enum` of ODCS 3.2 are a check, as in earlier versions."""
+    found = dict(element)
+    if element.get("enum"):
+        check = enum_check(one["value"] for one in element["enum"])
+        found["quality"] = [*(element.get("quality") or ()), *check["quality"]]
+    for name in ("items", "map", "key", "value"):
+        if isinstance(found.get(name), dict):
+            found[name] = _with_enums(found[name])
+    if found.get("properties"):
+        found["properties"] = [_with_enums(one) for one in found["properties"]]
     return found
 
 
@@ -125,9 +172,11 @@ def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_typ
     properties[_OWNER] = team.get("name") if isinstance(team, dict) else contract.get("owner")
     description = contract.get("description")
     purpose = description.get("purpose") if isinstance(description, dict) else description
-    made = schema_format.make(schema, custom, schema.get("description") or purpose)
+    made = _made(schema, schema_format, custom, schema.get("description") or purpose)
+    references = json.loads(custom.get(REFERENCES) or "[]")
     try:
-        PARSERS[SchemaFormat[schema_type or str(said)]].parse(made.text, strict=True)
+        if made.text != custom.get(TEXT) and not references:  # a check of the files finds what it refers to
+            PARSERS[SchemaFormat[schema_type or str(said)]].parse(made.text, strict=True)
     except SchemaParseError as error:
         raise GitopsError(f"{subject}: the contract makes no valid schema: {error}") from None
     form = Form(schema_format.absent, has_options=schema_format.has_options)
@@ -137,13 +186,79 @@ def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_typ
         left_out += unknown
     rest = json.loads(custom[RULES]) if custom.get(RULES) else {}
     rest["domainRules"] = [*rest.get("domainRules", ()), *_unique(rules)]
-    entry: dict[str, Any] = {
-        "name": subject,
-        "metadata": {"properties": {k: str(v) for k, v in properties.items() if v}},
-    }
+    metadata = json.loads(custom.get(METADATA) or "{}")
+    metadata["properties"] = {k: str(v) for k, v in properties.items() if v}
+    entry: dict[str, Any] = {"name": subject, "metadata": metadata}
+    if references:
+        entry["references"] = references
     if any(rest.values()):
         entry["rules"] = {name: value for name, value in rest.items() if value}
-    return Imported(subject, made.text, schema_format.ending, entry, left_out, made.left_out)
+    others = unread({**contract, "schema": [schema]}, has_options=schema_format.has_options, is_own=TEXT in custom)
+    index = contract["schema"].index(schema)
+    paths = tuple(path.replace("schema[0]", f"schema[{index}]", 1) for path in others)
+    return Imported(subject, made.text, schema_format.ending, entry, left_out, made.left_out, paths)
+
+
+def _made(schema: Mapping[str, Any], schema_format: Format, custom: Mapping[str, Any], doc: str | None) -> Made:
+    """Return the text that a contract carries, if its words say what they said of that text, or else one of its words.
+
+    What only the carried text said is then named.
+    """
+    text = custom.get(TEXT)
+    try:
+        shape = None if text is None else schema_format.shape(str(text))
+    except GitopsError:  # of another format
+        shape = None
+    left_out: list[str] = []
+    if shape is not None:
+        words = {"name": shape.name or schema["name"], **_described(shape)}
+        words |= customs({SUBJECT: custom.get(SUBJECT), **shape.custom})
+        if _words(words, schema_format) == _words(schema, schema_format):
+            return Made(str(text))
+        carried = Held("", 0, str(custom.get(TYPE) or "AVRO"), str(text), _references(custom))
+        left_out = _unsaid(carried, words, shape)
+    made = schema_format.make(schema, custom, doc)
+    return Made(made.text, (*made.left_out, *left_out))
+
+
+def _references(custom: Mapping[str, Any]) -> tuple[Reference, ...]:
+    return tuple(
+        Reference(one["name"], one["subject"], one["version"]) for one in json.loads(custom.get(REFERENCES) or "[]")
+    )
+
+
+def _unsaid(version: Held, schema: Mapping[str, Any], shape: Shape) -> list[str]:
+    """Return what a contract's words do not say of a schema; that there is something, if it is not known what."""
+    if shape.left_out:
+        return shape.left_out
+    form = PARSERS[SchemaFormat(version.format)]
+    try:
+        made = FORMATS[version.format].make(schema, custom_of(schema), shape.doc)
+        texts = [form.normalize(form.parse(text, strict=False, references=())) for text in (version.text, made.text)]
+    except (SchemaParseError, GitopsError, LookupError, TypeError, ValueError):
+        return [] if version.references else [_SOMETHING]
+    return [] if texts[0] == texts[1] else [_SOMETHING]
+
+
+def _words(element: Mapping[str, Any], schema_format: Format) -> Any:
+    """Return what makes the schema of an element: its checks are rules, but for those of enums."""
+    names = ("name", "logicalType", "required", "physicalType", "description", "classification", "tags", "businessName")
+    found: dict[str, Any] = {name: _plain(element[name]) for name in names if element.get(name) not in (None, "", [])}
+    if schema_format.has_options:
+        found["logicalTypeOptions"] = _plain(element.get("logicalTypeOptions") or {})
+    found["values"] = _plain(enum_values(element))
+    found["custom"] = _plain({k: v for k, v in custom_of(element).items() if k not in _OF_SUBJECT})
+    found["properties"] = [_words(one, schema_format) for one in element.get("properties") or ()]
+    return found | {"items": _words(element["items"], schema_format) if element.get("items") else None}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as the reader of contracts gives it: texts."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _unique(rules: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ from strata.gitops.contracts.shapes import (
     exact,
     is_required,
     labels,
+    map_value,
     tagged,
     too_deep,
 )
@@ -26,6 +27,7 @@ from strata.gitops.errors import GitopsError
 __all__ = ["JSON"]
 
 DIALECT, NULL, CLOSED, KNOWN = "$schema", "strata.null", "additionalProperties", "strata.definitions"
+KEYWORDS = "strata.keywords"
 _DEFINITIONS, _POINTER = ("$defs", "definitions"), '"$ref": "#'
 _TIMES = {"date": "date", "time": "time", "date-time": "timestamp"}
 _FORMATS = {logical: name for name, logical in _TIMES.items()}
@@ -36,7 +38,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 # What a contract says, besides the options of a type.
 _SAID = ("type", "description", "title", "properties", "required", "items", "enum", TAGS, CLOSED, "$ref", "$defs",
-         "definitions", "$schema", "$id", "$comment", "examples")  # fmt: skip
+         "definitions", "$schema", "$id")  # fmt: skip
 _BOOLEAN = {True: "true", False: "false"}
 
 
@@ -52,7 +54,9 @@ def _shape(text: str) -> Shape:
     shape.name, shape.doc = str(root.get("title") or ""), root.get("description")
     shape.custom = {DIALECT: tree.get("$schema"), "$id": tree.get("$id"), **_closed(root)}
     shape.properties = list(reader.properties(root, (), ("#",)))
-    reader.note_others(root, (), "object")
+    shape.custom |= reader.others(root, "object")
+    if KNOWN not in shape.custom:  # with it, they travel
+        shape.left_out += (f"the schema: {name}, which are put in their place" for name in _DEFINITIONS if name in tree)
     return shape
 
 
@@ -123,23 +127,48 @@ class _Reader:
         elif kind == "array" and isinstance(node.get("items"), dict):
             items = self._property("", node["items"], (*path, "[]"), seen, required=False)
             found["items"] = {name: value for name, value in items.items() if name not in ("name", "required")}
-        elif kind == "string" and isinstance(node.get("enum"), list) and all(isinstance(x, str) for x in node["enum"]):
+        elif _is_of_texts(node, kind):
             found |= {"physicalType": "enum", **enum_check(node["enum"])}
-        self.note_others(node, path, kind)
-        return found, nullable
+        more = self.others({k: v for k, v in node.items() if k != CLOSED or found["physicalType"] != "map"}, logical)
+        return found | customs(custom_of(found) | more), nullable
 
     def _kept(self, node: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a node as text, with which the definitions that it may refer to must travel."""
+        """Return a node as text."""
+        return exact(self.with_definitions(node))
+
+    def with_definitions(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a node, with which the definitions that it may refer to must travel."""
         known = {name: self._tree[name] for name in _DEFINITIONS if name in self._tree}
         if known and _POINTER in json.dumps(node):
             self.shape.custom[KNOWN] = json.dumps(known, ensure_ascii=False)
-        return exact(node)
+        return node
 
-    def note_others(self, node: Mapping[str, Any], path: tuple[str, ...], kind: str) -> None:
-        """Note the keywords that a contract does not say."""
-        for name in node:
-            if name not in _SAID and name not in _OPTIONS.get(kind, ()):
-                self.shape.left_out.append(f"{'.'.join(path) or 'the schema'}: {name}")
+    def others(self, node: Mapping[str, Any], kind: str) -> dict[str, str]:
+        """Return the keywords that a contract has no words for, as they travel beside the words."""
+        more = {name: value for name, value in node.items() if name not in (*_SAID, *_OPTIONS.get(kind, ()))}
+        if kind in _TIMES.values():  # their options have no words either
+            more |= {name: node[name] for name in ("minLength", "maxLength", "pattern") if name in node}
+        if "enum" in node and not _is_of_texts(node, kind):
+            more["enum"] = node["enum"]
+        if CLOSED in node and not (kind == "object" and isinstance(node[CLOSED], bool)):
+            more[CLOSED] = node[CLOSED]
+        if "items" in node and not isinstance(node["items"], dict):
+            more["items"] = node["items"]
+        if node.get("properties") == {}:
+            more["properties"] = {}
+        needed, own = node.get("required"), node.get("properties")
+        if needed and not (isinstance(own, dict) and isinstance(needed, list) and set(map(str, needed)) <= own.keys()):
+            more["required"] = needed
+        if not more:
+            return {}
+        return {KEYWORDS: json.dumps(self.with_definitions(more), ensure_ascii=False)}
+
+
+def _is_of_texts(node: Mapping[str, Any], kind: str) -> bool:
+    values = node.get("enum")
+    if kind != "string" or not isinstance(values, list) or not isinstance(node.get("type"), str):
+        return False
+    return all(isinstance(one, str) for one in values)
 
 
 def _kind(node: Mapping[str, Any]) -> tuple[str | None, bool]:
@@ -160,9 +189,11 @@ def _closed(node: Mapping[str, Any]) -> dict[str, str]:
 
 def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
     tree = {name: custom[name] for name in (DIALECT, "$id") if custom.get(name)}
-    tree |= {"title": str(schema["name"])} | ({"description": doc} if doc else {})
+    has_title = schema["name"] != custom.get("strata.subject")  # an object without a title is named by its subject
+    tree |= ({"title": str(schema["name"])} if has_title else {}) | ({"description": doc} if doc else {})
     left_out: list[str] = []
-    tree |= _object(schema, custom, (), left_out) | json.loads(custom.get(KNOWN) or "{}")
+    tree |= _object(schema, custom, (), left_out) | json.loads(custom.get(KEYWORDS) or "{}")
+    tree |= json.loads(custom.get(KNOWN) or "{}")
     return Made(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", tuple(left_out))
 
 
@@ -183,6 +214,7 @@ def _node(one: Mapping[str, Any], path: tuple[str, ...], left_out: list[str]) ->
     too_deep(len(path))
     custom = custom_of(one)
     found = _type_of(one, custom, path, left_out)
+    found |= json.loads(custom.get(KEYWORDS) or "{}")
     if custom.get(NULL) and "type" in found:
         found["type"] = [found["type"], "null"]
     for name, value in (("title", one.get("businessName")), ("description", one.get("description"))):
@@ -201,7 +233,10 @@ def _type_of(
     kind = "string" if logical in _FORMATS else logical
     options = dict(one.get("logicalTypeOptions") or {})
     found: dict[str, Any] = {"type": kind}
-    if kind == "object":
+    value = map_value(one)
+    if value is not None:
+        found = {"type": "object", CLOSED: _node(value, (*path, "value"), left_out)}
+    elif kind == "object":
         found = _object(one, custom, path, left_out) | (kept or {})
     elif kind == "array" and one.get("items"):
         found["items"] = _node(one["items"], (*path, "[]"), left_out)
@@ -209,7 +244,7 @@ def _type_of(
         found["format"] = _FORMATS[logical]
         left_out += (f"{'.'.join(path)}: {name} of a {logical}" for name in options)
         return found
-    values = enum_values(one) if kind == "string" else []
+    values = [value if kind == "string" else _plain(kind, value) for value in enum_values(one)]
     found |= {"enum": values} if values else {}
     for name, value in options.items():
         if name in _OPTIONS.get(kind, ()) and (name != "format" or kind == "string"):
@@ -226,7 +261,7 @@ def _plain(name: str, value: Any) -> Any:
     """Return an option, which the contract's reader gives as a text, as the value that its keyword needs."""
     if name in ("pattern", "format") or not isinstance(value, str):
         return value
-    if name == "uniqueItems":
+    if name in ("uniqueItems", "boolean"):
         return value == "true"
     try:
         return int(value)

@@ -28,6 +28,7 @@ from strata.compat.protobuf.syntax import read_file
 from strata.compat.schema import SchemaParseError
 from strata.gitops.contracts.shapes import (
     NAME,
+    NAMED,
     Format,
     Made,
     Shape,
@@ -39,8 +40,10 @@ from strata.gitops.contracts.shapes import (
     identifier,
     is_required,
     labels,
+    map_value,
     tagged,
     too_deep,
+    type_name,
 )
 from strata.gitops.errors import GitopsError
 
@@ -81,10 +84,13 @@ def _shape(text: str) -> Shape:
     reader = _Reader(file, first.name)
     doc, _ = _meta(first.options, _MESSAGE_META)
     shape = reader.shape
-    shape.name, shape.doc, shape.custom = first.name, doc, {PACKAGE: file.package, "syntax": file.syntax}
+    shape.name, shape.doc, shape.custom = first.name, doc, {PACKAGE: file.package, "syntax": file.syntax or "proto2"}
     shape.properties = list(reader.properties(first, first.name, ()))
-    unused = (one.name for one in file.types if one.name not in reader.used and one is not first)
+    unused = (name for name, _ in _all_types(file.types, "") if name not in reader.used and name != first.name)
     shape.left_out += (f"{name}: a type that {first.name} does not use" for name in unused)
+    shape.left_out += (f"the file: the option {one.name}" for one in file.options)
+    shape.left_out += (f"the file: the import {name}" for name in (*file.public_imports, *file.weak_imports))
+    shape.left_out += (f"the file: the extension of {one.name}" for one in file.extends)
     shape.left_out += (f"{one.name}: service" for one in file.services)
     return shape
 
@@ -105,9 +111,14 @@ class _Reader:
         where = ".".join(path) or name
         self.shape.left_out += (f"{where}: reserved" for _ in message.reserved)
         self.shape.left_out += (f"{where}.{group.name}: group" for group in message.groups)
+        self.shape.left_out += (f"{where}: extensions" for _ in message.extensions)
+        self.shape.left_out += (f"{where}: the extension of {one.name}" for one in message.extends)
+        self._note_options(where, message.options, _MESSAGE_META)
         for inner in message.fields:
             yield self._property(inner, name, path, None)
         for oneof in message.oneofs:
+            self.shape.left_out += (f"{where}.{oneof.name}.{group.name}: group" for group in oneof.groups)
+            self._note_options(f"{where}.{oneof.name}", oneof.options, "")
             for inner in oneof.fields:
                 yield self._property(inner, name, path, oneof.name)
 
@@ -118,9 +129,9 @@ class _Reader:
             typed = {"logicalType": "array", "physicalType": "repeated", "items": typed}
         has_presence = inner.label == _OPTIONAL or oneof is not None or (is_message and inner.label != _REPEATED)
         doc, tags = _meta(inner.options, _FIELD_META)
-        self.shape.left_out += (
-            f"{'.'.join(here)}: the option {one.name}" for one in inner.options if one.name.strip(".") != _FIELD_META
-        )
+        self._note_options(".".join(here), inner.options, _FIELD_META)
+        self.shape.left_out += (f"{'.'.join(here)}: {what}" for what, value in (("default", inner.default),
+                                ("json_name", inner.json_name)) if value is not None)  # fmt: skip
         more = custom_of(typed) | {NUMBER: inner.tag, ONEOF: oneof}
         found = {"name": inner.name, **typed, "required": not has_presence or inner.label == _REQUIRED}
         return found | customs(more) | described(doc) | tagged(tags)
@@ -135,8 +146,12 @@ class _Reader:
         if isinstance(definition, Enum):
             self.used.add(name)
             numbers = {one.name: one.tag for one in definition.constants}
-            named = {"logicalType": "string", "physicalType": "enum", "physicalName": name}
-            return {**named, **enum_check(numbers), **customs({NUMBERS: numbers})}, False
+            self._note_options(name, definition.options, "")
+            self.shape.left_out += (f"{name}: reserved" for _ in definition.reserved)
+            for constant in definition.constants:
+                self._note_options(f"{name}.{constant.name}", constant.options, "")
+            named = {"logicalType": "string", "physicalType": "enum"}
+            return {**named, **enum_check(numbers), **customs({NAMED: name, NUMBERS: numbers})}, False
         if definition is None or name in self._inside(path):
             if definition is not None:
                 self.shape.left_out.append(f"{'.'.join(path)}: the fields of {name}, which contains itself")
@@ -144,10 +159,13 @@ class _Reader:
             return {"logicalType": _TO_LOGICAL.get(plain, "object"), "physicalType": plain}, True
         self.used.add(name)
         self._open[path] = name
-        named = {"logicalType": "object", "physicalType": "message", "physicalName": name}
+        named = {"logicalType": "object", "physicalType": "message", **customs({NAMED: name})}
         doc, _ = _meta(definition.options, _MESSAGE_META)
         inner = list(self.properties(definition, name, path))
         return {**named, "properties": inner, **described(doc)}, True
+
+    def _note_options(self, where: str, options: Iterable[Option], meta: str) -> None:
+        self.shape.left_out += (f"{where}: the option {one.name}" for one in options if one.name.strip(".") != meta)
 
     def _map(self, found: re.Match[str], around: str, path: tuple[str, ...]) -> dict[str, Any]:
         value, _ = self._typed(found[2], around, (*path, "value"))
@@ -195,11 +213,11 @@ def _meta(options: Iterable[Option], name: str) -> tuple[str | None, list[str]]:
 
 
 def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
-    builder = _Builder()
+    syntax = str(custom.get("syntax") or "proto3")
+    builder = _Builder(needs_labels=syntax == "proto2")
     name = identifier(schema["name"])
     builder.add(name, schema, doc)
     imports = sorted(builder.imports)
-    syntax = str(custom.get("syntax") or "proto3")
     package = custom.get(PACKAGE) or custom.get("namespace")
     file = File(package=package, syntax=syntax, imports=tuple(imports), types=tuple(_nested(builder.types, "")))
     return Made(print_file(file), tuple(builder.left_out))
@@ -212,6 +230,7 @@ class _Builder:
     types: dict[str, Message | Enum] = field(default_factory=dict)
     imports: set[str] = field(default_factory=set)
     left_out: list[str] = field(default_factory=list)
+    needs_labels: bool = False
 
     def add(self, name: str, one: Mapping[str, Any], doc: str | None) -> None:
         """Add a message with the fields of a property."""
@@ -244,17 +263,20 @@ class _Builder:
         is_plain = kind in SCALARS or isinstance(self.types.get(kind), Enum)
         if label is None and is_plain and not is_required(one) and not custom_of(one).get(ONEOF):
             label = _OPTIONAL
+        if label is None and self.needs_labels and not kind.startswith("map<") and not custom_of(one).get(ONEOF):
+            label = _REQUIRED if is_required(one) else _OPTIONAL
         doc = one.get("description")
         return Field(label, kind, name, number, self._options(_FIELD_META, doc, labels(one)))
 
     def _kind(self, one: Mapping[str, Any], own: str) -> str:
         """Return the type of a property, which is `own` if it needs one of its own and has no name."""
         physical, logical = str(one.get("physicalType") or ""), str(one.get("logicalType") or "string")
-        name = str(one.get("physicalName") or own)
+        name = type_name(one) or own
         numbers = custom_of(one).get(NUMBERS) or {}
-        if physical.startswith("map<"):
-            value = (one.get("properties") or [{}])[0]
-            return f"map<{physical[4:-1].partition(',')[0]}, {self._kind(value, own)}>"
+        value = map_value(one)
+        if value is not None:
+            key = physical[4:-1].partition(",")[0] if physical.startswith("map<") else "string"
+            return f"map<{key}, {self._kind(value, own)}>"
         if physical == "enum" and (numbers or enum_values(one)):
             self._add_enum(name, numbers, enum_values(one))
             return name

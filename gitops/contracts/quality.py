@@ -52,7 +52,7 @@ def conditions_of(
         rules.append(_rule((*path, name), _guarded(expression, absent, nullable=nullable and bool(path))))
     for number, check in enumerate(field.get("quality") or (), 1):
         name = str(check.get("name") or check.get("metric") or f"quality{number}")
-        found = _check(value, check)
+        found = _check(value, check, str(field.get("logicalType")))
         if (
             form.has_options
             and check.get("metric") == "invalidValues"
@@ -85,7 +85,7 @@ def _number(text: Any, kind: str) -> str:
     return str(int(float(text))) if kind == "integer" else repr(float(text))
 
 
-def _check(value: str, check: Mapping[str, Any]) -> str | None:
+def _check(value: str, check: Mapping[str, Any], kind: str) -> str | None:
     """Return the condition of one check; None if one record does not decide it."""
     if check.get("type") == "custom":
         return str(check["implementation"]) if check.get("engine") == ENGINE and check.get("implementation") else None
@@ -97,7 +97,7 @@ def _check(value: str, check: Mapping[str, Any]) -> str | None:
     if metric == "missingValues" and arguments.get("missingValues"):
         return f"!({value} in {_texts(arguments['missingValues'])})"
     if metric == "invalidValues" and arguments.get("validValues"):
-        return f"{value} in {_texts(arguments['validValues'])}"
+        return f"{value} in {_values(arguments['validValues'], kind)}"
     if metric == "invalidValues" and arguments.get("pattern"):
         return f"{value}.matches({_text(arguments['pattern'])})"
     return None
@@ -113,6 +113,13 @@ def _text(text: Any) -> str:
 
 def _texts(texts: Sequence[Any]) -> str:
     return f"[{', '.join(map(_text, texts))}]"
+
+
+def _values(values: Sequence[Any], kind: str) -> str:
+    """Return a list in CEL of values of a logical type."""
+    if kind == "boolean":
+        return f"[{', '.join(str(value).lower() for value in values)}]"
+    return f"[{', '.join(_number(value, kind) for value in values)}]" if kind in _NUMBERS else _texts(values)
 
 
 def _rule(path: Sequence[str], expression: str, doc: Any = None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ __all__ = [
     "DEPTH",
     "EXACT",
     "NAME",
+    "NAMED",
     "TAGS",
     "TYPE_NAME",
     "Format",
@@ -28,12 +29,15 @@ __all__ = [
     "identifier",
     "is_required",
     "labels",
+    "map_value",
     "tagged",
     "too_deep",
+    "type_name",
 ]
 
 DEPTH = 50
-TAGS, EXACT = "confluent:tags", "strata.type"
+_NAMED_KINDS = ("record", "enum", "message")
+TAGS, EXACT, NAMED = "confluent:tags", "strata.type", "strata.typeName"
 NAME = re.compile(r"[^A-Za-z0-9_]")
 TYPE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
@@ -132,6 +136,23 @@ def enum_values(one: Mapping[str, Any]) -> list[str]:
     """Return the values that a property may have; empty if no check says so."""
     checks = (check for check in one.get("quality") or () if check.get("arguments"))
     return next((list(check["arguments"].get("validValues") or ()) for check in checks), [])
+
+
+def type_name(one: Mapping[str, Any]) -> str | None:
+    """Return the name of the type of a property; contracts of earlier exports have it as the physical name."""
+    named = custom_of(one).get(NAMED)
+    if named is None and one.get("physicalType") in _NAMED_KINDS:
+        named = one.get("physicalName")
+    return str(named) if named and TYPE_NAME.fullmatch(str(named)) else None
+
+
+def map_value(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the values of a map as a property: of ODCS 3.2, or as a Protobuf map is exported; None if it is no map."""
+    if one.get("logicalType") == "map":
+        return (one.get("map") or {}).get("value") or {}
+    if str(one.get("physicalType")).startswith("map<"):
+        return next(iter(one.get("properties") or ()), {})
+    return None
 
 
 def exact(kind: Any) -> dict[str, Any]:

@@ -43,9 +43,17 @@ def _element(element: Mapping[str, Any], where: str, *, named: bool) -> None:
         _mapping(check, place, "arguments")
     for place, one in _mappings(element, where, "properties"):
         _element(one, place, named=True)
-    items = _mapping(element, where, "items")
-    if items:
-        _element(items, f"{where}.items", named=False)
+    for place, value in _mappings(element, where, "enum"):
+        if "value" not in value:
+            raise GitopsError(f"{place}: expected a `value`")
+    for name, inner in (
+        ("items", element),
+        ("key", _mapping(element, where, "map")),
+        ("value", element.get("map") or {}),
+    ):
+        found = _mapping(inner, where if name == "items" else f"{where}.map", name)
+        if found:
+            _element(found, f"{where}.{name}" if name == "items" else f"{where}.map.{name}", named=False)
 
 
 def _custom(section: Mapping[str, Any], where: str) -> None:

@@ -138,6 +138,55 @@ def test_the_first_push_of_a_repository_only_parses(files, record, workflow, tmp
     assert 1 == workflow(before="0" * 40)[0]
 
 
+@pytest.fixture
+def hooked(files, monkeypatch, tmp_path_factory):
+    """Return a function that commits all files under the hook, and returns exit code and output."""
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    del hook["additional_dependencies"]  # strata is installed here
+    tools = Path(sys.executable).parent
+    config = {
+        "repos": [{"repo": "local", "hooks": [{**hook, "language": "system", "entry": f"{tools}/{hook['entry']}"}]}]
+    }
+    files.put(".pre-commit-config.yaml", yaml.safe_dump(config))
+    monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path_factory.mktemp("home")))
+    files.git("init", "--quiet")
+    files.git("config", "user.name", "t")
+    files.git("config", "user.email", "t@example.com")
+    subprocess.run([tools / "pre-commit", "install"], cwd=files.root, check=True, capture_output=True, timeout=60)
+
+    def commit():
+        files.git("add", "--all")
+        done = subprocess.run(
+            ["git", "commit", "--message=m"], cwd=files.root, text=True, check=False, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=120,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+    return commit
+
+
+def test_the_hook_sees_deletions_and_renames(files, record, hooked):
+    """A commit that only deletes or renames a file is checked, as is one before there are schemas and after the last.
+
+    What others refer to cannot go; what no other schema refers to can.
+    """
+    assert 0 == hooked()[0]
+    files.put("money.avsc", record("cents", name="Money"))
+    files.put("order.avsc", record("total").replace('"long"', '"Money"'))
+    files.put("strata.yaml", "subjects: [{name: order, file: order.avsc}, {name: money, file: money.avsc}]")
+    assert 0 == hooked()[0]
+
+    (files.root / "money.avsc").rename(files.root / "money.txt")
+    code, output = hooked()
+    assert (1, True) == (code, "money.avsc: No such file" in output), output
+    (files.root / "strata.yaml").unlink()
+    code, output = hooked()
+    assert (1, True) == (code, "order.avsc:5:6: error" in output), output
+    (files.root / "order.avsc").unlink()
+    assert 0 == hooked()[0]
+    assert "money.txt" in files.asked("ls-files")
+
+
 @pytest.mark.slow
 def test_pre_commit_runs_the_hook(files, record, tmp_path):
     """pre-commit installs the hook from the repository, and a commit that breaks a schema fails."""

@@ -43,6 +43,30 @@ def test_an_invalid_schema_is_found_at_its_place(files, file, text, line, column
     ]
 
 
+REFUSED = [
+    ("a number twice", "message O {\n  int32 a = 1;\n  int32 b = 1;\n}", "FIELD_NUMBER_TWICE", 4),
+    ("a name twice", "message O {\n  int32 a = 1;\n  int64 a = 2;\n}", "NAME_TWICE", 4),
+    ("a reserved number", "message O {\n  reserved 4 to 6;\n  int32 a = 5;\n}", "FIELD_NUMBER_RESERVED", 4),
+    ("an enum without 0", "enum E {\n  A = 1;\n}", "ENUM_FIRST_VALUE", 3),
+    ("number 0", "message O {\n  int32 a = 0;\n}", "FIELD_NUMBER_OUT_OF_RANGE", 3),
+    ("number 19001", "message O {\n  int32 a = 19001;\n}", "FIELD_NUMBER_OUT_OF_RANGE", 3),
+    ("a missing import", 'import "none.proto";', "IMPORT_MISSING", 2),
+    ("an import of itself", '\nimport "shop/o.proto";', "IMPORT_OF_ITSELF", 3),
+    ("a type without its import", "message O {\n  google.type.Date a = 1;\n}", "TYPE_NOT_IMPORTED", 3),
+    ("what the pool refuses", "message O {\n  int32 a_b = 1;\n  int32 aB = 2;\n}", "DESCRIPTOR_INVALID", 4),
+]
+
+
+@pytest.mark.parametrize(("text", "rule", "line"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_a_file_that_protoc_refuses(files, text, rule, line):
+    """A Protobuf file that the registry would store, but protoc refuses, is an error at its line."""
+    files.put("api/shop/o.proto", f'syntax = "proto3";\n{text}\n')
+
+    (found,) = json.loads(files.run("check", "--output=json", code=1))["problems"]
+
+    assert (rule, "api/shop/o.proto", line) == (found["rule"], found["file"], found["line"])
+
+
 ID = '{"name": "id", "type": "long"}'
 INCOMPATIBLE = [
     ("a field without a default", "o.avsc", (ID, f'{ID},\n {{"name": "n", "type": "int"}}'),
@@ -104,7 +128,7 @@ def test_references_are_worked_out(files, record):
 
     found = json.loads(files.run("check", "--against=HEAD", "--output=json", code=1))["problems"]
 
-    assert {"money", "order", "j.money.schema", "j.bill.schema"} == {one["subject"] for one in found}
+    assert {"money", "order", "j.money", "j.bill"} == {one["subject"] for one in found}
 
 
 def test_what_cannot_be_judged_is_neither_fine_nor_wrong(files, record):
@@ -117,6 +141,25 @@ def test_what_cannot_be_judged_is_neither_fine_nor_wrong(files, record):
     assert "strata.yaml.subjects[0]: unknown key 'fiel'" in files.run("check", code=2)
     files.put("strata.yaml", "subjects: [{name: o, file: other.avsc}]")
     assert "other.avsc: No such file" in files.run("check", code=2)
+
+
+def test_a_mistake_is_reported_once_at_its_own_place(files, record, service):
+    """What refers to an invalid schema is not blamed for its mistake, in a check and in a plan."""
+    files.put("money.avsc", record("cents", name="Money").replace('"long"', '"lon"'))
+    files.put("order.avsc", record("total").replace('"long"', '"Money"'))
+    files.put("bill.avsc", record("order", name="Bill").replace('"long"', '"Order"'))
+    files.put("strata.yaml", "subjects: [{name: '{stem}', files: '*.avsc'}]")
+
+    found = files.run("check", code=1).splitlines()
+    planned = files.run("plan", "--url", service.url, code=2)
+
+    assert ["money.avsc:5:6: error: Unknown type lon", "order.avsc:1:1: unjudged: It refers to money, which is not",
+            "bill.avsc:1:1: unjudged: It refers to order, which is not"] == [
+        line[: line.find("valid") - 1 if "valid" in line else line.find(":", 25)] for line in found[:3]
+    ]  # fmt: skip
+    assert "  ! money.avsc:5:6: Unknown type lon" in planned
+    assert "  ! order.avsc: it refers to money, which is not valid" in planned
+    assert "  ! bill.avsc: it refers to order, which is not valid" in planned
 
 
 def test_a_removed_subject_is_a_note(files, record):

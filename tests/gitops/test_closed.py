@@ -20,7 +20,7 @@ def test_a_subject_is_opened_before_it_changes(files, record, closed):
     """A manifest that opens subjects may change their settings and schemas in the same apply."""
     files.put("strata.yaml", SUBJECTS % "mode: READWRITE, compatibility: NONE")
     files.write(a__avsc=record("z", name="A"))
-    plan = files.run("plan", "--url", closed.url, code=2)
+    plan = files.run("plan", "--url", closed.url, code=1)
     assert "mode: READONLY → READWRITE" in plan
     assert plan.index("READWRITE") < plan.index("FULL → NONE")
     assert "5 changed" in files.run("apply", "--url", closed.url, code=0)
@@ -34,10 +34,10 @@ def test_a_plan_knows_what_is_read_only(files, record, closed, change):
         files.write(a__avsc=record("a", name="A").replace('"A"', '"A", "doc": "x"'))
     else:
         files.put("strata.yaml", SUBJECTS % "mode: READONLY, compatibility: NONE")
-    output = files.run("plan", "--url", closed.url, code=1)
+    output = files.run("plan", "--url", closed.url, code=2)
     assert "read-only mode" in output
     assert output.endswith(f"{1 if change == 'schema' else 2} rejected\n")
-    assert "nothing was written" in files.run("apply", "--url", closed.url, code=1)
+    assert "nothing was written" in files.run("apply", "--url", closed.url, code=2)
 
 
 def test_a_prune_keeps_what_is_read_only(files, record, registry):
@@ -48,7 +48,7 @@ def test_a_prune_keeps_what_is_read_only(files, record, registry):
     )
     files.run("apply", "--url", registry.url, code=0)
     files.put("strata.yaml", "owner: shop")
-    output = files.run("plan", "--prune", "--url", registry.url, code=2)
+    output = files.run("plan", "--prune", "--url", registry.url, code=1)
     assert "- delete b: the manifest no longer has it" in output
     assert "kept a: " in output
     assert "read-only" in output
@@ -61,9 +61,9 @@ def test_steps_that_fail_halfway_are_reported(files, record, serve_steps):
     files.write(a__avsc=record("a", name="A"), b__avsc=record("b", name="B"))
     files.put("strata.yaml", SUBJECTS % "compatibility: FULL")
     with serve_steps() as registry:
-        files.run("plan", "--url", registry.url, "--out", "plan.json", code=2)
+        files.run("plan", "--url", registry.url, "--out", "plan.json", code=1)
         registry.ask("PUT", "/mode/b", {"mode": "READONLY"})
-        output = files.run("apply", "plan.json", "--url", registry.url, code=1)
+        output = files.run("apply", "plan.json", "--url", registry.url, code=2)
         assert "1 of 4 steps are done (settings a); not done: settings b, register a, register b. " in output
 
 
@@ -97,7 +97,7 @@ def test_an_answer_that_is_lost_leaves_the_outcome_open(files, record, serve):
     """What a gateway says instead of the service is no proof that nothing was written."""
     files.write(a__avsc=record("a"), strata__yaml="subjects: [{name: a, file: a.avsc}]")
     with serve(wrap=AnswersAreLost) as registry:
-        output = files.run("apply", "--url", registry.url, code=1)
+        output = files.run("apply", "--url", registry.url, code=2)
         assert "Whether all or nothing was written is not known" in output
         assert "0 to change" in files.run("plan", "--url", registry.url, code=0)
 
@@ -105,13 +105,13 @@ def test_an_answer_that_is_lost_leaves_the_outcome_open(files, record, serve):
 def test_a_plan_file_is_for_its_registry(files, record, service, serve, monkeypatch):
     """A plan file is not sent to another registry, and takes no option that `strata plan` has taken."""
     files.write(a__avsc=record("a"), strata__yaml="subjects: [{name: a, file: a.avsc}]")
-    files.run("plan", "--url", service.url, "--out", "plan.json", code=2)
+    files.run("plan", "--url", service.url, "--out", "plan.json", code=1)
     with serve() as other:
         assert f"a plan for {service.url}, not for {other.url}" in files.run("apply", "plan.json", "--url", other.url)
-        assert f"not for {other.url}" in files.run("apply", "plan.json", code=1, STRATA_URL=other.url)
+        assert f"not for {other.url}" in files.run("apply", "plan.json", code=2, STRATA_URL=other.url)
         files.put("profiles.yaml", f"other: {{url: '{other.url}'}}\nlogin: {{auth: 'me:secret'}}")
         monkeypatch.setenv("STRATA_PROFILES", "profiles.yaml")
-        assert f"not for {other.url}" in files.run("apply", "plan.json", "--profile", "other", code=1)
+        assert f"not for {other.url}" in files.run("apply", "plan.json", "--profile", "other", code=2)
         assert [] == other.get("/subjects")
     for option in (("--prune",), ("--file", "strata.yaml"), ("--env", "x")):
         assert "a plan file takes no" in files.run("apply", "plan.json", *option, code=2)
@@ -147,5 +147,5 @@ def test_a_folder_stands_for_its_manifest(files, record, service):
     """`strata plan FOLDER` plans the manifest in it."""
     files.write(registry___a__avsc=record("a"), registry___strata__yaml="subjects: [{name: a, file: a.avsc}]")
     for named in (("registry",), ("--file", "registry"), ("registry/strata.yaml",)):
-        assert "+ register a version 1" in files.run("plan", *named, "--url", service.url, code=2)
+        assert "+ register a version 1" in files.run("plan", *named, "--url", service.url, code=1)
     assert ["a"] == [one["subject"] for one in json.loads(files.run("check", "registry", "--output=json"))["checked"]]

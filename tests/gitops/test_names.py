@@ -55,7 +55,7 @@ def test_a_layer_changes_the_entries_of_its_name(two, service):
     )
 
     def settings(environment):
-        lines = two.run("plan", "--url", service.url, "--env", environment, code=2).splitlines()
+        lines = two.run("plan", "--url", service.url, "--env", environment, code=1).splitlines()
         return [line.split(": ")[0] for line in lines if line.startswith("~")]
 
     assert ["~ change the settings of x", "~ change the settings of y"] == settings("all")
@@ -118,7 +118,7 @@ def test_what_is_rejected_has_no_version_yet(files, record, service):
     """The title of a change says the version only if it is known."""
     files.write(a__avsc=record("a"))
     files.put("strata.yaml", "subjects: [{name: a, file: a.avsc, rules: {domainRules: [{name: x}]}}]")
-    assert files.run("plan", "--url", service.url, code=1).startswith("+ register a: new subject\n")
+    assert files.run("plan", "--url", service.url, code=2).startswith("+ register a: new subject\n")
 
 
 def test_a_difference_shows_the_version_that_is_referred_to(files, pinned):
@@ -126,7 +126,7 @@ def test_a_difference_shows_the_version_that_is_referred_to(files, pinned):
     path = files.root / "schemas" / "%3A.c%3Aorder.avsc"
     path.write_text(path.read_text().replace('"name": "Order"', '"name": "Order", "doc": "Bought."'))
 
-    found = files.run("plan", "--url", pinned.url, code=2)
+    found = files.run("plan", "--url", pinned.url, code=1)
 
     assert "doc" in found
     assert "field added" not in found
@@ -146,3 +146,96 @@ def test_a_reference_by_subject_belongs_to_the_context(files, record, service, s
     files.run("apply", "--url", service.url, code=0)
 
     assert expected == service.get("/subjects/:.c:order/versions/1")["references"][0]["subject"]
+
+
+PACKAGED = {
+    "proto/acme/order/v1/service.proto": "package acme.order.v1;",
+    "proto/acme/pay/v1/service.proto": 'package acme.pay.v1; import "acme/order/v1/service.proto";',
+    "proto/acme/pay/v1/payments-value.proto": "package acme.pay.v1;",
+    "schemas/orders.proto": "package acme.order.v1;",
+    "schemas/plain.proto": "",
+    "json/address.schema.json": None,
+}
+
+
+def write_packages(files):
+    """Write a tree as buf lays it out, and other files."""
+    for name, head in PACKAGED.items():
+        files.put(name, "{}" if head is None else f'syntax = "proto3"; {head} message M {{ int64 a = 1; }}')
+
+
+def test_a_file_in_the_folder_of_its_package_is_the_subject_of_its_import(files, monkeypatch):
+    """Without a manifest, a tree with a folder for each package has no name twice, wherever the command runs."""
+    write_packages(files)
+
+    assert {
+        "acme/order/v1/service.proto": "proto/acme/order/v1/service.proto",
+        "acme/pay/v1/service.proto": "proto/acme/pay/v1/service.proto",
+        "payments-value": "proto/acme/pay/v1/payments-value.proto",
+        "orders": "schemas/orders.proto",
+        "plain": "schemas/plain.proto",
+        "address": "json/address.schema.json",
+    } == checked(files)
+    files.commit()
+    monkeypatch.chdir(files.root / "proto/acme/order/v1")
+    assert {"acme/order/v1/service.proto": "service.proto"} == checked(files, "--against=HEAD")
+
+
+def test_a_name_from_before_is_pointed_out(files, service):
+    """If the registry knows a file by its plain name, the check says how to keep that name, and does not pass."""
+    write_packages(files)
+    service.register("service", 'syntax = "proto3"; message M { string a = 1; }', schemaType="PROTOBUF")
+
+    found = files.run("check", "--against", service.url, code=2)
+
+    assert "service.proto:1:1: unjudged: The file is the subject acme/order/v1/service.proto" in found
+    assert "subjects: [{name: service, file: proto/acme/order/v1/service.proto}]" in found
+    files.put("strata.yaml", "subjects: [{name: service, file: proto/acme/order/v1/service.proto}]")
+    assert "FIELD_SCALAR_KIND_CHANGED" in files.run("check", "--against", service.url, code=1)
+
+
+def test_two_files_of_one_name_say_the_way_out(files, record):
+    """Where default names are not enough, the error has a manifest that names the files apart."""
+    files.write(a___order__avsc=record("a"), b___order__avsc=record("a", name="Other"))
+
+    found = files.run("check", code=2)
+
+    assert "a/order.avsc" in found
+    manifest = found.strip().rpartition("such as ")[2]
+    files.put("strata.yaml", manifest)
+    assert {"a.order": "a/order.avsc", "b.order": "b/order.avsc"} == checked(files)
+
+
+def test_a_stem_is_the_default_name(files):
+    """A template names a file as no template would, also if its ending has two parts."""
+    files.put("a/address.schema.json", "{}")
+    before = checked(files)
+    files.put("strata.yaml", "subjects: [{name: '{stem}', files: '**/*.json'}]")
+
+    assert {"address": "a/address.schema.json"} == before == checked(files)
+
+
+BROKEN = [
+    ("broken.avsc", '{\n  "type": "record",\n  "name" "X"\n}', "broken.avsc:3:10: error: ", "INVALID_SCHEMA"),
+    ("broken.schema.json", '{\n  "title": "X",,\n}', "broken.schema.json:2:16: error: ", "INVALID_SCHEMA"),
+    ("broken.schema.json", '{"type": "object"}', "broken.schema.json:1:1: error: ", "NO_NAME"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "place", "rule"), BROKEN, ids=[f"{row[0]} {row[3]}" for row in BROKEN])
+def test_a_text_without_a_name_hides_nothing_else(files, record, service, file, text, place, rule):
+    """Under `{fullname}` a text that cannot be parsed is reported at its place, and others are judged."""
+    files.write(order__avsc=record("a", name="Order"), name__avsc=record("a", name="X"))
+    files.put("strata.yaml", "subjects: [{name: '{fullname}', files: '*'}]")
+    files.commit()
+    files.write(order__avsc=record("b", name="Order"))
+    (files.root / "name.avsc").rename(files.root / file)
+    files.put(file, text)
+
+    found = files.run("check", "--against=HEAD", code=1)
+    planned = files.run("plan", "--url", service.url, code=2)
+
+    assert [place, rule] == [next(line for line in found.splitlines() if rule in line)[: len(place)], rule]
+    assert "order.avsc:5:6: error" in found
+    assert "+ register Order version 1: new subject" in planned
+    assert place.replace("error: ", "") in planned or f"{file} has no {{fullname}}" in planned

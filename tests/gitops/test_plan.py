@@ -49,7 +49,7 @@ def test_an_apply_does_what_the_plan_names(files, record, registry):
     write_shop(files, record)
     run = ("--url", registry.url)
 
-    planned = files.run("plan", *run, code=2)
+    planned = files.run("plan", *run, code=1)
 
     assert [
         "~ change the settings of the registry", "~ change the settings of :.staging:",
@@ -82,7 +82,7 @@ def test_white_space_is_no_change(files, record, registry):
         "money.avsc", record("cents", name="Money", namespace="shop").replace(' "long"}', ' "long", "default": 0}')
     )
 
-    planned = files.run("plan", "--url", registry.url, code=2)
+    planned = files.run("plan", "--url", registry.url, code=1)
 
     assert "+ register money version 2: differs from version 1\n" in planned
     assert "default added: cents 0" in planned
@@ -93,11 +93,11 @@ def test_going_back_is_a_change(files, record, registry):
     files.put("strata.yaml", "subjects: [{name: s, file: s.avsc, compatibility: NONE}]")
     for fields, version in ((("a",), 1), (("b",), 2), (("a",), 3)):
         files.put("s.avsc", record(*fields))
-        assert f"+ register s version {version}" in files.run("plan", "--url", registry.url, code=2)
+        assert f"+ register s version {version}" in files.run("plan", "--url", registry.url, code=1)
         files.run("apply", "--url", registry.url, code=0)
         files.run("plan", "--url", registry.url, code=0)
     files.put("s.avsc", record("b"))
-    assert "register s version 4" in files.run("plan", "--url", registry.url, code=2)
+    assert "register s version 4" in files.run("plan", "--url", registry.url, code=1)
 
 
 def test_metadata_alone_is_a_change(files, record, registry):
@@ -108,7 +108,7 @@ def test_metadata_alone_is_a_change(files, record, registry):
     files.put("strata.yaml", "subjects: [{name: s, file: s.avsc}]")
     files.run("plan", "--url", registry.url, code=0)
     files.put("strata.yaml", "subjects: [{name: s, file: s.avsc, metadata: {properties: {owner: you}}}]")
-    assert "    metadata.properties.owner: me → you\n" in files.run("plan", "--url", registry.url, code=2)
+    assert "    metadata.properties.owner: me → you\n" in files.run("plan", "--url", registry.url, code=1)
     files.put("strata.yaml", "subjects: [{name: s, file: s.avsc, metadata: {}}]")
     files.run("apply", "--url", registry.url, code=0)
     assert "owner" not in json.dumps(registry.get("/subjects/s/versions/latest"))
@@ -122,12 +122,24 @@ def test_what_is_incompatible_is_an_error_of_the_plan(files, record, registry):
     files.run("apply", "--url", registry.url, code=0)
     files.write(s__avsc=record("a", "b"), a__avsc=record("x"))
 
-    planned = files.run("plan", "--url", registry.url, code=1)
+    planned = files.run("plan", "--url", registry.url, code=2)
 
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in planned
     assert "1 to change, 0 unchanged, 1 rejected" in planned
-    assert "nothing was written" in files.run("apply", "--url", registry.url, code=1)
+    assert "nothing was written" in files.run("apply", "--url", registry.url, code=2)
     assert ["s"] == registry.get("/subjects")
+
+
+def test_what_protoc_refuses_is_an_error_of_the_plan(files, registry):
+    """A Protobuf file that protoc refuses is in the plan with file, line and rule, and the apply writes nothing."""
+    files.put("strata.yaml", "subjects: [{name: o, file: o.proto}]")
+    files.put("o.proto", 'syntax = "proto3";\nmessage O {\n  int32 a = 1;\n  int32 b = 1;\n}\n')
+
+    planned = files.run("plan", "--url", registry.url, code=2)
+
+    assert 'o.proto:4:9: Field number 1 of "b" is that of "a" in O (FIELD_NUMBER_TWICE)' in planned
+    assert "nothing was written" in files.run("apply", "--url", registry.url, code=2)
+    assert [] == registry.get("/subjects")
 
 
 def test_pruning_needs_the_mark_and_keeps_what_is_referred_to(files, record, registry):
@@ -142,7 +154,7 @@ def test_pruning_needs_the_mark_and_keeps_what_is_referred_to(files, record, reg
     files.put("strata.yaml", "owner: shop\nsubjects: [{name: a, file: a.avsc}]")
     run = ("--prune", "--url", registry.url)
 
-    planned = files.run("plan", *run, code=2)
+    planned = files.run("plan", *run, code=1)
 
     assert "0 to change, 1 unchanged" in files.run("plan", "--url", registry.url, code=0)
     assert ["- delete c", "- delete b"] == [one for one in lines(planned) if one in ("- delete b", "- delete c")]
@@ -151,30 +163,152 @@ def test_pruning_needs_the_mark_and_keeps_what_is_referred_to(files, record, reg
     assert ["a", "foreign", "m", "user"] == registry.get("/subjects")
     files.run("plan", *run, code=0)
     files.put("strata.yaml", "subjects: [{name: a, file: a.avsc}]")
-    assert "--prune needs an `owner`" in files.run("plan", *run, code=1)
+    assert "--prune needs an `owner`" in files.run("plan", *run, code=2)
+
+
+# the owner's mark of a subject, or None
+OTHERS = [None, "", "shop2", "sho", "Shop", "other", "shop "]
+
+
+@pytest.mark.parametrize("mark", OTHERS)
+def test_a_prune_leaves_what_others_own(files, record, registry, mark):
+    """--prune deletes no subject that another owner's tree has registered, nor one without a mark."""
+    files.write(a__avsc=record("x", name="A"), b__avsc=record("x", name="B"))
+    files.put("strata.yaml", "owner: shop\nsubjects: [{name: a, file: a.avsc}, {name: gone, file: b.avsc}]")
+    files.run("apply", "--url", registry.url, code=0)
+    metadata = {"properties": {"team": "shop"} if mark is None else {"strata.owner": mark}}
+    registry.ask("POST", "/subjects/theirs/versions", {"schema": '"long"', "metadata": metadata})
+    files.put("strata.yaml", "owner: shop\nsubjects: [{name: a, file: a.avsc}]")
+
+    assert "deleted gone" in files.run("apply", "--prune", "--url", registry.url, code=0)
+    assert ["a", "theirs"] == registry.get("/subjects")
+
+
+def test_two_owners_prune_in_turn(files, record, registry):
+    """Each owner's tree prunes its own subjects only."""
+    for owner in ("shop", "bank"):
+        files.put(f"{owner}/{owner}.avsc", record("x", name=owner))
+        files.put(f"{owner}/strata.yaml", f"owner: {owner}\nsubjects: [{{name: {owner}-1, file: {owner}.avsc}}]")
+        files.run("apply", "-f", f"{owner}/strata.yaml", "--url", registry.url, code=0)
+    files.put("bank/strata.yaml", "owner: bank\nsubjects: []")
+
+    files.run("apply", "-f", "shop/strata.yaml", "--prune", "--url", registry.url, code=0)
+    assert ["bank-1", "shop-1"] == registry.get("/subjects")
+    files.run("apply", "-f", "bank/strata.yaml", "--prune", "--url", registry.url, code=0)
+    assert ["shop-1"] == registry.get("/subjects")
 
 
 def test_a_plan_file(files, record, registry):
     """A plan file is applied as it is, again without effect, and not at all if the registry has moved since."""
     files.write(s__avsc=record("a"), strata__yaml="subjects: [{name: s, file: s.avsc}]")
-    files.run("plan", "--url", registry.url, "--out=plan.json", code=2)
-    files.run("plan", "--url", registry.url, "--out=later.json", code=2)
+    files.run("plan", "--url", registry.url, "--out=plan.json", code=1)
+    files.run("plan", "--url", registry.url, "--out=later.json", code=1)
     (files.root / "s.avsc").unlink()
 
     assert "registered s version 1" in files.run("apply", "plan.json", code=0)
     assert "has all of this already" in files.run("apply", "plan.json", code=0)
     registry.ask("PUT", "/config/s", {"compatibility": "NONE"})
     registry.register("s", '"int"')
-    assert "plan again" in files.run("apply", "later.json", code=1).lower()
+    assert "plan again" in files.run("apply", "later.json", code=2).lower()
     assert "int" == json.loads(registry.get("/subjects/s/versions/latest")["schema"])
     files.put("bad.json", "{}")
-    assert "no plan file" in files.run("apply", "bad.json", code=1)
+    assert "no plan file" in files.run("apply", "bad.json", code=2)
+
+
+def test_a_plan_file_is_void_only_after_a_change_that_it_depends_on(files, record, registry):
+    """What others change elsewhere leaves a plan valid; a new version of what a planned schema refers to does not."""
+    user = record("id", name="User").replace('"long"', '"Base"')
+    files.write(base__avsc=record("a", name="Base"), user__avsc=user)
+    files.put("strata.yaml", "subjects: [{name: base, file: base.avsc}]")
+    files.run("apply", "--url", registry.url, code=0)
+    files.put("strata.yaml", "subjects: [{name: '{stem}', files: '*.avsc'}]")
+    files.run("plan", "--url", registry.url, "--out=plan.json", code=1)
+    registry.register("other", '"int"')
+    registry.ask("PUT", "/config/other", {"compatibility": "NONE"})
+
+    assert "registered user version 1" in files.run("apply", "plan.json", code=0)
+
+    files.put("user.avsc", user.replace("User", "Other"))
+    files.put("strata.yaml", "subjects: [{name: '{stem}', files: '*.avsc', compatibility: NONE}]")
+    files.run("apply", "--url", registry.url, code=0)
+    files.put("user.avsc", user)
+    files.run("plan", "--url", registry.url, "--out=plan.json", code=1)
+    registry.register("base", '"int"')
+
+    if registry.takes_batches:
+        assert "user, or what its change depends on, has changed" in files.run("apply", "plan.json", code=2)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "fault"),
+    [
+        ("s.avsc", '{"type": "record", "name": "S", "fields": [\n  {"name": "a", "type": "lon"}]}', "s.avsc:2:4: "),
+        ("s.proto", 'syntax = "proto3";\nmessage S {\n  int64 a 1;\n}\n', "s.proto:3:11: "),
+        ("s.schema.json", '{"type": "objectt"}', "s.schema.json:1:"),
+    ],
+)
+def test_an_invalid_schema_is_named_by_its_place(files, record, registry, file, text, fault):
+    """A plan says the file, the place and the mistake of an invalid schema, and does not repeat its text."""
+    files.put(file, text)
+    files.put("good.avsc", record("a", name="Good"))
+    files.put("strata.yaml", f"subjects: [{{name: s, file: {file}}}, {{name: good, file: good.avsc}}]")
+    run = ("--url", registry.url)
+
+    planned = files.run("plan", *run, code=2)
+
+    assert "+ register s" in planned
+    assert f"  ! {fault}" in planned
+    assert text not in planned
+    assert "+ register good version 1: new subject" in planned
+    assert f"  ! {fault}" in files.run("apply", *run, code=2)
+    assert [] == registry.get("/subjects")
+
+
+def test_json(files, record, registry):
+    """`--output json` prints the form of plan files, and of an apply what it did; progress is not part of it."""
+    files.write(s__avsc=record("a"), strata__yaml="subjects: [{name: s, file: s.avsc, compatibility: FULL}]")
+    run = ("--url", registry.url, "--output=json")
+
+    plan = json.loads(files.run("plan", *run, "--out=plan.json", code=1))
+
+    assert plan == json.loads((files.root / "plan.json").read_text())
+    assert ["format", "version", "registry", "offset", "unchanged", "changes", "kept"] == list(plan)
+    assert ("strata-plan", 1, registry.url, 0, []) == (*(plan[n] for n in ("format", "version", "registry",
+            "unchanged", "kept")),)  # fmt: skip
+    register = plan["changes"][1]
+    assert ["title", "step", "reason", "details", "version", "error", "file"] == list(register)
+    assert ("register s version 1", "new subject", 1, None, "s.avsc") == (*(register[n] for n in ("title", "reason",
+            "version", "error", "file")),)  # fmt: skip
+    done = json.loads(files.run("apply", "plan.json", *run, code=0))
+    assert {
+        "registry": registry.url,
+        "changes": [
+            {"title": "change the settings of s", "action": "settings", "subject": "s", "version": None},
+            {"title": "register s version 1", "action": "register", "subject": "s", "version": 1},
+        ],
+        "changed": 2,
+        "unchanged": 0,
+        "kept": [],
+    } == done
+    again = {**done, "changes": [], "changed": 0, "unchanged": 2}
+    assert again == json.loads(files.run("apply", "plan.json", *run, code=0))
+    assert again == json.loads(files.run("apply", *run, code=0))
+    assert [] == json.loads(files.run("plan", *run, code=0))["changes"]
+
+
+def test_a_rejected_plan_is_not_applied(files, record, registry):
+    """The JSON of a plan that the registry rejects is no plan to carry out."""
+    registry.register("s", record("a"))
+    files.write(s__avsc=record("b"), strata__yaml="subjects: [{name: s, file: s.avsc}]")
+    files.put("plan.json", files.run("plan", "--url", registry.url, "--output=json", code=2))
+
+    assert "has a change that the registry rejects: s.avsc: " in files.run("apply", "plan.json", code=2)
 
 
 def test_markdown(files, record, service):
     """The plan as Markdown has a heading, a list, and the differences folded away; names cannot break out of it."""
     files.write(s__avsc=record("a"), strata__yaml="subjects: [{name: 's<b>`x`', file: s.avsc}]")
-    text = files.run("plan", "--url", service.url, "--output=markdown", code=2)
+    text = files.run("plan", "--url", service.url, "--output=markdown", code=1)
     assert text.startswith("### Schemas: 1 to change, 0 unchanged\n")
     assert "- **register s\\<b\\>\\`x\\` version 1**: new subject\n" in text
 
@@ -191,14 +325,14 @@ environments:
     files.write(s__avsc=record("a"), more___t__avsc=record("b"))
     run = ("--url", service.url, "-f", "strata.yaml", "-f", "more/second.yaml")
 
-    assert "the environment variable LEVEL is not set" in files.run("plan", *run, code=1)
+    assert "the environment variable LEVEL is not set" in files.run("plan", *run, code=2)
     files.run("apply", *run, code=0, LEVEL="NONE")
     assert "NONE" == service.get("/config/dev-s")["compatibilityLevel"]
     files.run("apply", *run, "--env=prod", code=0, LEVEL="NONE", PREFIX="p-")
     assert "FULL" == service.get("/config/p-s")["compatibilityLevel"]
     assert {"x": "${LEVEL}"} == service.get("/subjects/p-s/versions/1")["metadata"]["properties"]
     assert ["dev-s", "p-s", "t"] == service.get("/subjects")
-    assert "no environment 'test'" in files.run("plan", *run, "--env=test", code=1, LEVEL="NONE")
+    assert "no environment 'test'" in files.run("plan", *run, "--env=test", code=2, LEVEL="NONE")
 
 
 def test_a_file_of_domnikl(files, service):
@@ -219,7 +353,7 @@ subjects:
         version: 1
 """)  # fmt: skip
     files.put("user.avsc", '{"type": "record", "name": "User", "fields": [{"name": "b", "type": "Base"}]}')
-    assert "base version 1: new" in files.run("plan", "state.yml", "--url", service.url, code=2)
+    assert "base version 1: new" in files.run("plan", "state.yml", "--url", service.url, code=1)
     files.run("apply", "-f", "state.yml", "--url", service.url, code=0)
     files.run("plan", "state.yml", "--url", service.url, code=0)
     assert "FULL_TRANSITIVE" == service.get("/config")["compatibilityLevel"]
@@ -250,11 +384,11 @@ WRONG = [
 def test_a_wrong_manifest(files, manifest, message):
     """A mistake in the manifest ends the plan with exit code 1, and the message says where and what is expected."""
     files.write(strata__yaml=manifest, a__avsc='"int"', b__avsc='"int"')
-    assert message in files.run("plan", "--url=http://127.0.0.1:9", code=1)
+    assert message in files.run("plan", "--url=http://127.0.0.1:9", code=2)
 
 
 def test_no_registry(files, record):
     """Without a URL, or with a registry that does not answer, a plan is an error; so are wrong arguments."""
     files.write(s__avsc=record("a"), strata__yaml="subjects: [{name: s, file: s.avsc}]")
-    assert "give --url, or set STRATA_URL" in files.run("plan", code=1)
-    assert "No such option" in files.run("plan", "--nothing", code=1)
+    assert "give --url, or set STRATA_URL" in files.run("plan", code=2)
+    assert "No such option" in files.run("plan", "--nothing", code=2)

@@ -72,7 +72,7 @@ def test_rights_are_planned_and_applied(files, record, service):
     write(files, record)
     run = ("--url", service.url)
 
-    planned = files.run("plan", *run, code=2)
+    planned = files.run("plan", *run, code=1)
 
     assert planned.endswith(PLANNED), planned
     before = service.get("/v1/log")["offset"]
@@ -115,7 +115,7 @@ def test_only_own_rights_are_pruned(files, record, service):
     service.ask("POST", "/security/acls", foreign)
 
     assert "0 to change" in files.run("plan", *run, code=0)
-    assert "    - User:eve may READ\n1 to change" in files.run("plan", "--prune", *run, code=2)
+    assert "    - User:eve may READ\n1 to change" in files.run("plan", "--prune", *run, code=1)
     write(files, record, MANIFEST[: MANIFEST.index("  - name: plain")])
     assert "changed the rights on subject plain\n" in files.run("apply", "--prune", *run, code=0)
     assert {("User:eve", "READ", "ord")} == {one for one in held(service) if one[0] == "User:eve"}
@@ -146,8 +146,8 @@ def test_other_registries_hold_no_rights(files, record, serve_steps):
     write(files, record)
     with serve_steps() as other:
         run = ("--url", other.url)
-        assert "! this registry cannot hold rights; only a Strata service takes them" in files.run("plan", *run, code=1)
-        files.run("apply", *run, code=1)
+        assert "! this registry cannot hold rights; only a Strata service takes them" in files.run("plan", *run, code=2)
+        files.run("apply", *run, code=2)
         assert [] == other.get("/subjects")
         write(files, record, "owner: shop\nrights: []\nsubjects: [{name: plain, file: plain.avsc}]\n")
         files.run("apply", "--prune", *run, code=0)
@@ -169,13 +169,13 @@ WRONG = [
 def test_wrong_rights(files, text, message):
     """What cannot be read as rights is an error with its place; the registry checks the words."""
     files.put("strata.yaml", text)
-    assert message in files.run("plan", "--url", "http://127.0.0.1:9", code=1)
+    assert message in files.run("plan", "--url", "http://127.0.0.1:9", code=2)
 
 
 def test_the_registry_checks_the_words(files, service):
     """An operation that the registry does not know is its error, before anything is written."""
     files.put("strata.yaml", "rights: [{principal: Anonymous, allow: [PAINT]}]")
-    assert "operation is 'PAINT'; expected one of READ" in files.run("apply", "--url", service.url, code=1)
+    assert "operation is 'PAINT'; expected one of READ" in files.run("apply", "--url", service.url, code=2)
 
 
 def test_sections_about_the_same_add_up(files, record):
