@@ -27,12 +27,16 @@ _REST_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """A completed write: the time of its first try, the time of its answer, the number of tries, and the status."""
+    """A completed write: the times of its first try and of its answer, the number of tries, the last status.
+
+    `codes` are the error codes of all tries.
+    """
 
     start: float
     end: float
     tries: int
     status: int
+    codes: tuple[int, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -87,22 +91,24 @@ def _write_on(ports: Sequence[int], client: int, stop: threading.Event) -> list[
 
 
 def _insist(ports: Sequence[int], first: int, path: str, schema: str) -> Waited:
-    start, status = time.monotonic(), 0
+    start, status, codes = time.monotonic(), 0, list[int]()
     for tries in itertools.count(1):
-        status = _post(ports[(first + tries - 1) % len(ports)], path, schema)
+        status, code = _post(ports[(first + tries - 1) % len(ports)], path, schema)
+        if code:
+            codes.append(code)
         if 0 < status < 500 or time.monotonic() - start > _TRIES_S:
             break
         threading.Event().wait(_PAUSE_S)
-    return Waited(start, time.monotonic(), tries, status)
+    return Waited(start, time.monotonic(), tries, status, tuple(codes))
 
 
-def _post(port: int, path: str, schema: str) -> int:
-    """Return the status of one try, 0 if there was no answer."""
+def _post(port: int, path: str, schema: str) -> tuple[int, int]:
+    """Return the status and the error code of one try, 0 if there was no answer or no error."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=_TRY_TIMEOUT_S)) as connection:
         try:
             connection.request("POST", path, json.dumps({"schema": schema}), {"Content-Type": "application/json"})
             answer = connection.getresponse()
-            answer.read()
+            content = json.loads(answer.read())
         except (OSError, http.client.HTTPException):
-            return 0
-        return answer.status
+            return 0, 0
+        return answer.status, content.get("error_code", 0)

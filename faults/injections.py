@@ -103,6 +103,10 @@ FAULTS = {
     "kill -9 of a broker": Fault(
         lambda s, r: logs.broker(s, r, paused=False), (0.5, 3.0), 4, ("kafka",), needs_service=True
     ),
+    "kill -9 of all brokers": Fault(logs.all_brokers, (1.0, 12.0), 8, ("kafka",), needs_service=True),
+    "kill -9 of a broker, last second lost": Fault(
+        logs.broker_without_last_second, (0.5, 3.0), 3, ("kafka",), needs_service=True
+    ),
     "pause of a broker": Fault(
         lambda s, r: logs.broker(s, r, paused=True), (0.5, 5.0), 3, ("kafka",), needs_service=True
     ),

@@ -18,6 +18,8 @@ from strata.storage.records import (
     DeleteSubjectKey,
     HighWaterKey,
     Key,
+    LoweredKey,
+    LoweredValue,
     ModeKey,
     SchemaKey,
     SchemaValue,
@@ -85,6 +87,8 @@ def _fold(ledger: Ledger, offset: int, key: Key, value: Value, imported_contexts
             ledger.subjects[subject] = replace(ledger.subject(subject), mode=value or "")
         case HighWaterKey(context), int():
             ledger.highest[context] = max(ledger.highest.get(context, 0), value)
+        case LoweredKey(context), LoweredValue(highest):
+            _lower(ledger, offset, context, highest)
         case AclKey(), None:
             ledger.rules.discard(key)
         case AclKey(), _:
@@ -115,6 +119,19 @@ def _take(ledger: Ledger, value: SchemaValue, offset: int, *, imports: bool) -> 
             ledger.broken.append(f"{where}: not {held.level or 'BACKWARD'} with {[e.content for e in held.live]}")
     ledger.subjects[subject] = held.placed(entry)
     ledger.registered.add((subject, entry.version, entry.schema_id, content))
+
+
+def _lower(ledger: Ledger, offset: int, context: str, highest: int) -> None:
+    """Forget what the ids above the lowered one named; no version may use one of them."""
+    used = [e.schema_id for name, held in ledger.subjects.items() if context_of(name) == context for e in held.entries]
+    if max(used, default=0) > highest:
+        ledger.broken.append(f"offset {offset}: the highest id became {highest}, but {max(used)} is in use")
+    ledger.highest[context] = highest
+    ledger.names = {
+        (place, schema_id): name
+        for (place, schema_id), name in ledger.names.items()
+        if place != context or schema_id <= highest
+    }
 
 
 def _take_id(ledger: Ledger, entry: Entry, subject: str, where: str, *, imports: bool) -> None:

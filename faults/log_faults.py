@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -27,11 +28,14 @@ from faults.model import LEVELS, Request
 from faults.node_faults import restart, start
 from faults.scene import Scene
 from faults.wal import tear
+from harness.kafka import KafkaBroker
 from strata.storage.record_json import encode
 from strata.storage.records import ConfigKey, ConfigValue, Subject
 
 __all__ = [
+    "all_brokers",
     "broker",
+    "broker_without_last_second",
     "compact",
     "compact_topic",
     "crash_postgres",
@@ -44,6 +48,7 @@ __all__ = [
     "write_without_pen",
 ]
 
+_BROKERS = 3
 _LOCK_FILE_S = 5.0
 _COMPACT_S = 30.0
 _AWAY_S = 0.8
@@ -73,6 +78,55 @@ def broker(scene: Scene, rng: random.Random, *, paused: bool) -> Iterator[str]:
     finally:
         (cluster.resume if paused else cluster.restart)(number)
         scene.service_locks[number].release()
+
+
+@contextmanager
+def all_brokers(scene: Scene, _rng: random.Random) -> Iterator[str]:
+    """Kill (SIGKILL) all brokers at once."""
+    with _claimed_brokers(scene) as cluster:
+        if cluster is None:
+            yield ""
+            return
+        for number in range(_BROKERS):
+            cluster.kill(number)
+        try:
+            yield "all brokers"
+        finally:
+            with ThreadPoolExecutor(_BROKERS) as pool:
+                list(pool.map(cluster.restart, range(_BROKERS)))
+
+
+@contextmanager
+def broker_without_last_second(scene: Scene, rng: random.Random) -> Iterator[str]:
+    """Kill a broker, which loses what its topics got in the last second, while the others run.
+
+    They have what was acknowledged: two brokers must have a record before it counts.
+    """
+    number = rng.randrange(_BROKERS)
+    with _claimed_brokers(scene) as cluster:
+        if cluster is None:
+            yield ""
+            return
+        cluster.kill(number)
+        lost = cluster.lose_last(1.0, number)
+        try:
+            yield f"broker {number}, {lost} bytes lost"
+        finally:
+            cluster.restart(number)
+
+
+@contextmanager
+def _claimed_brokers(scene: Scene) -> Iterator[KafkaBroker | None]:
+    """Reserve all brokers; yield None if other faults hold one, or if the brokers are not the run's own."""
+    with ExitStack() as held:
+        for lock in scene.service_locks:
+            if not lock.acquire(blocking=False):
+                break
+            held.callback(lock.release)
+        else:
+            yield scene.services.own_broker
+            return
+        yield None
 
 
 @contextmanager

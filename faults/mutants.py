@@ -8,6 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from strata.registry.access.request_access import Access
 from strata.registry.decide import delete, register
 from strata.registry.effective_settings import Mode
 from strata.registry.routes import schemas as schema_routes
+from strata.registry.transport import forward
 from strata.registry.transport.forward import Forward
 from strata.registry.transport.front import Front
 from strata.registry.transport.kept_answers import KeptAnswers
@@ -25,6 +27,7 @@ from strata.storage.encryption_keys import EncryptionKeys
 from strata.storage.fold import Fold
 from strata.storage.kafka import cursor
 from strata.storage.kafka.log import KafkaLog
+from strata.storage.kafka.writers import Signatures
 from strata.storage.log import START, Conflict, Entry, LogError
 from strata.storage.sql import compaction, tables
 from strata.storage.sql.log import SqlLog
@@ -309,6 +312,27 @@ def _check_once(_original: Any) -> Any:
     return reconsider
 
 
+def _name_an_older_holder() -> None:
+    def has_pen(self: Any) -> bool:
+        return self._pen is not None and self._pen.usable and self._signatures.newest <= self._pen_offset
+
+    def await_signature(self: Any) -> None:
+        after, ends = max(self._signatures.newest, self._pen_offset), time.monotonic() + 1.0
+        with suppress(LogError):
+            while self.holder() is None and time.monotonic() < ends:
+                for entry in self._reader.entries(after, self._end.now(ends)):
+                    after = entry.offset
+
+    async def never(_writer: Any) -> None:
+        pass
+
+    _swap(Signatures, "sign", _nothing)
+    _swap(KafkaLog, "_has_pen", lambda _: has_pen)
+    _swap(KafkaLog, "_await_signature", lambda _: await_signature)
+    _swap(Writer, "try_again", lambda _: never)
+    _swap(forward, "_REFUSED_S", lambda _: 0.0)
+
+
 _ANY, _SQL, _SERVERS = ("sqlite", "kafka"), ("sqlite", "postgres"), ("postgres", "kafka")
 _SQLITE, _POSTGRES, _KAFKA = ("sqlite",), ("postgres",), ("kafka",)
 MUTANTS: Mapping[str, Mutant] = {
@@ -317,6 +341,9 @@ MUTANTS: Mapping[str, Mutant] = {
         "an append ignores records that another writer put before it",
         _KAFKA,
         lambda: _swap(KafkaLog, "_check_offsets", _nothing),
+    ),
+    "older-holder-named": Mutant(
+        "a node whose own producers failed names an older holder of the pen", _KAFKA, _name_an_older_holder
     ),
     "reads-uncommitted": Mutant("records of aborted transactions are read", _KAFKA, _read_uncommitted),
     "forwarded-write-done-twice": Mutant(

@@ -44,7 +44,7 @@ def lines(result: Result) -> list[str]:
     head = (
         f"{result.log} seed {result.seed}{access}: {verdict}; {result.operations} operations, "
         f"{result.unknown} unanswered, {result.writes} writes acknowledged, {result.records} records, "
-        f"{result.seconds:.1f} s, at {result.commit}"
+        f"writes again {result.recovery:.1f} s after the last fault, {result.seconds:.1f} s, at {result.commit}"
     )
     return [
         head,

@@ -10,10 +10,11 @@ import random
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +26,7 @@ from faults.injections import FAULTS, Planned, plan
 from faults.ledger import Ledger, read_ledger
 from faults.linear import WRITES
 from faults.model import Entry, Operation, Request, Subject, content_of, context_of, perform, text_of
+from faults.node_faults import restart
 from faults.objects import KINDS, READS, SET_UP
 from faults.rights import GUARDED, changes, credentials, registrations
 from faults.rights import READS as READS_OF_RIGHTS
@@ -40,11 +42,14 @@ FAILED = "the run failed"
 """The prefix of the reason when a run itself raised an exception."""
 
 _PATIENCE_S = 90.0
+_WRITES_AFTER_S = 10.0  # after the last fault
+_HAND_OVERS = (0, 2, 3, 4)  # of the pen before the clients begin, and half as many after the last fault
 _RETRY_S = 0.1
 _SETTLE_S = 1.0
 _CHANGE_S, _USE_S = 0.08, 0.03  # average pauses between changes of rights, and between uses
 _MAX_READINGS = 10
 _FINAL_TIMEOUT_S = 10.0
+_ANY_WRITE = Request("set_mode", SUBJECTS[0], level="READWRITE")
 _FINAL_READS = ("all_versions", "latest", "level", "mode")
 _T = TypeVar("_T")
 
@@ -77,13 +82,15 @@ class _Ending:
     ledger: Ledger = field(default_factory=Ledger)
     records: int = 0
     dropped: int = 0
+    recovery: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """The result of a run, with times in seconds.
 
-    `records` counts all records that the log ever held, `dropped` those that compaction removed.
+    `records` counts all records that the log ever held, `dropped` those that compaction removed. `recovery` is the
+    longest time until a node accepted a write after all faults were healed.
     """
 
     log: str
@@ -99,6 +106,7 @@ class Result:
     commit: str = "unknown"
     dropped: int = 0
     access: bool = False
+    recovery: float = 0.0
 
 
 def run_recorded(
@@ -139,8 +147,11 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
     with opened(services, log) as scene:
         _prepare(scene)
         recorder = scene.recorder = Recorder()
+        rng = random.Random(f"{log} {seed} pen")
+        turns = rng.choice(_HAND_OVERS) if log == "kafka" else 0
+        _hand_over(scene, recorder, rng, turns)
         happened = _work(scene, seed, settings, recorder)
-        ending = _end(scene, recorder)
+        ending = _end(scene, recorder, partial(_hand_over, scene, recorder, rng, turns // 2))
     history = recorder.operations
     judgement = judge(history, ending.ledger, [IMPORTED])
     acknowledged = [o for o in history if o.request.kind in WRITES and o.answer is not None and o.answer[0] == 200]
@@ -152,6 +163,7 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
         writes=len(acknowledged),
         records=ending.records,
         dropped=ending.dropped,
+        recovery=ending.recovery,
         access=services.access,
         faults=tuple(_with_outages(happened, acknowledged)),
         broken=(*ending.problems, *judgement.broken),
@@ -164,7 +176,7 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
 
 def _prepare(scene: Scene) -> None:
     """Create the context for imports, and register the initial schemas."""
-    connection = http.client.HTTPConnection("127.0.0.1", scene.ports[0], timeout=_FINAL_TIMEOUT_S)
+    connection = http.client.HTTPConnection("127.0.0.1", scene.ports[0], timeout=_PATIENCE_S)
     asked = [("PUT", f"/mode/:{IMPORTED}:", {"mode": "IMPORT"})]
     asked += [("POST", f"/subjects/{name}/versions", {"schema": text_of(content)}) for name, content in SET_UP]
     with closing(connection):
@@ -178,6 +190,24 @@ def _prepare(scene: Scene) -> None:
 
 
 # --- work
+
+
+def _hand_over(scene: Scene, recorder: Recorder, rng: random.Random, times: int) -> None:
+    """Let other nodes take the pen, each while the holder restarts.
+
+    Raises:
+        RuntimeError: a node did not take it.
+    """
+    for _ in range(times):
+        holder = scene.holder()
+        heir = rng.choice([member for member in scene.members if member is not holder])
+        if holder is not None:
+            (holder.node.kill if rng.random() < 0.5 else holder.node.terminate)()
+        with closing(_final_clients(scene, recorder)[heir.number]) as client:
+            if not _insist(client, heir.number, _ANY_WRITE):
+                raise RuntimeError(f"node {heir.number} did not take the pen")
+        if holder is not None:
+            restart(holder)
 
 
 def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> list[Happened]:
@@ -255,16 +285,21 @@ def _with_outages(happened: Sequence[Happened], acknowledged: Sequence[Operation
 # --- the end
 
 
-def _end(scene: Scene, recorder: Recorder) -> _Ending:
+def _end(scene: Scene, recorder: Recorder, hand_over: Callable[[], None]) -> _Ending:
     """Compare every node's final answers with the log, once nothing is written any more.
 
     A request without an answer may take effect late, during the reading, which then starts again.
     """
-    for node, client in enumerate(_final_clients(scene, recorder)):
-        with closing(client):
-            taken = _insist(client, node, Request("set_mode", SUBJECTS[0], level="READWRITE"))
-        if not taken:
-            return _Ending([f"node {node} accepted no write within {_PATIENCE_S:.0f} s after all faults were healed"])
+    recovery = 0.0
+    for when in ("after all faults were healed", "after the pen was handed over"):
+        healed = time.monotonic()
+        with ThreadPoolExecutor(len(scene.members)) as pool:
+            taken = list(pool.map(partial(_accepts, scene, recorder), range(len(scene.members))))
+        if (slowest := max(taken)) > _WRITES_AFTER_S:
+            node = taken.index(slowest)
+            return _Ending([f"node {node} accepted no write within {_WRITES_AFTER_S:.0f} s {when}"])
+        recovery = max(recovery, time.monotonic() - healed)
+        hand_over()
     for _ in range(_MAX_READINGS):
         before = _end_of(scene.log_url)
         first = len(recorder.operations)
@@ -273,8 +308,16 @@ def _end(scene: Scene, recorder: Recorder) -> _Ending:
         if _end_of(scene.log_url) == before:
             ledger = read_ledger(ever, [IMPORTED])
             problems += [*_unlike_replay(ledger, now, ever), *_differing(recorder.operations[first:], ledger)]
-            return _Ending(problems, ledger, len(ever), len(ever) - len(now))
+            return _Ending(problems, ledger, len(ever), len(ever) - len(now), recovery)
     return _Ending([f"the log still grew after it was read {_MAX_READINGS} times"])
+
+
+def _accepts(scene: Scene, recorder: Recorder, node: int) -> float:
+    """Return in how many seconds a node accepts a write; more than `_WRITES_AFTER_S` if it does not."""
+    began = time.monotonic()
+    with closing(_final_clients(scene, recorder)[node]) as client:
+        _insist(client, node, _ANY_WRITE, _WRITES_AFTER_S)
+    return time.monotonic() - began
 
 
 def _final_clients(scene: Scene, recorder: Recorder) -> list[Client]:
@@ -301,8 +344,8 @@ def _read_everything(scene: Scene, recorder: Recorder) -> Iterator[str]:
         client.close()
 
 
-def _insist(client: Client, node: int, request: Request) -> bool:
-    deadline = time.monotonic() + _PATIENCE_S
+def _insist(client: Client, node: int, request: Request, patience_s: float = _PATIENCE_S) -> bool:
+    deadline = time.monotonic() + patience_s
     while client.send(node, request) is None:
         if time.monotonic() > deadline:
             return False

@@ -113,14 +113,14 @@ class Scene:
 
 
 @contextmanager
-def opened(services: Services, log: str) -> Iterator[Scene]:
-    """Start the nodes of a run on a new log."""
+def opened(services: Services, log: str, *more: str) -> Iterator[Scene]:
+    """Start the nodes of a run on a new log, with more options if any are given."""
     url = services.fresh_log(log)
     members = []
     for number in range(NODES[log]):
         proxy = Proxy()
         node_url, to_log = services.path_to(url, number)
-        options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options]
+        options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options, *more]
         node = RegistryNode(node_url, *options, start=services.nursery.start)
         proxy.lead_to(node.port)
         members.append(Member(number, node, proxy, to_log))

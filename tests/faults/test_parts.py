@@ -1,6 +1,7 @@
 """The parts of the harness that could make a run pass or fail for the wrong reason."""
 
 import http.client
+import logging
 import random
 import sqlite3
 import threading
@@ -231,6 +232,14 @@ def test_a_run_that_raises_is_a_broken_one(tmp_path, monkeypatch):
     assert 1 == main(asked)
     reasons = [result.broken[0] for result in load_results(tmp_path / "r.jsonl")]
     assert ["the run failed: RuntimeError: no broker"] * 2 == [reason.partition(" (")[0] for reason in reasons]
+
+
+def test_the_command_leaves_the_levels_of_logging_alone(monkeypatch, tmp_path):
+    """A program that calls the command goes on logging: only the process of `python -m faults` is silent."""
+    monkeypatch.setattr("faults.run.run", lambda *_: 1 / 0)
+    before = logging.getLogger("strata").level
+    main(["--log=sqlite", "--seed=3", f"--results={tmp_path}/r.jsonl", f"--keep={tmp_path}/k"])
+    assert before == logging.getLogger("strata").level
 
 
 def test_lines_of_a_result():

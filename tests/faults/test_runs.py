@@ -17,8 +17,11 @@ from faults.run import FAILED, Result, Settings, run
 from faults.scene import opened
 from faults.services import LOGS, Services
 from faults.trials import reasons, trial
+from strata.storage.record_json import encode
+from strata.storage.records import NoopKey
 
 SHORT = Settings(work_s=2.5)
+NOOP = encode(NoopKey())
 MARKS = {"kafka": [pytest.mark.kafka], "postgres": [pytest.mark.postgres], "sqlite": []}
 # Whatever the log of a run, the services are started together.
 LENT = pytest.mark.usefixtures("kafka_broker", "postgres_server")
@@ -148,6 +151,29 @@ def test_rolling_restart(lent, log):
     with opened(lent, log) as scene:
         writes = under_load(scene, lambda: rolling_restart(scene))
     assert {200} == {write.status for write in writes}
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow), 3])
+def test_rolling_restart_with_a_drain(kafka_broker, workers):
+    """No client of another node is left in doubt about its write, and the pen moves once a restart at most."""
+    with (
+        Services(lent_broker=kafka_broker, workers=workers) as services,
+        opened(services, "kafka", "--drain-seconds=1") as scene,
+    ):
+        under_load(scene, lambda: None)
+        before = _signatures(scene)
+        writes = under_load(scene, lambda: rolling_restart(scene))
+        moves = _signatures(scene) - before
+    assert {200} == {write.status for write in writes}
+    assert [] == [write.codes for write in writes if 50003 in write.codes]
+    assert moves <= len(scene.members)
+
+
+def _signatures(scene):
+    """Return how often a node has taken the pen."""
+    _, ever = scene.archive.everything()
+    return sum(entry.key == NOOP.key for entry in ever)
 
 
 @pytest.mark.slow
