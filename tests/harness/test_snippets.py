@@ -51,6 +51,7 @@ WRONG = [
     ("a language that nothing runs", "```ruby\nputs 1\n```", "nothing runs a block of language 'ruby'"),
     ("an output of nothing", "```text\n1\n```", "follows no block"),
     ("a block that does not end", "```python\nx = 1\n", "line 1: the block does not end"),
+    ("a block without fences", "Run:\n\n    ls\n", "line 3: an indented block; put it between fences"),
     ("a second fault", "```python\n1\n# 2\n3\n# 4\n```", "(?s)the document shows\n2.*the document shows\n4"),
 ]
 

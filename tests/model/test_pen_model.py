@@ -1,0 +1,90 @@
+"""TLC checks the model of the pen (docs/model): the design holds, and each known mistake breaks the property named."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.model_checker import Checked, Model, check
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "model" / "Pen.tla"
+SAFETY = ("NoAcknowledgedWriteIsLost", "EachIsDecidedOnTheNewestState", "IdsAreUnique", "ReadsAreLinearizable")
+LIVENESS = "Temporal properties"
+NONE = {"Crashes": 0, "Outages": 0, "Losses": 0, "Cuts": 0, "Expiries": 0, "Foreigns": 0}
+
+
+def run(nodes, *, live=False, flaws=(), writes=1, invariants=SAFETY, timeout_s=1500, **bounds) -> Checked:
+    """Check the model with some bounds; with `live` the liveness too, otherwise the safety alone."""
+    reading = bounds.pop("Reading", False)
+    names = "abc"[:nodes]
+    constants = {
+        "Nodes": "{" + ", ".join(names) + "}",
+        "None": "None",
+        "Writes": str(writes),
+        "Reading": str(reading).upper(),
+        "Flaws": "{" + ", ".join(f'"{flaw}"' for flaw in flaws) + "}",
+        **{name: str(value) for name, value in {**NONE, **bounds}.items()},
+    }
+    model = Model(
+        FILE,
+        "FairSpec" if live else "Spec",
+        constants,
+        () if bounds.get("Losses") else invariants,  # a broker that loses records loses acknowledged writes
+        ("WritesSucceed",) if live else (),
+        None if live else "Symmetry",
+    )
+    return check(model, timeout_s=timeout_s)
+
+
+def test_two_nodes_and_a_crash():
+    """With two nodes and a crash the design is safe, and in the end each node that is up can write."""
+    checked = run(2, live=True, Crashes=1)
+
+    assert checked.violated is None, checked.trace
+    assert checked.states > 1000
+
+
+# name, bounds; with `live` all properties are checked, otherwise the invariants
+DESIGN = [
+    ("reads and a crash", {"nodes": 2, "Reading": True, "Crashes": 1}),
+    ("a foreign writer, and a live holder passed over", {"nodes": 2, "Foreigns": 1, "Cuts": 1}),
+    ("an expired transaction, and a live holder passed over", {"nodes": 2, "live": True, "Expiries": 1, "Cuts": 1}),
+    ("a broker that loses its last record", {"nodes": 2, "live": True, "Outages": 1, "Losses": 1}),
+    ("an outage, and a live holder passed over", {"nodes": 2, "live": True, "Outages": 1, "Cuts": 1}),
+    ("three nodes and a crash", {"nodes": 3, "Crashes": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bounds", [row[1] for row in DESIGN], ids=[row[0] for row in DESIGN])
+def test_the_design(bounds):
+    """The design keeps every property within these bounds."""
+    checked = run(**bounds)
+
+    assert checked.violated is None, checked.trace
+
+
+# flaws, the property that they violate, bounds
+OLD = ("own signature not noted", "waits for a holder that refuses", "lost signatures kept")
+MUTANTS = [
+    (OLD, LIVENESS, {"live": True, "writes": 2, "Outages": 1, "Cuts": 1}),
+    (("never passes over a holder",), LIVENESS, {"live": True, "Crashes": 1}),
+    (("no fencing",), "IdsAreUnique", {}),
+    (("no compare of the end",), "EachIsDecidedOnTheNewestState", {}),
+    (("no compare of offsets",), "EachIsDecidedOnTheNewestState", {"Foreigns": 1, "writes": 2}),
+    (("acknowledges before the commit",), "NoAcknowledgedWriteIsLost", {}),
+    (("acknowledges before it is visible",), "ReadsAreLinearizable", {"Reading": True}),
+    (("reads from memory",), "ReadsAreLinearizable", {"Reading": True}),
+    (("reads join a read under way",), "ReadsAreLinearizable", {"Reading": True}),
+    (("reads what is not committed",), "ReadsAreLinearizable", {"Reading": True}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flaws", "violated", "bounds"), MUTANTS, ids=["old design", *(row[0][0] for row in MUTANTS[1:])]
+)
+def test_a_mistake_breaks_a_property(flaws, violated, bounds):
+    """The model without one part of the design violates the property that this part is for."""
+    invariants = () if violated == LIVENESS else (violated,)
+
+    assert violated == run(2, flaws=flaws, invariants=invariants, **bounds).violated
