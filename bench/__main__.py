@@ -15,15 +15,14 @@ __all__ = ["main"]
 
 # Section of a document -> module with a `run` that returns the section's text.
 SECTIONS = {
-    "reads": "bench.reads",
-    "counting": "bench.counting",
-    "writes": "bench.writes",
     "service": "bench.service",
+    "counting": "bench.counting",
     "scale": "bench.scale",
     "pages": "bench.pages",
     "serdes": "bench.serdes_decode",
     "formats": "bench.serdes_formats",
     "spark": "bench.spark_decode",
+    "spark_pruned": "bench.spark_pruned",
     "payloads": "bench.payload_columns",
     "spark_protobuf": "bench.spark_protobuf",
     "spark_json": "bench.spark_json",

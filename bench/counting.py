@@ -114,7 +114,7 @@ def _loads() -> dict[str, float]:
         for _ in range(_LOADS):
             for kind, node in found.items():
                 before = _cpu_s(node.pid)
-                load = wrk.waited_for(wrk.start(node.port, request, _CONNECTIONS, _SECONDS))
+                load = wrk.waited_for(wrk.start(node.url, request, _CONNECTIONS, _SECONDS))
                 best[kind] = min(best[kind], (_cpu_s(node.pid) - before) / load.requests * 1e6)
     return best
 

@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from bench.filled_logs import VERSIONS, filled
-from bench.load import Load
 from bench.report import table
-from bench.wrk import Request, check_installed, start, waited_for
+from bench.wrk import Load, Request, check_installed, start, waited_for
 from harness.registry import RegistryNode
 
 __all__ = ["run"]
@@ -154,7 +153,7 @@ def _beside(node: RegistryNode, address: Callable[[], str]) -> list[list[str]]:
     for _ in range(ROUNDS):
         for pace, each in runs.items():
             with _pages(node, address, pace) as loaded:
-                load = waited_for(start(node.port, read, AT_ONCE, SECONDS))
+                load = waited_for(start(node.url, read, AT_ONCE, SECONDS))
             each.append((load, len(loaded) / SECONDS))
     alone = statistics.median(load.per_second for load, _ in runs[0])
     rows = []

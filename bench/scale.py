@@ -68,7 +68,7 @@ def _growth(urls: Sequence[str]) -> str:
     """Measure the rows of the table `service` on all nodes in turn, so that other load on the machine affects all."""
     with ExitStack() as stack:
         nodes = [stack.enter_context(RegistryNode(url)) for url in urls]
-        asked = [[*prepare(node.port)[0], REGISTER] for node in nodes]
+        asked = [[*prepare(node, {})[0], REGISTER] for node in nodes]
         rows = []
         for each in zip(*asked, strict=True):
             means = [0.0] * len(nodes)
@@ -76,7 +76,7 @@ def _growth(urls: Sequence[str]) -> str:
                 for i, (node, row) in enumerate(zip(nodes, each, strict=True)):
                     means[i] += measured(node, row, AT_ONCE, SECONDS).load.per_second / ROUNDS
             ratios = [f"{mean / means[0]:.2f}" for mean in means[1:]]
-            rows.append([each[0].name, each[0].answered, *(f"{mean:,.0f}" for mean in means), *ratios])
+            rows.append([each[0].name, each[0].answer, *(f"{mean:,.0f}" for mean in means), *ratios])
     head = [
         "per second",
         "answer",

@@ -1,40 +1,62 @@
-"""Every kind of request with 1, 2 and 4 workers, beside a bare ASGI application and the numbers of other registries."""
+"""Every kind of request on Kafka and SQLite, beside a bare ASGI application and bare commits of the same run."""
 
+import base64
 import socket
+import sqlite3
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from confluent_kafka import Producer
 
-from bench.filled_logs import filled
-from bench.load import Load
+from bench.filled_logs import fill_topic, filled
 from bench.node_costs import cpu_seconds, pss_mib
 from bench.report import table
-from bench.service_rows import BODY_FIELDS, REGISTER, Row, prepare
-from bench.wrk import Request, check_installed, start, waited_for
+from bench.service_rows import BODY_FIELDS, REGISTER, SUBJECTS, Row, prepare
+from bench.wrk import Load, Request, check_installed, start, waited_for
+from harness.certificates import Authority
 from harness.kafka import KafkaBroker
 from harness.processes import free_port, start_tied, stop_process
 from harness.registry import RegistryNode
+from strata.registry.access.auth_file_edits import add_user
+from strata.registry.access.passwords import hash_password
 
 __all__ = ["Measured", "measured", "run"]
 
-WORKERS = (1, 2, 4)
 SECONDS = 3
 WRITERS = 4
 SCHEMAS = 1_000
-_PEERS = Path(__file__).with_name("service_peers.toml")
-_Peers = Mapping[str, Any]
-_BODY = 600
+_USER, _PASSWORD = "ada", "0pen-sesame"
+_REFERENCE = Path(__file__).with_name("service_reference.toml")
+_RECORD = 600
 _ROOT = Request("GET", '"/"')
 _Key = tuple[str, str, int]  # name, how it is answered, connections
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A column of the table: a log, and how a node serves it."""
+
+    name: str
+    kafka: bool
+    workers: int
+    secured: bool = False
+
+
+PRODUCTION = Setup("Kafka, 2 workers", kafka=True, workers=2)
+SETUPS = (
+    PRODUCTION,
+    replace(PRODUCTION, name="Kafka, 2 workers, TLS and logins", secured=True),
+    replace(PRODUCTION, name="Kafka, 1 worker", workers=1),
+    Setup("SQLite, 2 workers", kafka=False, workers=2),
+    Setup("SQLite, 1 worker", kafka=False, workers=1),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +74,10 @@ class Measured:
 
 @dataclass(slots=True)
 class _Runs:
-    """What was measured, with a value for each number of workers."""
+    """What was measured, with a value for each setup."""
 
     loads: dict[_Key, list[Measured]] = field(default_factory=dict)
-    ratios: dict[_Key, list[float]] = field(default_factory=dict)
+    beside: list[object] = field(default_factory=list)
     memory: list[list[object]] = field(default_factory=list)
     body: bytes = b""
 
@@ -64,67 +86,91 @@ def run() -> str:
     """Measure all rows, and return the tables."""
     check_installed()
     runs = _Runs()
-    with tempfile.TemporaryDirectory() as folder, KafkaBroker() as broker:
-        for workers in WORKERS:
-            url = filled(folder, SCHEMAS, f"service-{workers}")
-            with RegistryNode(url, f"--workers={workers}") as node:
-                rows, runs.body = prepare(node.port)
-                _collect(runs, node, rows)
-                runs.memory.append([workers, " + ".join(f"{one:.0f}" for one in pss_mib(node))])
-                _collect_writes(runs, node, rows[0], "SQLite")
-        for workers in WORKERS:
-            with RegistryNode(f"kafka://{broker.bootstrap}/_schemas_{workers}", f"--workers={workers}") as node:
-                rows, _ = prepare(node.port)
-                _collect_writes(runs, node, rows[0], "Kafka")
-        fenced = _fenced_round_trips(broker.bootstrap)
-        with _bare_app(folder, runs.body) as (port, pid):
-            bare = {connections: _measured(port, [pid], _ROOT, connections) for connections in (1, 16, 64)}
-    return _report(runs, bare, fenced)
+    with tempfile.TemporaryDirectory() as name, KafkaBroker() as broker:
+        folder = Path(name)
+        for number, setup in enumerate(SETUPS):
+            if setup.kafka:
+                url = fill_topic(broker.bootstrap, f"service-{number}", SCHEMAS)
+            else:
+                url = filled(name, SCHEMAS, f"service-{number}")
+            with _node(setup, url, folder / str(number)) as (node, headers):
+                _collect(runs, node, headers)
+                runs.memory.append([setup.name, " + ".join(f"{part:.0f}" for part in pss_mib(node))])
+        with _bare_app(folder, runs.body) as (address, pid):
+            bare = {count: _measured(address, [pid], _ROOT, count) for count in (1, 16, 64)}
+        commits = {
+            "fenced Kafka transactions of one record": _fenced_transaction(broker.bootstrap),
+            "Kafka round trips with acks=all": _round_trip(broker.bootstrap),
+            "SQLite commits (WAL, synchronous=FULL)": _sqlite_commit(folder / "bare.db"),
+        }
+        rates = {commit: _rate(call) for commit, call in commits.items()}
+    return _report(runs, bare, rates)
 
 
-def measured(node: RegistryNode, row: Row, connections: int, seconds: int = SECONDS) -> Measured:
+@contextmanager
+def _node(setup: Setup, url: str, folder: Path) -> Iterator[tuple[RegistryNode, dict[str, str]]]:
+    """Start a node; yield it with the headers that its requests need."""
+    options, tls, headers = [f"--workers={setup.workers}"], None, {}
+    if setup.secured:
+        folder.mkdir()
+        authority = Authority(folder)
+        own, auth_file = authority.issue("registry"), folder / "auth.yaml"
+        add_user(auth_file, _USER, hash_password(_PASSWORD), role="admin")
+        options += [f"--tls-certfile={own.cert}", f"--tls-keyfile={own.key}", f"--auth-file={auth_file}"]
+        tls = authority.context()
+        headers["Authorization"] = "Basic " + base64.b64encode(f"{_USER}:{_PASSWORD}".encode()).decode()
+    with RegistryNode(url, *options, tls=tls) as node:
+        yield node, headers
+
+
+def _collect(runs: _Runs, node: RegistryNode, headers: dict[str, str]) -> None:
+    rows, runs.body = prepare(node, headers)
+    for row in [*rows, REGISTER]:
+        for connections in row.connections:
+            one = measured(node, row, connections, headers=headers)
+            runs.loads.setdefault((row.name, row.answer, connections), []).append(one)
+    runs.beside.append(f"{_beside_writers(node, rows[0], headers):.2f}")
+
+
+def measured(
+    node: RegistryNode, row: Row, connections: int, seconds: int = SECONDS, *, headers: Mapping[str, str] | None = None
+) -> Measured:
     """Measure one kind of request on a node."""
-    return _measured(node.port, [node.pid, *node.workers], row.request, connections, seconds)
+    return _measured(node.url, [node.pid, *node.workers], row.request, connections, seconds, headers or {})
 
 
-def _measured(port: int, pids: list[int], request: Request, connections: int, seconds: int = SECONDS) -> Measured:
+def _measured(
+    address: str,
+    pids: list[int],
+    request: Request,
+    connections: int,
+    seconds: int = SECONDS,
+    headers: Mapping[str, str] | None = None,
+) -> Measured:
     before = cpu_seconds(pids)
-    load = waited_for(start(port, request, connections, seconds))
+    load = waited_for(start(address, request, connections, seconds, headers or {}))
     return Measured(load, cpu_seconds(pids) - before)
 
 
-def _collect(runs: _Runs, node: RegistryNode, rows: Sequence[Row]) -> None:
-    for row in rows:
-        for connections in row.connections:
-            key = row.name, row.answered, connections
-            runs.loads.setdefault(key, []).append(measured(node, row, connections))
-
-
-def _collect_writes(runs: _Runs, node: RegistryNode, read: Row, log: str) -> None:
-    _collect(runs, node, [replace(REGISTER, name=f"{REGISTER.name}, {log}")])
-    name = f"{read.name} while {WRITERS} clients register ÷ alone, {log}"
-    runs.ratios.setdefault((name, read.answered, 16), []).append(_beside_writers(node, read))
-
-
-def _beside_writers(node: RegistryNode, read: Row) -> float:
+def _beside_writers(node: RegistryNode, read: Row, headers: dict[str, str]) -> float:
     """Return the rate of a read while clients register, as a part of its rate alone."""
-    alone = measured(node, read, 16).load.per_second
-    writers = start(node.port, REGISTER.request, WRITERS, SECONDS + 1)
+    alone = measured(node, read, 16, headers=headers).load.per_second
+    writers = start(node.url, REGISTER.request, WRITERS, SECONDS + 1, headers)
     time.sleep(0.5)  # let the writers get going
-    beside = measured(node, read, 16).load.per_second
+    beside = measured(node, read, 16, headers=headers).load.per_second
     waited_for(writers)
     return beside / alone
 
 
 @contextmanager
-def _bare_app(folder: str, body: bytes) -> Iterator[tuple[int, int]]:
-    file, port = Path(folder) / "body.json", free_port()
+def _bare_app(folder: Path, body: bytes) -> Iterator[tuple[str, int]]:
+    file, port = folder / "body.json", free_port()
     file.write_bytes(body)
     command = [sys.executable, "-m", "bench.bare_app", str(port), str(file)]
-    process = start_tied(command, log=Path(folder) / "bare.log")
+    process = start_tied(command, log=folder / "bare.log")
     try:
         _wait_for(port)
-        yield port, process.pid
+        yield f"http://127.0.0.1:{port}", process.pid
     finally:
         stop_process(process, grace_s=5)
 
@@ -140,81 +186,103 @@ def _wait_for(port: int) -> None:
     sys.exit("the bare application did not start")
 
 
-def _fenced_round_trips(bootstrap: str) -> float:
-    """Return how many transactions of one record one producer commits per second, one after the other."""
-    topic, value = f"bare-{uuid4().hex}", b"x" * _BODY
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 0})
-    producer.init_transactions(30)
-
-    def commit() -> None:
-        producer.begin_transaction()
-        producer.produce(topic, value, key=b"k")
-        producer.commit_transaction(30)
-
-    commit()
+def _rate(call: Callable[[], None]) -> float:
+    """Return how often one client can call a function in a second, one call after the other."""
+    call()
     done, started = 0, time.perf_counter()
     while time.perf_counter() < started + SECONDS:
-        commit()
+        call()
         done += 1
     return done / (time.perf_counter() - started)
 
 
-def _report(runs: _Runs, bare: Mapping[int, Measured], fenced: float) -> str:
-    peers = tomllib.loads(_PEERS.read_text())
-    workers = [f"{count} worker{'s'[: count > 1]}" for count in WORKERS]
-    rates = [_rates(peers, key, bare, [one.load.per_second for one in each]) for key, each in runs.loads.items()]
-    rates += [_ratios(peers, key, values) for key, values in runs.ratios.items()]
+def _fenced_transaction(bootstrap: str) -> Callable[[], None]:
+    topic, value = f"bare-{uuid4().hex}", b"x" * _RECORD
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 0})
+    producer.init_transactions(30)
+
+    def call() -> None:
+        producer.begin_transaction()
+        producer.produce(topic, value, key=b"k")
+        producer.commit_transaction(30)
+
+    return call
+
+
+def _round_trip(bootstrap: str) -> Callable[[], None]:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    topic, value = f"bare-{uuid4().hex}", b"x" * _RECORD
+
+    def call() -> None:
+        producer.produce(topic, value, key=b"k")
+        if producer.flush(30):
+            sys.exit("the broker did not acknowledge within 30 s")
+
+    return call
+
+
+def _sqlite_commit(file: Path) -> Callable[[], None]:
+    database = sqlite3.connect(file, isolation_level=None)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("PRAGMA synchronous=FULL")
+    database.execute("CREATE TABLE log (number INTEGER PRIMARY KEY, value BLOB)")
+
+    def call() -> None:
+        database.execute("INSERT INTO log (value) VALUES (?)", (b"x" * _RECORD,))
+
+    return call
+
+
+def _report(runs: _Runs, bare: Mapping[int, Measured], commits: Mapping[str, float]) -> str:
+    reference = tomllib.loads(_REFERENCE.read_text())
+    names = [setup.name for setup in SETUPS]
+    first = ["what", "answer", "connections", "bare ASGI"]
+    reads = f"GET /schemas/ids/{{id}} while {WRITERS} clients register ÷ alone"
+    rates = [_rates(reference["per_bare_asgi"], key, bare[key[2]], each) for key, each in runs.loads.items()]
     costs = [[*key, *map(_cost, (bare[key[2]], *each))] for key, each in runs.loads.items()]
-    alone = runs.loads[f"{REGISTER.name}, Kafka", REGISTER.answered, 1][0].load.per_second
-    first = ["what", "answer", "connections"]
+    ratios = [f"{PRODUCTION.name} ÷ bare", "Confluent ÷ bare, another run", "÷ Confluent, by way of bare"]
     parts = [
-        _conditions(peers, len(runs.body)),
-        table([*first, "Karapace", "Confluent", "bare ASGI", *workers, "best ÷ Confluent", "best ÷ bare"], rates),
-        _compared_with_bare(alone, fenced),
+        _conditions(reference["date"], len(runs.body)),
+        table([*first, *names, *ratios], [*rates, [reads, "repeated", 16, "", *runs.beside, "", "", ""]]),
+        _beside_commits(runs, commits),
         "p50 / p99 in ms, and µs of CPU time of all server processes for a request:",
-        table([*first, "bare ASGI", *workers], costs),
-        "Memory after the rows on SQLite, in MiB of PSS, parent first:",
-        table(["workers", "processes"], runs.memory),
+        table([*first, *names], costs),
+        "Memory after the rows, in MiB of PSS, parent first:",
+        table(["node", "processes"], runs.memory),
     ]
     return "\n\n".join(parts)
 
 
-def _compared_with_bare(alone: float, fenced: float) -> str:
+def _conditions(date: str, size: int) -> str:
     return (
-        f"One producer commits {fenced:,.0f} bare fenced Kafka transactions of one record per second. The rate of one "
-        f"client that registers with 1 worker is {alone / fenced:.2f} of that."
+        f"{SCHEMAS:,} schemas at the start. wrk with one thread, {SECONDS} s a row, and the broker, on the same "
+        f"machine. A schema by its id is an answer of {size} bytes; the bare ASGI application answers with as many "
+        "from one process, without TLS. *Repeated*: one request again and again. "
+        f"*{SUBJECTS} in turn*: the same request for {SUBJECTS} subjects. *Computed*: a query parameter without "
+        "meaning keeps the answer out of the caches. New schemas are parsed as well; those that are registered have "
+        f"{BODY_FIELDS} fields and a subject each. Confluent 8.5 was measured beside a bare ASGI application of its "
+        f"own run ({date}, another machine), so the last column compares two runs by their ratios to that. "
+        "Requests per second:"
     )
 
 
-def _conditions(peers: _Peers, size: int) -> str:
-    return (
-        f"{SCHEMAS:,} schemas at the start; SQLite, except in rows that name Kafka. wrk with one thread, {SECONDS} s a "
-        f"row, on the same machine. A schema by its id is an answer of {size} bytes; the bare ASGI application answers "
-        "with as many from one process. A hit repeats one request, which a cache answers. A miss differs in a query "
-        "parameter without meaning, so the route runs; it has seen the texts of the schemas before. New schemas are "
-        f"parsed as well; those that are registered have {BODY_FIELDS} fields and a subject each. Karapace and "
-        f"Confluent 8.5: another run, of {peers['date']}: {peers['machine']}; its rate of bare ASGI is "
-        f"{peers['bare_asgi_per_second']}. Requests per second:"
-    )
-
-
-def _rates(peers: _Peers, key: _Key, bare: Mapping[int, Measured], values: Sequence[float]) -> list[object]:
-    karapace, confluent = _others(peers, key)
-    upper, best = bare[key[2]].load.per_second, max(values)
-    numbers = (f"{value:,.0f}" if value else "" for value in (karapace, confluent, upper, *values))
-    return [*key, *numbers, f"{best / confluent:.1f}" if confluent else "", f"{best / upper:.2f}"]
-
-
-def _ratios(peers: _Peers, key: _Key, values: Sequence[float]) -> list[object]:
-    karapace, confluent = (f"{value:.2f}" if value else "" for value in _others(peers, key))
-    return [*key, karapace, confluent, "", *(f"{value:.2f}" for value in values), "", ""]
-
-
-def _others(peers: _Peers, key: _Key) -> tuple[float | None, float | None]:
-    """Return the numbers of Karapace and Confluent for a row."""
+def _rates(
+    reference: Mapping[str, Mapping[str, float]], key: _Key, upper: Measured, each: Sequence[Measured]
+) -> list[object]:
     name, _, connections = key
-    karapace, confluent = peers["per_second"].get(name, {}).get(str(connections), (None, None))
-    return karapace, confluent
+    rates = [part.load.per_second for part in (upper, *each)]
+    ours, theirs = rates[1] / rates[0], reference.get(name, {}).get(str(connections))
+    compared = [f"{theirs}", f"{ours / theirs:.2f}"] if theirs else ["", ""]
+    return [*key, *(f"{rate:,.0f}" for rate in rates), f"{ours:.3g}", *compared]
+
+
+def _beside_commits(runs: _Runs, commits: Mapping[str, float]) -> str:
+    alone = runs.loads[REGISTER.name, REGISTER.answer, 1]
+    registered = ", ".join(
+        f"{part.load.per_second:,.0f} ({setup.name})" for setup, part in zip(SETUPS, alone, strict=True)
+    )
+    bare = ", ".join(f"{rate:,.0f} {name}" for name, rate in commits.items())
+    return f"One client of the bare logs makes, per second, {bare}; one client that registers makes {registered}."
 
 
 def _cost(one: Measured) -> str:

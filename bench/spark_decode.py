@@ -32,7 +32,7 @@ from strata.spark_udfs.decoding.avro_decoder import avro_decoder
 from strata.spark_udfs.decoding.paths import output_type
 from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode
 
-__all__ = ["run"]
+__all__ = ["FEW", "ROUNDS", "ROWS", "cached", "run"]
 
 ROWS = 2_000_000
 PLAIN_ROWS = 200_000
@@ -40,7 +40,8 @@ PLAIN_ROWS = 200_000
 ROUNDS = 5
 """The rounds after one to warm up. All ways run in turn in each round, so that other load affects them equally."""
 _READER = 2
-_FEW = ["id", "customer", "price", "status", "total"]
+FEW = ["id", "customer", "price", "status", "total"]
+"""The fields of queries that read five."""
 _NATIVE = "`from_avro(substring(value, 6))`, one schema"
 _PLAIN = "plain Python UDF with fastavro, one schema"
 _FREE = "a Python decoder that costs nothing"
@@ -72,10 +73,10 @@ def run() -> str:
 def _jobs(url: str, ids: dict[int, int], spark: SparkSession, folder: str) -> dict[str, Job]:
     few, mixed = {_READER: ids[_READER]}, {n: ids[n] for n in (1, 2, 3)}
     large = {
-        name: _cached(spark, folder, name, given, ROWS)
+        name: cached(spark, folder, name, given, ROWS)
         for name, given in (("one", few), ("three", mixed), ("fifty", ids))
     }
-    small = _cached(spark, folder, "small", few, PLAIN_ROWS)
+    small = cached(spark, folder, "small", few, PLAIN_ROWS)
 
     def ours(path: Any, **options: Any) -> Column:
         return decode("value", registry=url, schema_id=ids[_READER], path=path, **options)
@@ -90,14 +91,14 @@ def _jobs(url: str, ids: dict[int, int], spark: SparkSession, folder: str) -> di
         "`decode` in the JVM, one schema": made(large["one"], ROWS, ours("jvm")),
         _JVM: made(large["three"], ROWS, ours("jvm")),
         "`decode` in the JVM, 50 writer schemas": made(large["fifty"], ROWS, ours("jvm")),
-        "`decode` in the JVM, 3 writer schemas, five columns": made(large["three"], ROWS, ours("jvm", columns=_FEW)),
-        "`from_avro`, one schema, five columns selected": made(large["one"], ROWS, struct(*(native[n] for n in _FEW))),
+        "`decode` in the JVM, 3 writer schemas, five columns": made(large["three"], ROWS, ours("jvm", columns=FEW)),
+        "`from_avro`, one schema, five columns selected": made(large["one"], ROWS, struct(*(native[n] for n in FEW))),
         "`decode` in Python, one schema": made(large["one"], ROWS, ours("python")),
         "`decode` in Python, 3 writer schemas": made(large["three"], ROWS, ours("python")),
         "`decode` in Python, 50 writer schemas": made(large["fifty"], ROWS, ours("python")),
         _FREE: made(large["three"], ROWS, _costless(url, ids[_READER])),
-        "`decode` in Python, 3 writer schemas, five columns": made(large["three"], ROWS, ours("python", columns=_FEW)),
-        f"{_FREE}, five columns": made(large["three"], ROWS, _costless(url, ids[_READER], _FEW)),
+        "`decode` in Python, 3 writer schemas, five columns": made(large["three"], ROWS, ours("python", columns=FEW)),
+        f"{_FREE}, five columns": made(large["three"], ROWS, _costless(url, ids[_READER], FEW)),
     }
 
 
@@ -124,7 +125,8 @@ def _plain_udf(spark: SparkSession) -> Callable[[str], Column]:
     return udf(lambda frame: fastavro.schemaless_reader(io.BytesIO(frame[5:]), schema), kind)
 
 
-def _cached(spark: SparkSession, folder: str, name: str, ids: dict[int, int], count: int) -> DataFrame:
+def cached(spark: SparkSession, folder: str, name: str, ids: dict[int, int], count: int) -> DataFrame:
+    """Return so many frames of writer versions (version -> schema id), mixed row by row, in memory."""
     file = Path(folder) / f"{name}.parquet"
     pq.write_table(pa.table({"value": pa.array(frames(ids, count), pa.binary())}), file)
     # Otherwise equal frames, and so writer schemas, would be next to each other.

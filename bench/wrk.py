@@ -11,16 +11,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
-from bench.load import Load
-
-__all__ = ["Request", "check_installed", "start", "waited_for"]
+__all__ = ["Load", "Request", "check_installed", "start", "waited_for"]
 
 _SCRIPT = """
 local n, run = 0, {run}
-local headers = {{ ["Content-Type"] = "application/vnd.schemaregistry.v1+json" }}
+local headers = {{ ["Content-Type"] = "application/vnd.schemaregistry.v1+json"{headers} }}
 request = function()
   n = n + 1
   return wrk.format("{method}", {path}, headers, {body})
@@ -33,6 +33,7 @@ end
 """
 _RESULT = re.compile(r"^result (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)$", re.MULTILINE)
 _runs = itertools.count(os.getpid() * 1000)
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +45,46 @@ class Request:
     body: str = "nil"
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many requests were answered in which time, and how long an answer took."""
+
+    requests: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+
+    @property
+    def per_second(self) -> float:
+        """The answers per second."""
+        return self.requests / self.seconds
+
+
 def check_installed() -> None:
     """End the process if there is no `wrk`."""
     if shutil.which("wrk") is None:
         sys.exit("this measurement needs the load generator wrk (apt install wrk)")
 
 
-def start(port: int, request: Request, connections: int, seconds: int) -> "subprocess.Popen[str]":
-    """Start to send requests to a loopback port for some seconds; `waited_for` returns the result."""
+def start(
+    address: str, request: Request, connections: int, seconds: int, headers: Mapping[str, str] = _NO_HEADERS
+) -> "subprocess.Popen[str]":
+    """Start to send requests to a loopback address for some seconds; `waited_for` returns the result.
+
+    Args:
+        address: the scheme, host and port, such as `https://127.0.0.1:8081`; no certificate is checked.
+        request: what is asked.
+        connections: how many connections send one request at a time.
+        seconds: for how long.
+        headers: further headers of each request, such as credentials.
+    """
+    more = "".join(f', ["{name}"] = "{value}"' for name, value in headers.items())
     with tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False) as script:
-        script.write(_SCRIPT.format(run=next(_runs), method=request.method, path=request.path, body=request.body))
+        script.write(
+            _SCRIPT.format(run=next(_runs), method=request.method, path=request.path, body=request.body, headers=more)
+        )
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout=30s", f"-s{script.name}"]
-    return subprocess.Popen([*command, f"http://127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([*command, address], stdout=subprocess.PIPE, text=True)
 
 
 def waited_for(wrk: "subprocess.Popen[str]") -> Load:
