@@ -25,7 +25,7 @@ from faults.commit import current
 from faults.injections import FAULTS, Planned, plan
 from faults.ledger import Ledger, read_ledger
 from faults.linear import WRITES
-from faults.model import Entry, Operation, Request, Subject, content_of, context_of, perform, text_of
+from faults.model import NOT_WRITTEN, Entry, Operation, Request, Subject, content_of, context_of, perform, text_of
 from faults.node_faults import restart
 from faults.objects import KINDS, READS, SET_UP
 from faults.rights import GUARDED, changes, credentials, registrations
@@ -149,9 +149,12 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
         recorder = scene.recorder = Recorder()
         rng = random.Random(f"{log} {seed} pen")
         turns = rng.choice(_HAND_OVERS) if log == "kafka" else 0
-        _hand_over(scene, recorder, rng, turns)
-        happened = _work(scene, seed, settings, recorder)
-        ending = _end(scene, recorder, partial(_hand_over, scene, recorder, rng, turns // 2))
+        happened: list[Happened] = []
+        if (stuck := _hand_over(scene, recorder, rng, turns)) is None:
+            happened = _work(scene, seed, settings, recorder)
+            ending = _end(scene, recorder, partial(_hand_over, scene, recorder, rng, turns // 2))
+        else:
+            ending = _Ending([stuck])
     history = recorder.operations
     judgement = judge(history, ending.ledger, [IMPORTED])
     acknowledged = [o for o in history if o.request.kind in WRITES and o.answer is not None and o.answer[0] == 200]
@@ -192,22 +195,20 @@ def _prepare(scene: Scene) -> None:
 # --- work
 
 
-def _hand_over(scene: Scene, recorder: Recorder, rng: random.Random, times: int) -> None:
-    """Let other nodes take the pen, each while the holder restarts.
-
-    Raises:
-        RuntimeError: a node did not take it.
-    """
+def _hand_over(scene: Scene, recorder: Recorder, rng: random.Random, times: int) -> str | None:
+    """Let other nodes take the pen, each while the holder restarts; return what went wrong, or None."""
     for _ in range(times):
         holder = scene.holder()
         heir = rng.choice([member for member in scene.members if member is not holder])
         if holder is not None:
             (holder.node.kill if rng.random() < 0.5 else holder.node.terminate)()
         with closing(_final_clients(scene, recorder)[heir.number]) as client:
-            if not _insist(client, heir.number, _ANY_WRITE):
-                raise RuntimeError(f"node {heir.number} did not take the pen")
+            taken = _insist(client, heir.number, _ANY_WRITE)
         if holder is not None:
             restart(holder)
+        if not taken:
+            return f"node {heir.number} did not take the pen when its holder was gone"
+    return None
 
 
 def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> list[Happened]:
@@ -285,7 +286,7 @@ def _with_outages(happened: Sequence[Happened], acknowledged: Sequence[Operation
 # --- the end
 
 
-def _end(scene: Scene, recorder: Recorder, hand_over: Callable[[], None]) -> _Ending:
+def _end(scene: Scene, recorder: Recorder, hand_over: Callable[[], str | None]) -> _Ending:
     """Compare every node's final answers with the log, once nothing is written any more.
 
     A request without an answer may take effect late, during the reading, which then starts again.
@@ -299,7 +300,8 @@ def _end(scene: Scene, recorder: Recorder, hand_over: Callable[[], None]) -> _En
             node = taken.index(slowest)
             return _Ending([f"node {node} accepted no write within {_WRITES_AFTER_S:.0f} s {when}"])
         recovery = max(recovery, time.monotonic() - healed)
-        hand_over()
+        if (stuck := hand_over()) is not None:
+            return _Ending([stuck])
     for _ in range(_MAX_READINGS):
         before = _end_of(scene.log_url)
         first = len(recorder.operations)
@@ -345,8 +347,9 @@ def _read_everything(scene: Scene, recorder: Recorder) -> Iterator[str]:
 
 
 def _insist(client: Client, node: int, request: Request, patience_s: float = _PATIENCE_S) -> bool:
+    """Send a request until it is answered; "nothing was written" is an answer for the checks, but no success."""
     deadline = time.monotonic() + patience_s
-    while client.send(node, request) is None:
+    while (answer := client.send(node, request)) is None or answer[0] == NOT_WRITTEN:
         if time.monotonic() > deadline:
             return False
         threading.Event().wait(_RETRY_S)

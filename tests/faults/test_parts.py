@@ -8,16 +8,17 @@ import threading
 from contextlib import closing, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
 from faults.__main__ import main
 from faults.history import from_line, load, save, to_line
-from faults.model import Operation, Request
+from faults.model import NOT_WRITTEN, Operation, Request
 from faults.proxy import Proxy
 from faults.report import add, into_document, lines, of_commit, tables
 from faults.report import load as load_results
-from faults.run import Happened, Result
+from faults.run import Happened, Result, _insist
 from faults.wal import next_frame, tear
 
 OPERATIONS = [
@@ -246,3 +247,20 @@ def test_lines_of_a_result():
     """The lines of a result name its seed, its faults, and what was broken."""
     assert "sqlite seed 7: kept" in lines(RESULT)[0]
     assert 3 == len(lines(RESULT))
+
+
+@pytest.mark.parametrize(
+    ("answers", "patience_s", "accepted"),
+    [
+        pytest.param([(200, None)], 60.0, True, id="written at once"),
+        pytest.param([(NOT_WRITTEN, None), None, (200, None)], 60.0, True, id="refused, lost, written"),
+        pytest.param([(NOT_WRITTEN, None)], -1.0, False, id="nothing was written until the end"),
+        pytest.param([None], -1.0, False, id="no answer until the end"),
+    ],
+)
+def test_a_node_accepts_a_write_only_by_writing_it(answers, patience_s, accepted):
+    """The answer that nothing was written says nothing about whether the node can write again."""
+    left = iter(answers)
+    client = SimpleNamespace(send=lambda *_: next(left))
+    assert accepted == _insist(client, 0, Request("set_mode", "s1", level="READWRITE"), patience_s)
+    assert [] == [*left]
