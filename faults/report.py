@@ -20,7 +20,7 @@ def add(result: Result, path: Path) -> None:
 
 
 def load(path: Path) -> list[Result]:
-    """Read the results from a file; an empty list if there is no file."""
+    """Read the results from a file; an empty list if there is no such file."""
     results = []
     for line in path.read_text().splitlines() if path.exists() else ():
         fields = {"commit": "unknown", **json.loads(line)}

@@ -39,10 +39,10 @@ class Source(Protocol):
         """Return a version; None for the number is the latest live one."""
 
     def config(self, scope: str) -> Mapping[str, Any]:
-        """Return the own configuration of a scope."""
+        """Return the configuration that a scope itself has."""
 
     def mode(self, scope: str) -> str | None:
-        """Return the own mode of a scope; None if it has none."""
+        """Return the mode that a scope itself has; None if it has none."""
 
     def rules(self) -> Sequence[Mapping[str, str]]:
         """Return the rules of access in the registry's log."""

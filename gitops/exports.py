@@ -96,11 +96,11 @@ class ExportVersions:
         return sorted({*self._configs, *self._modes})
 
     def config(self, scope: str) -> Mapping[str, Any]:
-        """Return the own configuration of a scope."""
+        """Return the configuration that a scope itself has."""
         return {k: v for k, v in self._configs.get(scope, {}).items() if k != "subject" and v is not None}
 
     def mode(self, scope: str) -> str | None:
-        """Return the own mode of a scope; None if it has none."""
+        """Return the mode that a scope itself has; None if it has none."""
         return self._modes.get(scope)
 
     def rules(self) -> Sequence[Mapping[str, str]]:
@@ -129,7 +129,7 @@ def _records(path: Path) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
         known = [(json.loads(row["key"]), row["value"]) for row in rows if "key" in row and row.get("value")]
         return [(key, json.loads(value)) for key, value in known if _is_known(key)]
     except (ValueError, LookupError, TypeError) as error:
-        raise GitopsError(f"{path} is no export file of strata, or damaged: {error!r}") from None
+        raise GitopsError(f"{path} is not an export file of strata, or it is damaged: {error!r}") from None
 
 
 _KINDS = ("CONFIG", "MODE", "DELETE_SUBJECT", "SCHEMA")

@@ -304,7 +304,7 @@ def read_plan(path: Path) -> Plan:
     """Return the plan in a file.
 
     Raises:
-        GitopsError: If it is no plan file of this version.
+        GitopsError: If it is not a plan file of this version.
     """
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -319,7 +319,7 @@ def read_plan(path: Path) -> Plan:
     except OSError as error:
         raise GitopsError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, LookupError, TypeError):
-        raise GitopsError(f"{path} is no plan file") from None
+        raise GitopsError(f"{path} is not a plan file") from None
 
 
 def plan_text(plan: Plan) -> str:

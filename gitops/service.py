@@ -117,11 +117,11 @@ class Service:
         return found
 
     def config(self, scope: str) -> Mapping[str, Any]:
-        """Return the own configuration of a subject, a context or, under the empty name, of the registry."""
+        """Return the configuration that a subject, a context or, under the empty name, the registry itself has."""
         return self._own("/config", scope)
 
     def mode(self, scope: str) -> str | None:
-        """Return the own mode of a scope; None if it has none."""
+        """Return the mode that a scope itself has; None if it has none."""
         mode = self._own("/mode", scope).get("mode")
         return None if mode is None else str(mode)
 

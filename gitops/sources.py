@@ -129,7 +129,7 @@ def versions_at(text: str, selection: Selection) -> Versions:
         return TreeVersions(selection.desired(tree), text)
     if is_unborn(selection.root, text):
         return TreeVersions(Desired(), text)
-    raise GitopsError(f"{text} is no URL, folder, export file or Git revision")
+    raise GitopsError(f"{text} is not a URL, a folder, an export file or a Git revision")
 
 
 def is_url(text: str) -> bool:

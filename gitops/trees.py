@@ -72,7 +72,7 @@ class Folder:
         path = self.root / name
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
-                raise GitopsError(f"cannot read {path}: it is no file")
+                raise GitopsError(f"cannot read {path}: it is not a file")
             with path.open("rb") as file:
                 return _text(str(path), file.read(MAX_BYTES + 1))
         except OSError as error:
@@ -94,7 +94,7 @@ class Revision:
         self.root, self.label = root, revision
         verified = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if verified is None:
-            raise GitopsError(f"{revision} is no revision of a Git repository at {root}")
+            raise GitopsError(f"{revision} is not a revision of a Git repository at {root}")
         self._commit = verified.decode().strip()
         self._reader: subprocess.Popen[bytes] | None = None
 

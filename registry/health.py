@@ -89,7 +89,7 @@ class Health:
         return {"offset": offset, "end": end, "behind": end - offset, "secondsSinceRead": round(age, 3)}
 
     def standby(self) -> dict[str, Any] | None:
-        """Return what this registry copies, and how old the newest complete copy is; None if it is no standby.
+        """Return what this registry copies, and how old the newest complete copy is; None if it is not a standby.
 
         The age counts from when the reading of the source began: the copy has everything that was there then.
         """

@@ -77,7 +77,7 @@ _VARINT_SIZE = 3  # bytes of MAX_INDEX
 
 @dataclass(frozen=True, slots=True)
 class GlueVersion:
-    """The UUID of a schema version in AWS Glue, which is no GUID of a schema."""
+    """The UUID of a schema version in AWS Glue, which is not the GUID of a schema."""
 
     uuid: UUID
 

@@ -214,7 +214,7 @@ class _Walk:
         self._values(step, word, f"{step.at}/{word}", ours, theirs)
 
     def _values(self, step: _Step, word: str, at: str, before: Json, after: Json) -> None:
-        """Compare two schemas, or two values of which one at least is no object."""
+        """Compare two schemas, or two values of which at least one is not an object."""
         if isinstance(before, dict) and isinstance(after, dict):
             self._push(step, before, after, at)
         elif before != after or isinstance(before, bool) != isinstance(after, bool):

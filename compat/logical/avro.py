@@ -160,11 +160,13 @@ class _Translation:
             if set(entry) != {"key", "value"}:
                 raise TranslationError(_NOT_ENTRIES)
             key, value = (self._column(entry[name], path).type for name in ("key", "value"))
-            return _map_or_multiset(node.properties, key, value)
+            return types.map_of(key, value, node.properties.get("flink.type"))
         return types.array(self.type(node.items, names, path))
 
     def _map(self, node: MapType, names: _Names, path: tuple[str, ...]) -> LogicalType:
-        return _map_or_multiset(node.properties, map_key(node.properties), self.type(node.values, names, path))
+        return types.map_of(
+            map_key(node.properties), self.type(node.values, names, path), node.properties.get("flink.type")
+        )
 
     def _fixed(self, node: FixedType) -> LogicalType:
         if _logical_type(node.properties) == "decimal":
@@ -234,12 +236,6 @@ def map_key(properties: Mapping[str, Any]) -> LogicalType:
         return types.sized(Kind.VARCHAR)
     kind = Kind.CHAR if properties.get("logical.key.type") == "CHAR" else Kind.VARCHAR
     return types.sized(kind, length)
-
-
-def _map_or_multiset(properties: Properties, key: LogicalType, value: LogicalType) -> LogicalType:
-    if properties.get("flink.type") == "multiset":
-        return types.multiset(key, value)
-    return types.map_of(key, value)
 
 
 def _is_array_of_entries(node: ArrayType, items: Node) -> bool:

@@ -108,7 +108,7 @@ class _Translation:
     def _map(self, node: model.ObjectNode) -> LogicalType:
         if not isinstance(node.additional, model.Node):
             raise TranslationError(_NO_VALUE)
-        return _map_or_multiset(node, map_key(node.written), self.type(node.additional))
+        return types.map_of(map_key(node.written), self.type(node.additional), node.written.get("flink.type"))
 
     def _array(self, node: model.ArrayNode) -> LogicalType:
         if node.tuple_items is not None:
@@ -120,7 +120,7 @@ class _Translation:
             if not {"key", "value"} <= items.properties.keys():
                 raise TranslationError(_NO_VALUE)
             key, value = (self.type(items.properties[name]) for name in ("key", "value"))
-            return _map_or_multiset(node, key, value)
+            return types.map_of(key, value, node.written.get("flink.type"))
         return types.array(self.type(node.items))
 
     def _combined(self, node: model.CombinedNode) -> LogicalType:
@@ -267,10 +267,6 @@ def _enum(node: model.EnumNode) -> LogicalType:
         )
     texts = dict.fromkeys(value if isinstance(value, str) else write_json(value) for value in values)
     return types.enum(iter(texts))
-
-
-def _map_or_multiset(node: model.Node, key: LogicalType, value: LogicalType) -> LogicalType:
-    return types.multiset(key, value) if node.written.get("flink.type") == "multiset" else types.map_of(key, value)
 
 
 _TYPES: Final[Mapping[type[model.Node], Callable[[_Translation, Any], LogicalType]]] = {

@@ -176,7 +176,7 @@ class _Translation:
         target = self._names.type_of(field.type, known.full) if field.type not in SCALARS else None
         if target is not None and (entry := _entry(target)):
             key, value = (self._column(part, target, path).type for part in entry)
-            return _map_or_multiset(given, key, value)
+            return types.map_of(key, value, given.get("flink.type"))
         return types.array(self._type(field.type, given, known, path))
 
     def _map(self, parts: tuple[str, str], given: _Parameters, known: Known, path: tuple[str, ...]) -> LogicalType:
@@ -184,7 +184,7 @@ class _Translation:
         key = _scalar(parts[0], _NONE).or_null(optional)
         value = self._type(parts[1], _NONE, known, (*path, "value"))
         may_be_null = optional or value.nullable or self._is_message(parts[1], known)
-        return _map_or_multiset(given, key, value.or_null(may_be_null))
+        return types.map_of(key, value.or_null(may_be_null), given.get("flink.type"))
 
     def _parameters(self, field: Field, known: Known) -> _Parameters:
         given: dict[str, str] = {}
@@ -224,10 +224,6 @@ def _number(given: _Parameters, name: str, default: int) -> int:
         return int(given.get(name, default))
     except ValueError:
         return default
-
-
-def _map_or_multiset(given: _Parameters, key: LogicalType, value: LogicalType) -> LogicalType:
-    return types.multiset(key, value) if given.get("flink.type") == "multiset" else types.map_of(key, value)
 
 
 def _entry(target: Known) -> Sequence[Field] | None:

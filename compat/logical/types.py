@@ -28,7 +28,6 @@ __all__ = [
     "decimal",
     "enum",
     "map_of",
-    "multiset",
     "reference",
     "sized",
     "struct",
@@ -235,20 +234,22 @@ def array(element: LogicalType) -> LogicalType:
     return LogicalType(Kind.ARRAY, parts=(element,))
 
 
-def map_of(key: LogicalType, value: LogicalType) -> LogicalType:
-    """Return a map."""
-    return LogicalType(Kind.MAP, parts=(key, value))
+def map_of(key: LogicalType, value: LogicalType, flink_type: object = None) -> LogicalType:
+    """Return a map, or the multiset that a format writes as a map from the element to its count.
 
-
-def multiset(element: LogicalType, count: LogicalType) -> LogicalType:
-    """Return a multiset, which formats write as a map from the element to its count.
+    Args:
+        key: the type of the keys.
+        value: the type of the values.
+        flink_type: what the schema says under `flink.type`.
 
     Raises:
-        TranslationError: the count is not an INT.
+        TranslationError: the count of a multiset is not an INT.
     """
-    if count.kind is not Kind.INT:
-        raise TranslationError(f"Unexpected value type for a MULTISET type: {_ddl(count)}")
-    return LogicalType(Kind.MULTISET, parts=(element,))
+    if flink_type != "multiset":
+        return LogicalType(Kind.MAP, parts=(key, value))
+    if value.kind is not Kind.INT:
+        raise TranslationError(f"Unexpected value type for a MULTISET type: {_ddl(value)}")
+    return LogicalType(Kind.MULTISET, parts=(key,))
 
 
 def reference(name: str, *, nullable: bool = False) -> LogicalType:

@@ -63,7 +63,7 @@ def _shape(text: str) -> Shape:
     except ValueError:
         tree = None
     if not isinstance(tree, dict) or tree.get("type") != "record":
-        raise GitopsError("it is no Avro record")
+        raise GitopsError("it is not an Avro record")
     shape = Shape(tree["name"].rpartition(".")[2], "record", tree.get("doc"))
     more = {name: value for name, value in tree.items() if name not in (*_OF_TYPES, "doc")}
     shape.custom = {NAMESPACE: tree["name"].rpartition(".")[0] or tree.get("namespace"),

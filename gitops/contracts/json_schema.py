@@ -49,7 +49,7 @@ def _shape(text: str) -> Shape:
         tree = None
     reader = _Reader(tree)
     if not isinstance(tree, dict) or "properties" not in (root := reader.resolved(tree, ())):
-        raise GitopsError("it is no JSON Schema of an object with properties")
+        raise GitopsError("it is not a JSON Schema of an object with properties")
     shape = reader.shape
     shape.name, shape.doc = str(root.get("title") or ""), root.get("description")
     shape.custom = {DIALECT: tree.get("$schema"), "$id": tree.get("$id"), **_closed(root)}

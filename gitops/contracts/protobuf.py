@@ -77,7 +77,7 @@ def _shape(text: str) -> Shape:
     try:
         file = read_file(text, DEFAULT_LIMITS)
     except SchemaParseError as error:
-        raise GitopsError(f"it is no Protobuf schema: {error}") from None
+        raise GitopsError(f"it is not a Protobuf schema: {error}") from None
     first = next((one for one in file.types if isinstance(one, Message)), None)
     if first is None:
         raise GitopsError("it has no message")

@@ -147,7 +147,7 @@ def type_name(one: Mapping[str, Any]) -> str | None:
 
 
 def map_value(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the values of a map as a property: of ODCS 3.2, or as a Protobuf map is exported; None if it is no map."""
+    """Return the values of a map as a property, of ODCS 3.2 or as a Protobuf map is exported; None if not a map."""
     if one.get("logicalType") == "map":
         return (one.get("map") or {}).get("value") or {}
     if str(one.get("physicalType")).startswith("map<"):

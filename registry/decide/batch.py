@@ -252,7 +252,7 @@ def _identity(entry: SchemaVersion) -> Any:
 
 
 def _shows(state: State, scope: Subject | None, config: Mapping[str, Any], default: Level) -> bool:
-    """Return whether the own configuration of a scope has all properties of a change, as a read shows it."""
+    """Return whether the configuration that a scope itself has holds all properties of a change, as a read shows it."""
     own = state.configs.get(scope)
     shown: dict[str, Any] = {} if own is None and scope is not None else {_LEVEL: default.value}
     shown |= own.fields if own else {}

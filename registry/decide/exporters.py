@@ -95,7 +95,7 @@ def is_copy_below(into: str, subject: str) -> bool:
 
 
 def never_sent(exporter: ExporterValue) -> list[str]:
-    """Return the patterns of an exporter into a chosen context whose subjects are all taken for copies from there."""
+    """Return the patterns of an exporter into a chosen context that make every subject there count as a copy."""
     if exporter.context_type != CUSTOM:
         return []
     into = context_name(exporter.context)

@@ -132,7 +132,7 @@ class Exporters:
             Superseded: if the exporter has changed, or another node copies.
             Stopped: likewise.
             TransferError: if the destination fails or rejects something.
-            RegistryError: if the own log fails.
+            RegistryError: if this node's log fails.
             LogError: likewise.
         """
         state, began = self._writer.state, time.monotonic()
@@ -246,7 +246,7 @@ class Exporters:
             await self._note(job, state=RUNNING, trace=reason)
 
     async def _wait(self, job: Job, error: RegistryError | LogError) -> None:
-        """Wait for the own log, or for the pen, whose holder may be gone."""
+        """Wait for this node's log, or for the pen, whose holder may be gone."""
         job.due = time.monotonic() + max(self._every_s, _WITHOUT_LOG_S)
         if isinstance(error, RegistryError) and error.code == errors.not_the_writer.code:
             await self._pass_over_silent_holder()

@@ -1,7 +1,8 @@
 """Decide one step of a copy: the records that bring this registry nearer to what its source held.
 
-Every step is decided on the newest State of the own log and carries the mark of the copy. So two nodes of one standby,
-a client's write and a promotion cannot come between reading and writing: the log refuses the loser of each race.
+Every step is decided on the newest State of the standby's log and carries the mark of the copy. So two nodes of one
+standby, a client's write and a promotion cannot come between reading and writing: the log refuses the loser of each
+race.
 
 Rules of this file: pure.
 """
@@ -55,7 +56,7 @@ class Target:
         unlisted: the kinds of keys that the source cannot show.
         subjects: the subjects that can differ from the copy, whose versions alone are in `contents`; None for all.
         shown: the highest id among the schemas of each context of the copy.
-        base: the offset of the own log for which `subjects` is right.
+        base: the offset of the standby's log for which `subjects` is right.
         append: the most records and bytes of one append.
     """
 
@@ -90,9 +91,9 @@ class Step:
     Attributes:
         left: the number of records that remain to be written.
         standby: the mark in the log.
-        decided_at: the offset of the own log on which it was decided.
+        decided_at: the offset of the standby's log on which it was decided.
         is_late: whether another node has copied a later reading of the source already.
-        needs_all: whether the own log has changed, so that everything has to be compared.
+        needs_all: whether the standby's log has changed, so that everything has to be compared.
     """
 
     left: int
@@ -108,7 +109,7 @@ def copy_step(
     """Return the next records of a copy.
 
     Args:
-        state: the State of the own log.
+        state: the State of the standby's log.
         target: what the copy shall hold.
         before: the mark in the log before the source was read.
         mine: the mark that this process has written last.
@@ -143,7 +144,7 @@ def first_mark(state: State, source: str, scope: Scope) -> list[Record]:
     """Return the record that makes a log a standby, before anything is copied; nothing if it is there.
 
     Args:
-        state: the State of the own log.
+        state: the State of the standby's log.
         source: the name of the source.
         scope: the part that is copied.
 
@@ -155,7 +156,7 @@ def first_mark(state: State, source: str, scope: Scope) -> list[Record]:
     found = next((key for key in contents_of(state) if scope.covers(key)), None)
     if found is not None:
         raise FollowRefused(
-            f"--follow: the log holds {_named(found)}, which is no copy of {source}; expected an empty log"
+            f"--follow: the log holds {_named(found)}, which is not a copy of {source}; expected an empty log"
             + ("" if scope.into == "." else f" or an empty context {scope.into}")
         )
     return [encode(StandbyKey(scope.into), mark_of(source, scope, START, 0))]

@@ -73,7 +73,7 @@ class Follower:
         self._every_s = every_s
         self._nodes = pool_manager(1, tls)
         self._mine: StandbyValue | None = None
-        # The reading that the own log holds completely, and its offset then.
+        # The reading that the standby's log holds completely, and its offset then.
         self._synced: tuple[Reading, int] | None = None
         self._reading: Reading | None = None
         # The mark of the copy when the holder of the pen kept this node from writing, and since when, in seconds.
@@ -136,7 +136,7 @@ class Follower:
             FollowRefused: if the copy would harm what it holds.
             LogError: if the source is a log that cannot be read.
             TransferError: if the source is a service that cannot be read, or something cannot be copied.
-            RegistryError: if the own log cannot be read or written.
+            RegistryError: if the standby's log cannot be read or written.
         """
         state = await self._writer.catch_up()
         before = state.standbys[self._scope.into]
@@ -242,7 +242,7 @@ class Follower:
             self._writer.passed_over = holder
 
     async def _is_behind(self) -> bool:
-        """Return whether the own log lacks something of the last reading."""
+        """Return whether the standby's log lacks something of the last reading."""
         state, reading = self._writer.state, self._reading
         if reading is None:
             return False

@@ -53,7 +53,7 @@ def standby_in(state: State, scope: str) -> StandbyValue:
     if standby is None:
         known = f"; its copies are in: {', '.join(sorted(state.standbys))}" if state.standbys else ""
         what = "this log" if scope == "." else f"context {scope} of this log"
-        raise TransferError(f"{what} is no standby{known}. Nothing was promoted")
+        raise TransferError(f"{what} is not a standby{known}. Nothing was promoted")
     if standby.promoted_at:
         raise TransferError(f"this log has been a writer since {_time(standby.promoted_at)}. Nothing was promoted")
     if not standby.copied_at:

@@ -87,7 +87,7 @@ def _tree_of(root: model.Node, columns: Sequence[str] | None) -> _Tree:
         return tree
     if tree.kind != "object" or not builder.names:
         raise ValueError("`columns` needs an object with properties as the reader schema")
-    # A property of some branches of a oneOf only is no column.
+    # A property that only some branches of a oneOf have gets no column.
     known = [name for name in builder.names if name in tree.fields or name not in columns]
     names = chosen(known, columns, "the reader schema")
     return _Tree("object", {name: tree.fields[name] for name in names})

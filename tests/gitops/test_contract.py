@@ -95,8 +95,8 @@ def test_a_subject_as_a_contract_and_back(files, service):
 
 
 NONE = [
-    ("AVRO", '"string"', "text cannot be a contract: it is no Avro record"),
-    ("JSON", '{"type": "string"}', "text cannot be a contract: it is no JSON Schema of an object with properties"),
+    ("AVRO", '"string"', "text cannot be a contract: it is not an Avro record"),
+    ("JSON", '{"type": "string"}', "text cannot be a contract: it is not a JSON Schema of an object with properties"),
     ("PROTOBUF", 'syntax = "proto3";\nenum E { A = 0; }\n', "text cannot be a contract: it has no message"),
 ]
 

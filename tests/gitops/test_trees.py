@@ -109,7 +109,7 @@ def test_links_in_a_revision_are_followed(files, record):
 def test_a_pipe_is_no_schema(files):
     """A named pipe is refused at once: to read it would wait for a writer."""
     os.mkfifo(files.root / "pipe.avsc")
-    assert "it is no file" in files.run("check", code=2)
+    assert "it is not a file" in files.run("check", code=2)
 
 
 @pytest.mark.parametrize("output", ["text", "json", "github", "sarif", "junit"])

@@ -351,7 +351,7 @@ def test_promotion_of_what_is_no_standby(strata, serve, logs):
     serve(logs[0]).register("s")
 
     code, _, errors = strata("promote", logs[0])
-    assert (2, True) == (code, "is no standby" in errors)
+    assert (2, True) == (code, "is not a standby" in errors)
     assert 2 == strata("promote", "sqlite:////nowhere/x.db")[0]
 
 

@@ -12,7 +12,7 @@ import java.util.UUID;
  * <p>The name comes before the payload, or in a header of the record; then the record holds only the payload.
  */
 final class FrameHeader {
-    /** The UUID of a schema version in AWS Glue, which is no GUID of a schema. */
+    /** The UUID of a schema version in AWS Glue, which is not the GUID of a schema. */
     record GlueVersion(UUID uuid) {
         @Override
         public String toString() {

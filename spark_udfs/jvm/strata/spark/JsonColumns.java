@@ -87,7 +87,7 @@ final class JsonColumns {
         if (!tree.kind.equals(OBJECT) || names.isEmpty()) {
             throw new IllegalArgumentException("`columns` needs an object with properties as the reader schema");
         }
-        // A property of some branches of a oneOf only is no column.
+        // A property that only some branches of a oneOf have gets no column.
         List<String> known =
             names.stream().filter(one -> tree.fields.containsKey(one) || !columns.contains(one)).toList();
         Map<String, Tree> fields = new LinkedHashMap<>();
