@@ -76,7 +76,10 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """The end of a run: problems, the fold of the log, and how many records it ever held and has dropped."""
+    """The end of a run: problems, the fold of the log, and how many records it ever held and has dropped.
+
+    There are no records if the log was not read because a node accepted no write.
+    """
 
     problems: Sequence[str]
     ledger: Ledger = field(default_factory=Ledger)
@@ -169,7 +172,7 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
         recovery=ending.recovery,
         access=services.access,
         faults=tuple(_with_outages(happened, acknowledged)),
-        broken=(*ending.problems, *judgement.broken),
+        broken=(*ending.problems, *(judgement.broken if ending.records else ())),
         longest_search=judgement.longest_search,
         seconds=time.monotonic() - began,
         commit=current(),

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from strata.serdes.errors import SerdeError
 from strata.serdes.observer import Observer
-from strata.serdes.settings import ClientSettings
+from strata.serdes.settings import ClientSettings, check_files
 from strata.serdes.transport import Transport
 
 __all__ = ["Requests", "context_of", "flags_set", "segment"]
@@ -50,6 +50,7 @@ class Requests:
         transport: Transport | None,
         observer: Observer | None,
     ) -> None:
+        check_files(settings)
         self.settings, self.observer = settings, observer
         self._clock = clock
         self._transport = Transport(settings, observer=observer) if transport is None else transport

@@ -17,7 +17,7 @@ from strata.serdes.base import Serde, is_fresh
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.compatibility import check_reads
-from strata.serdes.errors import NoSubject, SchemaError
+from strata.serdes.errors import ErrorCode, NoSubject, RegistryError, SchemaError
 from strata.serdes.framing import SchemaId
 from strata.serdes.model import RegisteredSchema, schema_given
 from strata.serdes.observer import observe
@@ -33,6 +33,7 @@ __all__ = ["Encode", "Serializer", "Target", "TextSerializer", "ToDict"]
 Encode = Callable[[Any], bytes]
 ToDict = Callable[[Any, RecordContext], Any]
 
+_NOT_REGISTERED = frozenset({ErrorCode.SUBJECT_NOT_FOUND, ErrorCode.SCHEMA_NOT_FOUND})
 _CHOICES = ("use.schema.id", "use.latest.with.metadata", "use.latest.version")
 
 
@@ -173,9 +174,19 @@ class Serializer(Serde[SerializerSettings]):
             latest = self._latest(subject)
             self._check(latest.schema, subject, strict=settings.latest_compatibility_strict)
             return latest, latest.schema
-        ask = client.register if settings.auto_register_schemas else client.lookup
         local = self._local(context)
-        return ask(subject, local, normalize=settings.normalize_schemas), local
+        if settings.auto_register_schemas:
+            return client.register(subject, local, normalize=settings.normalize_schemas), local
+        try:
+            return client.lookup(subject, local, normalize=settings.normalize_schemas), local
+        except RegistryError as error:
+            if error.error_code not in _NOT_REGISTERED:
+                raise
+            advice = (
+                f"{error.message}; auto.register.schemas is False: register this schema under {subject!r} before, "
+                "or write with a registered one by use.latest.version or use.schema.id"
+            )
+            raise RegistryError(error.status, error.error_code, advice) from None
 
     def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
         """Raise SchemaError if a schema of the registry cannot read what the local one describes."""

@@ -7,11 +7,26 @@ never show in a repr.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-__all__ = ["ClientSettings", "split_userinfo"]
+from strata.serdes.errors import did_you_mean
 
+__all__ = ["ClientSettings", "check_files", "split_userinfo"]
+
+_NUMBERS = (
+    "timeout",
+    "retries",
+    "wait",
+    "backoff",
+    "max_backoff",
+    "cache_size",
+    "missing_ttl",
+    "pool_size",
+    "max_answer_bytes",
+)
+_FILES = ("ca_file", "cert_file", "key_file", "token_ca_file")
 _HEADER_VALUE = re.compile(r"[!-~]+")
 
 
@@ -49,6 +64,7 @@ class ClientSettings:
 
     Raises:
         ValueError: If a setting is out of range or settings contradict each other.
+        TypeError: If a number is expected and something else given.
     """
 
     urls: tuple[str, ...]
@@ -80,6 +96,11 @@ class ClientSettings:
     def __post_init__(self) -> None:
         if not self.urls:
             raise ValueError("urls: expected at least one URL")
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number and (name, value) != ("wait", None):
+                raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
         if any(split_userinfo(url)[1] for url in self.urls):
             # The repr shows urls, and so do Spark's query plans.
             raise ValueError("urls: expected no credentials; pass username and password, or use ClientSettings.of")
@@ -103,8 +124,11 @@ class ClientSettings:
 
         Raises:
             ValueError: If a URL cannot be parsed, a setting is out of range or settings contradict each other.
-            TypeError: If an option is unknown.
+            TypeError: If an option is unknown, or a number is expected and something else given.
         """
+        for name in sorted(options.keys() - cls.__slots__):
+            known = [one for one in cls.__slots__ if one != "urls"]
+            raise TypeError(f"unknown option {name!r} of a client{did_you_mean(name, known)}")
         if isinstance(url, ClientSettings):
             return replace(url, **options)  # type: ignore[arg-type]
         given = url.split(",") if isinstance(url, str) else url
@@ -145,6 +169,22 @@ class ClientSettings:
             if value is not None:
                 options |= _read(name, value)
         return cls.of(options.pop("url"), **options)
+
+
+def check_files(settings: ClientSettings) -> None:
+    """Check that the files which settings name can be opened here; other processes may have other files.
+
+    Raises:
+        ValueError: If one cannot be opened.
+    """
+    for name in _FILES:
+        path = getattr(settings, name)
+        if path is None:
+            continue
+        try:
+            Path(path).open("rb").close()
+        except OSError as error:
+            raise ValueError(f"{name}: cannot open {path}: {error.strerror}") from None
 
 
 _Reader = Callable[[Any], dict[str, Any]]

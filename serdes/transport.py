@@ -8,7 +8,7 @@ import base64
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 from urllib.parse import urlencode
@@ -123,7 +123,7 @@ class Transport:
                 if status not in (_NOT_CARRIED_OUT if method == "DELETE" else RETRIED):
                     raise failure
             self._preferred = (preferred + 1) % len(self._settings.urls)
-        raise _final(failure) from failure
+        raise _final(failure, self._settings.urls) from failure
 
     def _goes_on(self, attempts: int, seconds: float) -> bool:
         """Return whether to try again after some attempts, the first of which began some seconds ago."""
@@ -204,7 +204,8 @@ def _silence(base: str, error: HTTPError) -> RegistryUnavailable:
     return RegistryUnavailable(f"{base} does not answer: {brief(error)}")
 
 
-def _final(failure: Exception | None) -> Exception:
+def _final(failure: Exception | None, urls: Sequence[str]) -> Exception:
+    tried = f" (tried {', '.join(urls)})" if len(urls) > 1 else ""
     if isinstance(failure, RegistryError):
-        return RegistryUnavailable(f"the registry keeps answering: {failure}")
-    return failure or RegistryUnavailable("no attempt was made")
+        return RegistryUnavailable(f"the registry keeps answering: {failure}{tried}")
+    return RegistryUnavailable(f"{failure or 'no attempt was made'}{tried}")

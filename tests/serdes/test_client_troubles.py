@@ -267,3 +267,40 @@ def test_a_proxy_that_is_not_there():
         patient("http://registry.invalid", proxy=url, retries=1).get_subjects()
 
     assert "secret" not in str(caught.value)
+
+
+def test_an_outage_names_each_address(scripted_servers, answer):
+    """The error of an outage names all addresses that were tried, not only the last."""
+    urls = [f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"]
+    with pytest.raises(RegistryUnavailable, match="does not answer") as caught:
+        patient(urls, retries=1).get_subjects()
+    assert f"(tried {', '.join(urls)})" in str(caught.value)
+    with pytest.raises(RegistryUnavailable) as caught:
+        patient(urls[:1], retries=1).get_subjects()
+    assert "tried" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ca_file", "cert_file", "key_file", "token_ca_file"])
+def test_a_file_that_is_missing_is_named_when_the_client_is_made(tmp_path, name):
+    """A certificate that cannot be opened is an error of the constructor, not of the first request."""
+    path = tmp_path / "missing.pem"
+    oauth = {"token_url": "https://idp/token", "client_id": "c", "client_secret": "s"}
+    with pytest.raises(ValueError, match=f"{name}: cannot open {path}: No such file or directory"):
+        RegistryClient("https://localhost:1", **oauth, **{name: str(path)})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"timeot": 3}, "unknown option 'timeot' of a client; did you mean 'timeout'?", id="misspelled"),
+        pytest.param({"zzz": 1}, "unknown option 'zzz' of a client", id="nothing like it"),
+        pytest.param({"timeout": "abc"}, "timeout: expected a number, got str", id="text for a number"),
+        pytest.param({"retries": True}, "retries: expected a number, got bool", id="truth for a number"),
+        pytest.param({"cache_size": None}, "cache_size: expected a number, got NoneType", id="nothing for a number"),
+    ],
+)
+def test_a_wrong_option_is_named_when_the_client_is_made(options, message):
+    """An unknown option, or a value of another type, is an error that says what is expected."""
+    with pytest.raises(TypeError) as caught:
+        RegistryClient("http://localhost:1", **options)
+    assert message == str(caught.value)

@@ -154,6 +154,7 @@ def test_without_registering_the_schema_must_be_there(client):
     client.register("lookup-value", ORDER)
 
     assert caught.value.error_code == 40401
+    assert "auto.register.schemas is False: register this schema under 'lookup-value' before" in str(caught.value)
     assert VALUE == AvroDeserializer(client)(serialize(VALUE, topic="lookup"))
 
 
