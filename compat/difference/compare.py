@@ -106,15 +106,14 @@ class _Side(NamedTuple):
 
 _UNSEEN: Final = "No rule of compatibility looks at this."
 _HARMLESS: Final = "The check refuses this, but it changes no value."
-_DOC_WORDS: Final = dict.fromkeys(DOC_LIKE | {EditKind.ALIASES_CHANGED}, _UNSEEN) | {
-    EditKind.DOC_CHANGED: "No effect on data."
-}
+_DOC_WORDS: Final = dict.fromkeys(DOC_LIKE, _UNSEEN) | {EditKind.DOC_CHANGED: "No effect on data."}
 _READERS: Final = _Side(
     Direction.BACKWARD,
     Level.BACKWARD,
     "Consumers with the new schema can read old data.",
     {
         **_DOC_WORDS,
+        EditKind.ALIASES_CHANGED: "Consumers with the new schema find old data under its name and these aliases.",
         EditKind.FIELD_ADDED: "Consumers with the new schema can read old data, which lacks this field.",
         EditKind.FIELD_REMOVED: "Consumers with the new schema skip this field of old data.",
         EditKind.FIELD_RENAMED: "Consumers with the new schema read the old field under its new name.",
@@ -127,6 +126,7 @@ _WRITERS: Final = _Side(
     "Consumers with the old schema can read new data.",
     {
         **_DOC_WORDS,
+        EditKind.ALIASES_CHANGED: "Consumers with the old schema use its own aliases, not these.",
         EditKind.FIELD_ADDED: "Consumers with the old schema skip this field of new data.",
         EditKind.FIELD_REMOVED: "Consumers with the old schema find this field missing in new data.",
         EditKind.FIELD_RENAMED: "Consumers with the old schema read the new field under its old name.",

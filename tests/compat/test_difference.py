@@ -321,6 +321,16 @@ def test_the_laws_of_a_difference():
     assert seen > 800
 
 
+def test_aliases_are_not_called_unseen():
+    """An alias counts for the reader that has it: the new schema reads old data by it, the old one does not."""
+    found = difference(parse(AVRO, record(("a", INT))), parse(AVRO, record(("b", INT | {"aliases": ["a"]}))))
+    (change,) = [one for one in found.changes if one.kind is EditKind.ALIASES_CHANGED]
+    assert [change.readers.words, change.writers.words] == [
+        "Consumers with the new schema find old data under its name and these aliases.",
+        "Consumers with the old schema use its own aliases, not these.",
+    ]
+
+
 DOCS = [
     (AVRO, record(("a", INT)), record(("a", INT | {"doc": "d", "x": 1, "confluent:tags": ["T"]}), doc="r")),
     (JSON, schema({"a": STRING}), schema({"a": STRING | {"title": "A", "x": 1}}, description="d")),
