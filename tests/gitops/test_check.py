@@ -136,7 +136,7 @@ def test_what_cannot_be_judged_is_neither_fine_nor_wrong(files, record):
     files.put("o.avsc", '{"type": "record", "name": "O", "fields": [{"name": "m", "type": "M"}]}')
     files.put("strata.yaml", "subjects: [{name: o, file: o.avsc, references: [{name: M, subject: m, version: 3}]}]")
     assert "it refers to m version 3, which is not in" in files.run("check", code=2)
-    assert "no URL, folder, export file or Git revision" in files.run("check", "--against=nothing", code=2)
+    assert "not a URL, a folder, an export file or a Git revision" in files.run("check", "--against=nothing", code=2)
     files.put("strata.yaml", "subjects: [{name: o, fiel: o.avsc}]")
     assert "strata.yaml.subjects[0]: unknown key 'fiel'" in files.run("check", code=2)
     files.put("strata.yaml", "subjects: [{name: o, file: other.avsc}]")

@@ -134,7 +134,7 @@ def test_diff(files, record, service, output):
         assert "    field removed: x" in found
     else:
         assert ["a", "c", "d"] == [one["subject"] for one in json.loads(found)]
-    assert "no URL, folder" in files.run("diff", "nowhere", code=2)
+    assert "not a URL, a folder" in files.run("diff", "nowhere", code=2)
 
 
 def test_what_normalizing_changes_is_no_difference(files, service):

@@ -212,7 +212,7 @@ def test_a_plan_file(files, record, registry):
     assert "plan again" in files.run("apply", "later.json", code=2).lower()
     assert "int" == json.loads(registry.get("/subjects/s/versions/latest")["schema"])
     files.put("bad.json", "{}")
-    assert "no plan file" in files.run("apply", "bad.json", code=2)
+    assert "not a plan file" in files.run("apply", "bad.json", code=2)
 
 
 def test_a_plan_file_is_void_only_after_a_change_that_it_depends_on(files, record, registry):

@@ -75,7 +75,7 @@ def test_the_first_commit_of_a_repository(files, record):
     files.git("init", "--quiet")
     files.put("orders.avsc", record("a"))
     assert "1 schema checked, no errors\n" == files.run("check", "--against", "HEAD", code=0)
-    assert "no URL, folder, export file or Git revision" in files.run("check", "--against", "main", code=2)
+    assert "not a URL, a folder, an export file or a Git revision" in files.run("check", "--against", "main", code=2)
 
 
 def test_a_revision_has_the_files_that_a_folder_has(files, record):

@@ -193,7 +193,7 @@ class Runner:
             self._spark.catalog.dropTempView(name)
 
 
-EXAMPLES = {"AVRO": 12, "PROTOBUF": 6, "JSON": 6}
+EXAMPLES = {"AVRO": 6, "PROTOBUF": 3, "JSON": 3}
 """Only Avro is pruned, so it has more."""
 
 
