@@ -49,7 +49,7 @@ def run() -> str:
 
 
 def _text(version: int) -> str:
-    """Return a version of the schema: the second has another field, the third lacks one that is no column."""
+    """Return a version of the schema: the second has another field, the third lacks one that is not a column."""
     fields = [f"{kind} {name} = {number};" for number, (name, (kind, _)) in enumerate(FIELDS.items(), 1)]
     more = ["string gift = 40;"] if version == 1 else []
     return f'syntax = "proto3"; package shop; message Order {{ {" ".join([*fields, *more])} }}'

@@ -18,7 +18,7 @@ class Fields:
         value: the mapping; an absent one is empty.
 
     Raises:
-        GitopsError: If the value is no mapping.
+        GitopsError: If the value is not a mapping.
     """
 
     def __init__(self, where: str, value: Any) -> None:
@@ -94,7 +94,7 @@ class Fields:
         """Return a mapping, which is empty if it is absent.
 
         Raises:
-            GitopsError: If it is no mapping.
+            GitopsError: If it is not a mapping.
         """
         return Fields(f"{self.where}.{name}", self._value.get(name))
 
@@ -102,7 +102,7 @@ class Fields:
         """Return the items of a list with the place of each; empty if the list is absent.
 
         Raises:
-            GitopsError: If it is no list.
+            GitopsError: If it is not a list.
         """
         value = self._value.get(name)
         if value in (None, ""):

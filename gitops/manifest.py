@@ -123,7 +123,7 @@ def read_manifest(
         environment: the section of `environments` to add; None for none.
 
     Raises:
-        GitopsError: If a file is no manifest, or no file has the environment.
+        GitopsError: If a file is not a manifest, or no file has the environment.
     """
     merged: dict[str, Any] = {}
     known = environment is None

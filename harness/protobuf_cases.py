@@ -4,7 +4,17 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-__all__ = ["Kind", "Maker", "fill"]
+from google.protobuf import any_pb2, duration_pb2, timestamp_pb2, wrappers_pb2
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from strata.compat.formats import FORMATS
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.protobuf.to_descriptor import file_to_descriptor
+from strata.compat.schema import SchemaFormat
+
+__all__ = ["Kind", "Maker", "fill", "message_class"]
 
 _SCALARS = (
     "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64",
@@ -101,6 +111,20 @@ class Maker:
         if self._chance.random() < 0.03:
             return replace(one, kind=self._chance.choice(_SCALARS))
         return one
+
+
+def message_class(text: str) -> type[Message]:
+    """Return the class of the first message of a file, as Google's library makes it without Strata's serdes."""
+    parsed = FORMATS[SchemaFormat.PROTOBUF].parse(text, strict=False)
+    assert isinstance(parsed, ProtobufSchema)
+    pool = DescriptorPool()
+    for known in (any_pb2, duration_pb2, timestamp_pb2, wrappers_pb2):
+        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
+    made = file_to_descriptor(parsed.file, parsed.names)
+    made.name = "schema.proto"
+    pool.AddSerializedFile(made.SerializeToString())
+    file = pool.FindFileByName("schema.proto")
+    return GetMessageClass(next(iter(file.message_types_by_name.values())))
 
 
 def fill(message: Any, chance: Random, depth: int = 4) -> Any:

@@ -53,7 +53,7 @@ def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
     The text travels with the contract, so that an import of a contract whose properties are as they were loses nothing.
 
     Raises:
-        GitopsError: If the schema is no record, message or object with properties.
+        GitopsError: If the schema is not a record, a message or an object with properties.
     """
     try:
         shape = FORMATS[version.format].shape(version.text)
@@ -132,7 +132,7 @@ def from_contract(contract: Any, schema_type: str | None = None) -> list[Importe
         schema_type: the format of the schemas; None for that which the contract says, or AVRO.
 
     Raises:
-        GitopsError: If it is no contract of ODCS 3.
+        GitopsError: If it is not a contract of ODCS 3.
     """
     if not isinstance(contract, dict) or not str(contract.get("apiVersion", "")).startswith("v3."):
         raise GitopsError("expected a data contract with an apiVersion of v3")

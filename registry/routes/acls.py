@@ -79,7 +79,7 @@ async def verdict(
 ) -> Response:
     """Say what a principal may do, by the rules of the log and of this node's auth file, and by which rule.
 
-    The answer is not kept, because the rules of an auth file are no part of the State.
+    The answer is not kept, because the rules of an auth file are not part of the State.
     """
     user, asked = parse_question(principal, operation, resource_type, resource)
     who = Principal(user, frozenset(group))

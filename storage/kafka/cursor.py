@@ -56,7 +56,7 @@ class Position:
 
     Attributes:
         last: the offset of the last record.
-        following: the offset after it, and after what is no record.
+        following: the offset after it, and after what is not a record.
         is_record: False while `last` is only the offset after which reading began.
         is_assumed: whether the last offset before `following` is taken for a marker.
     """

@@ -3,16 +3,12 @@
 from random import Random
 
 import pytest
-from google.protobuf import any_pb2, duration_pb2, timestamp_pb2, wrappers_pb2
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
-from google.protobuf.message_factory import GetMessageClass
 
-from harness.protobuf_cases import Maker
+from harness.protobuf_cases import Maker, message_class
 from strata.compat.difference.compare import difference
 from strata.compat.difference.outcomes import SEVERITY, Verdict
 from strata.compat.formats import FORMATS
-from strata.compat.protobuf.to_descriptor import file_to_descriptor
 from strata.compat.schema import SchemaFormat
 
 BREAKS, SILENT, SAFE = Verdict.BREAKS, Verdict.SILENT, Verdict.SAFE
@@ -163,19 +159,6 @@ ROWS = {  # kind of edit: the previous schema and the new one, and the verdicts 
         *(SAFE, SAFE),
     ),
 }
-
-
-def cls(text):
-    """Return the class of message A, made by Google's library alone."""
-    parsed = FORMATS[SchemaFormat.PROTOBUF].parse(text, strict=False)
-    pool = DescriptorPool()
-    for known in (any_pb2, duration_pb2, timestamp_pb2, wrappers_pb2):
-        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-    made = file_to_descriptor(parsed.file, parsed.names)
-    made.name = "schema.proto"
-    pool.AddSerializedFile(made.SerializeToString())
-    file = pool.FindFileByName("schema.proto")
-    return GetMessageClass(next(iter(file.message_types_by_name.values())))
 
 
 NUMBERS = {
@@ -336,7 +319,7 @@ def said(previous, new):
 def test_the_verdict_is_what_readers_do(name):
     """Each kind of edit breaks, changes values or is safe in each direction as a real reader shows it."""
     previous, new, *expected = ROWS[name]
-    old, young = cls(previous), cls(new)
+    old, young = message_class(previous), message_class(new)
     chance = Random(28)
 
     assert [
@@ -352,7 +335,7 @@ def test_no_random_message_fares_worse_than_said(size):
     for _ in range(size):
         kind = maker.kind()
         previous, new = kind.text(), maker.changed(kind).text()
-        old, young = cls(previous), cls(new)
+        old, young = message_class(previous), message_class(new)
         found = (
             observed(old, young, chance, is_new=True, number=6),
             observed(young, old, chance, is_new=False, number=6),

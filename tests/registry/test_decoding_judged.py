@@ -4,17 +4,13 @@ import json
 from random import Random
 
 import pytest
-from google.protobuf import any_pb2, duration_pb2, timestamp_pb2, wrappers_pb2
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError as ParseError
-from google.protobuf.message_factory import GetMessageClass
 
 from harness.avro_cases import Maker as AvroMaker
 from harness.json_payloads import Maker as JsonMaker
 from harness.protobuf_cases import Maker as ProtobufMaker
-from harness.protobuf_cases import fill
+from harness.protobuf_cases import fill, message_class
 from strata.compat.formats import FORMATS
-from strata.compat.protobuf.to_descriptor import file_to_descriptor
 from strata.compat.schema import SchemaFormat
 from strata.registry.decoding.frames import Frame
 from strata.registry.decoding.record import decoded
@@ -132,19 +128,6 @@ def test_the_dialect_of_a_schema_that_names_none(dialect):
     schema = {"items": [{"type": "string"}]} | ({"$schema": dialect} if dialect else {})
 
     assert not is_good(SchemaFormat.JSON, json.dumps(schema), b"[1]")
-
-
-def message_class(text):
-    """Return the class of the first message of a file."""
-    parsed = FORMATS[SchemaFormat.PROTOBUF].parse(text, strict=False)
-    pool = DescriptorPool()
-    for known in (any_pb2, duration_pb2, timestamp_pb2, wrappers_pb2):
-        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-    made = file_to_descriptor(parsed.file, parsed.names)
-    made.name = "schema.proto"
-    pool.AddSerializedFile(made.SerializeToString())
-    file = pool.FindFileByName("schema.proto")
-    return GetMessageClass(next(iter(file.message_types_by_name.values())))
 
 
 @pytest.mark.parametrize("size", [120, pytest.param(4000, marks=pytest.mark.slow)])
