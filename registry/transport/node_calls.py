@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from http.client import HTTPException
 from typing import Any
 
 import orjson
@@ -22,7 +23,8 @@ __all__ = ["CONNECT_S", "Call", "accepts_writes", "pool_manager", "responds"]
 
 CONNECT_S = 1.0
 _IDLE_S = 0.4  # less than half of the time for which a node drains by default (`workers/board.py`)
-_PROBE_TIMEOUT = urllib3.Timeout(connect=CONNECT_S, read=1.0)
+_FIRST_ANSWER_S = 1.0
+_PROBE_TIMEOUT = urllib3.Timeout(connect=CONNECT_S, read=_FIRST_ANSWER_S)
 
 _thread = threading.local()
 
@@ -129,9 +131,30 @@ class _Abortable(HTTPConnection):
         call: Call | None = getattr(_thread, "call", None)
         if call is not None:
             if self.sock is None:
-                self.connect()
+                self._open(call)
             call.begin(self.sock)
         super().request(*args, **options)
+
+    def _open(self, call: Call) -> None:
+        """Connect to a process that answers; otherwise this is a failure to connect, since nothing was sent.
+
+        A proxy accepts connections to a node that has ended, and so does the queue of a listener that is being closed.
+        """
+        self.connect()
+        call.begin(self.sock)
+        limit, self.timeout = self.timeout, _FIRST_ANSWER_S
+        try:
+            super().request("HEAD", "/")
+            self.getresponse().read()
+        except (OSError, HTTPException, urllib3.exceptions.HTTPError) as error:
+            self.close()
+            if call.aborted:
+                raise
+            raise urllib3.exceptions.NewConnectionError(self, f"it does not answer: {error}") from None
+        finally:
+            self.timeout = limit
+        if self.sock is None:  # it closes connections after each answer
+            self.connect()
 
 
 class _AbortableTls(_Abortable, HTTPSConnection):
@@ -141,6 +164,10 @@ class _AbortableTls(_Abortable, HTTPSConnection):
             super().connect()
         except OSError as error:
             raise urllib3.exceptions.NewConnectionError(self, f"no TLS connection: {error}") from None
+
+    def _open(self, _call: Call) -> None:
+        """Connect: a process has answered the handshake."""
+        self.connect()
 
 
 class _Brief:

@@ -33,9 +33,15 @@ NONE = encode(ConfigKey("s"), ConfigValue({"compatibilityLevel": "NONE"}))
 
 
 class Holder:
-    """The other node, which passes each connection that it gets to `meet`."""
+    """The other node, which passes each connection that it gets to `meet`.
 
-    def __init__(self, meet):
+    Args:
+        meet: is called with the connection and its first request besides the one that asks whether a node answers.
+        is_gone: whether it closes each connection at once, as a proxy whose node has ended.
+    """
+
+    def __init__(self, meet, *, is_gone=False):
+        self._is_gone = is_gone
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.met = []
@@ -50,8 +56,14 @@ class Holder:
             except OSError:
                 return
             connection.settimeout(60)
+            if self._is_gone:
+                connection.close()
+                continue
             try:
                 request = connection.recv(65536)
+                if request.startswith(b"HEAD / "):
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+                    request = connection.recv(65536)
             except OSError:  # its client has gone
                 connection.close()
                 continue
@@ -173,6 +185,7 @@ def test_after_a_lost_answer_this_node_writes_itself():
 def patient(monkeypatch):
     """Let nodes wait longer for the answer to a probe than any pause of the machine."""
     monkeypatch.setattr(node_calls, "_PROBE_TIMEOUT", urllib3.Timeout(60))
+    monkeypatch.setattr(node_calls, "_FIRST_ANSWER_S", 60.0)
 
 
 @pytest.mark.timeout(120)
@@ -222,6 +235,16 @@ def test_a_holder_that_is_gone_is_replaced():
     with node(log) as port:
         assert (200, None) == put(port)
         assert ["NONE"] == levels(log)
+
+
+def test_a_holder_behind_a_proxy_is_replaced_once_it_has_ended():
+    """A connection on which nobody answers carries no write, so the client is not left in doubt."""
+    log, holder = HeldLog(), Holder(None, is_gone=True)
+    log.url = holder.url
+    with node(log) as port:
+        assert (200, None) == put(port)
+        assert ["NONE"] == levels(log)
+    holder.close()
 
 
 def call(port, method, path, body=None, headers=()):
