@@ -270,29 +270,33 @@ class KafkaLog:
         return pen
 
     def _sign(self, pen: Pen) -> None:
-        deadline = self._by(self._timeouts.write)
+        known, deadline = self._signatures.newest, self._by(self._timeouts.write)
         try:
             (signed,) = pen.stage([_NOOP], _token(), deadline, self._signatures.headers)
             pen.commit(deadline)
             end = self._end.once_beyond(signed.offset, deadline)
         except Fenced as error:
-            self._await_signature()
+            self._await_signature(known)
             raise Conflict from error
         except LogTimeout as error:
             if time.monotonic() > deadline:
                 raise LogError(f"{error}; the append itself wrote nothing") from error
             # The broker did answer: it reports an unknown error if another node takes the pen during the commit.
-            self._await_signature()
+            self._await_signature(known)
             raise Conflict from error
         self._pen_offset = signed.offset
         self._signatures.sign(signed.offset)
         if end == signed.offset + _MARKED:
             self._known_end = _LogEnd(self._reader.last_before(signed.offset), end)
 
-    def _await_signature(self) -> None:
-        """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing."""
+    def _await_signature(self, known: int) -> None:
+        """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing.
+
+        Args:
+            known: the newest signature when this node began what failed; a newer one may have been read since.
+        """
         deadline = self._by(random.uniform(*_SIGNING_S))  # noqa: S311 - keeps two nodes out of step
-        known = after = self._signatures.newest
+        after = known
         with suppress(LogError):
             while self._signatures.newest == known and not self._has_pen() and time.monotonic() < deadline:
                 for entry in self._reader.entries(after, self._end.now(deadline)):
@@ -300,7 +304,7 @@ class KafkaLog:
                 time.sleep(_SIGNING_POLL_S)
 
     def _append(self, pen: Pen, after: int, records: Sequence[Record]) -> Sequence[Entry]:
-        began, deadline = self._now(), self._by(self._timeouts.write)
+        began, deadline, signed = self._now(), self._by(self._timeouts.write), self._pen_offset
         known_end = self._log_end(pen, after, deadline)
         if not known_end.allows(after):
             raise Conflict
@@ -311,13 +315,13 @@ class KafkaLog:
         try:
             staged = pen.stage(records, token, deadline)
         except Fenced as error:
-            self._await_signature()
+            self._await_signature(signed)
             raise Conflict from error
         self._check_offsets(pen, known_end, staged)
         try:
             pen.commit(deadline)
         except (Fenced, LogTimeout) as error:
-            self._settle(error, staged, token)
+            self._settle(error, staged, token, signed)
         else:
             self._await_visible(staged[0].offset, staged[-1].offset)
             # If another writer's record took the marker's place, the next append lands elsewhere: `_check_offsets`.
@@ -366,8 +370,14 @@ class KafkaLog:
         if not self._reader.sees(first, last, _DELIVERY_S):
             self._end.once_beyond(last, self._by(self._timeouts.write))
 
-    def _settle(self, error: Exception, staged: Sequence[Staged], token: bytes) -> None:
+    def _settle(self, error: Exception, staged: Sequence[Staged], token: bytes, signed: int) -> None:
         """Find out whether a commit took place; return if it did.
+
+        Args:
+            error: why the commit has no answer, or was refused.
+            staged: the records.
+            token: what marks them.
+            signed: the offset of this node's signature when the append began.
 
         Raises:
             Conflict: It did not, and never will.
@@ -389,7 +399,7 @@ class KafkaLog:
             ) from failure
         mark = header(found, APPEND_HEADER) if found is not None and offset_of(found) == last else None
         if mark is None or not mark.startswith(token):
-            self._await_signature()
+            self._await_signature(signed)
             raise Conflict from error
 
     @staticmethod

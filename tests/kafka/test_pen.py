@@ -315,6 +315,24 @@ def test_a_signature_whose_outcome_is_unknown(
     assert _keys(other) == [b"a"]
 
 
+@pytest.mark.timeout(60)
+def test_a_signature_that_was_read_already_is_not_waited_for(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fenced node that has read the new holder's signature meanwhile decides again at once."""
+    monkeypatch.setattr("strata.storage.kafka.log._SIGNING_S", (600.0, 600.0))
+    node, other = topic.node(), topic.node()
+    first, original = node.append(START, [_record("a")]), Pen.stage
+
+    def stage(_pen: Pen, *_args: object) -> list[Entry]:
+        monkeypatch.setattr(Pen, "stage", original)
+        other._take_pen()
+        _end(node)
+        raise Fenced
+
+    monkeypatch.setattr(Pen, "stage", stage)
+    with pytest.raises(Conflict):
+        node.append(first[-1].offset, [_record("b")])
+
+
 # --- other writers in the topic
 
 
