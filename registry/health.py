@@ -5,8 +5,8 @@ by id; if all nodes refused requests while the log is away, no client could read
 
 A node reads the log at intervals, so that it notices an unavailable log, a foreign writer's records or the revocation
 of a right without any request. It also checks whether the log has become read-only. Probes are answered from memory, so
-a log that hangs does not delay them. Any client may probe, so the answers use general words; the service's own log has
-the details.
+a log that hangs does not delay them. Any client may probe, and without access control sees the reasons, so these use
+general words; the service's own log has the details.
 """
 
 import asyncio

@@ -1,10 +1,14 @@
-"""`/health`: probes of load balancers and orchestrators, answered from memory whatever the state of the log."""
+"""`/health`: probes of load balancers and orchestrators, answered from memory whatever the state of the log.
+
+With access control, the details of an answer are for those who may describe the cluster, as the log's are.
+"""
 
 from typing import Any
 
 from fastapi.responses import Response
 
 from strata.registry.access.needs import OPEN
+from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.json_bodies import answer
@@ -44,10 +48,13 @@ async def write(service: ServiceDep) -> Response:
 
 def _answer(service: Service, reason: str | None) -> Response:
     health = service.health
-    content = {"ready": reason is None, **({"reason": reason} if reason else {}), "canWrite": not health.write_reason()}
+    status, can_write = 503 if reason else 200, not health.write_reason()
+    if not service.access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        return answer({"ready": reason is None, "canWrite": can_write}, status)
+    content = {"ready": reason is None, **({"reason": reason} if reason else {}), "canWrite": can_write}
     content |= health.progress()
     if health.auth_is_stale():
         content["auth"] = "stale"
     if standby := health.standby():
         content["standby"] = standby
-    return answer(content, 503 if reason else 200)
+    return answer(content, status)

@@ -67,16 +67,20 @@ class StandbyAnswer(Answer):
     reading: ReadingAnswer | None = None
 
 
-class ReadyAnswer(_Progress):
+class ReadyAnswer(Answer):
     """Whether to send requests, or writes, to this node; `reason` says why not, and `canWrite` whether it can write.
 
     `auth` is `stale` while an older auth file is in force, because the newest one cannot be used. Only a standby has
-    `standby`.
+    `standby`. With access control, clients that may not DESCRIBE the cluster get only `ready` and `canWrite`.
     """
 
     ready: bool
     reason: str | None = None
     can_write: bool
+    offset: int | None = None
+    end: int | None = None
+    behind: int | None = None
+    seconds_since_read: float | None = None
     auth: Literal["stale"] | None = None
     standby: StandbyAnswer | None = None
 

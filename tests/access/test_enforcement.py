@@ -9,6 +9,9 @@ from harness.access_rules import rule
 from strata.registry.access.needs import OPEN
 from strata.registry.access.rules import Operation, ResourceType, Rule, parse_resource
 from strata.registry.routes.all import ROUTERS
+from strata.storage.memory_log import MemoryLog
+from strata.storage.record_json import encode
+from strata.storage.records import StandbyKey, StandbyValue
 
 ROUTES = [route for router in ROUTERS for route in router.declared]
 SCHEMES = 'Basic realm="test", Bearer realm="test"'
@@ -69,6 +72,21 @@ def test_open_routes_need_no_credentials(guarded):
     for path in ("/", "/schemas/types", "/health/live", "/health/ready", "/v1/metadata/id", "/docs", "/openapi.json"):
         for user in (None, "wrong", "nobody"):
             assert registry.ask("GET", path, None, user)[0] == 200
+
+
+def test_strangers_learn_from_probes_only_whether_a_node_is_ready(guarded):
+    """Offsets, reasons and the address of a standby's source are for those who may describe the cluster."""
+    log = MemoryLog()
+    standby = StandbyValue(source="https://main.example:8081", copied_at=0)
+    log.append(log.end(), [encode(StandbyKey("."), standby)])
+    registry = guarded([rule("alice", "READ", "*"), rule("ann", "DESCRIBE", kind="CLUSTER")], log)
+    for path in ("/health/ready", "/health/write"):
+        brief = [registry.ask("GET", path, None, user)[:2] for user in (None, "wrong", "alice")]
+        status, full, _ = registry.ask("GET", path, None, "ann")
+
+        assert [(503, {"ready": False, "canWrite": False})] * 3 == brief
+        assert (503, "https://main.example:8081") == (status, full["standby"]["source"])
+        assert {"reason", "offset", "end", "behind", "secondsSinceRead"} <= set(full)
 
 
 def test_superusers_do_everything(guarded):

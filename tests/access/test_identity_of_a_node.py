@@ -123,7 +123,7 @@ def test_the_file_changes(node, authority, auth_file):
     plain, good = authority.context(), auth_file.read_text()
 
     def ready():
-        return ask(node, plain, path="/health/ready")[1].get("auth")
+        return ask(node, plain, path="/health/ready", headers=ADA)[1].get("auth")
 
     auth_file.write_text(good.replace("principal", "principle"))
     until(lambda: ready() == "stale")
