@@ -238,7 +238,7 @@ def test_a_holder_that_is_gone_is_replaced():
 
 
 def test_a_holder_behind_a_proxy_is_replaced_once_it_has_ended():
-    """A connection on which nobody answers carries no write, so the client is not left in doubt."""
+    """A connection on which no node answers carries no write, so the client is not left in doubt."""
     log, holder = HeldLog(), Holder(None, is_gone=True)
     log.url = holder.url
     with node(log) as port:
