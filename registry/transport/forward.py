@@ -12,7 +12,8 @@ With access control, the request carries who asks, signed with the secret of the
 credentials. A node that has no such secret forwards nothing and takes the pen.
 
 A node that is about to shut down asks other nodes to close their connections, and refuses what they forward in its last
-moments, so that one of them takes the pen. A connection that rested is not used again: it may be closing.
+moments, so that one of them takes the pen; its own writes wait for that and are forwarded. A connection that rested is
+not used again: it may be closing.
 
 While the holder keeps a write waiting, this node probes it, so that it soon gives up a stopped or unreachable holder.
 
@@ -67,7 +68,7 @@ _MAX_CALLS = 32
 _PROBE_AFTER_S = 1.0
 _SILENT_S, _REFUSED_S = 10.0, 1.0  # how long a holder is passed over that does not respond, or that refuses
 _MAX_MOVES = 20
-_SUCCESSION_S, _LOOK_AGAIN_S = 2.0, 0.02
+_SUCCESSION_S, _LOOK_AGAIN_S = 0.8, 0.02  # the first one is less than _PROBE_AFTER_S: a node that ends fails probes
 _log = logging.getLogger("strata.forward")
 
 
@@ -155,6 +156,8 @@ class Forward:
         if self._link is not None:
             return await self._pass_on(self._link, scope, body)
         if not any(name == FORWARDED for name, _ in scope["headers"]):
+            if self._has_refused and self._is_leaving():
+                await self._await_successor()  # which could not take the pen between this node's own writes
             return await self._follow_pen(scope, body, receive)
         if self._is_leaving():
             await self._await_successor()
