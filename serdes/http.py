@@ -5,20 +5,16 @@ credentials go only where the user sent them.
 """
 
 import random
-import ssl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import urllib3
-from urllib3.exceptions import HTTPError, SSLError
+from urllib3.exceptions import HTTPError
 
 from strata.serdes.errors import SerdeError
 from strata.serdes.settings import ClientSettings, split_userinfo
 
-__all__ = ["RETRIED", "Answer", "backoff", "brief", "certificate_fault", "exchange", "open_pool", "retry_after"]
-
-RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-"""HTTP statuses that a later attempt may not get again."""
+__all__ = ["Answer", "backoff", "brief", "exchange", "open_pool", "retry_after"]
 
 _REASON_LENGTH = 300
 
@@ -110,12 +106,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of the `Retry-After` header; None for a date or no header."""
     value = headers.get("Retry-After", "")
     return float(value) if value.isascii() and value.isdigit() else None
-
-
-def certificate_fault(error: Exception) -> str | None:
-    """Return why the certificate of the other side is not accepted; None if that is not the reason of an error."""
-    cause = error.args[0] if isinstance(error, SSLError) and error.args else None
-    return cause.verify_message.rstrip(".") if isinstance(cause, ssl.SSLCertVerificationError) else None
 
 
 def brief(error: HTTPError) -> str:

@@ -16,9 +16,11 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from urllib3.exceptions import HTTPError
 
+from strata.http.certificates import certificate_fault
+from strata.http.retries import RETRIED
 from strata.serdes.cache import SharedCache
 from strata.serdes.errors import RegistryUnavailable, SerdeError, TokenError
-from strata.serdes.http import RETRIED, Answer, backoff, brief, certificate_fault, exchange, open_pool, retry_after
+from strata.serdes.http import Answer, backoff, brief, exchange, open_pool, retry_after
 from strata.serdes.settings import ClientSettings
 
 __all__ = ["TokenSource"]

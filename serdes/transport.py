@@ -15,8 +15,10 @@ from urllib.parse import urlencode
 
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
+from strata.http.certificates import certificate_fault
+from strata.http.retries import repeats_after_silence, repeats_after_status
 from strata.serdes.errors import RegistryError, RegistryUnavailable, SerdeError
-from strata.serdes.http import RETRIED, Answer, backoff, brief, certificate_fault, exchange, open_pool, retry_after
+from strata.serdes.http import Answer, backoff, brief, exchange, open_pool, retry_after
 from strata.serdes.oauth import TokenSource
 from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
@@ -25,7 +27,6 @@ from strata.serdes.trace_context import request_span
 __all__ = ["Transport"]
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
-_NOT_CARRIED_OUT = frozenset({429, 503})
 _NEVER_SENT = (NewConnectionError, ConnectTimeoutError)
 _NOT_FOUND = 404
 _UNAUTHORIZED = 401
@@ -109,7 +110,7 @@ class Transport:
                 status, headers, data = self._send(method, base + target, payload, trace)
             except HTTPError as error:
                 fault = certificate_fault(error)
-                if method == "DELETE" and fault is None and not isinstance(error, _NEVER_SENT):
+                if not repeats_after_silence(method) and fault is None and not isinstance(error, _NEVER_SENT):
                     raise RegistryUnavailable(f"{base} may or may not have done {method} {path}: {error}") from None
                 failure, wait = _silence(base, error), None
                 # Before the first answer it is a mistake of settings or operator, which waiting does not mend.
@@ -120,7 +121,7 @@ class Transport:
                 if 200 <= status < 300:
                     return _parse(base, data)
                 failure, wait = _refusal(base, status, data, f"{method} {path}"), retry_after(headers)
-                if status not in (_NOT_CARRIED_OUT if method == "DELETE" else RETRIED):
+                if not repeats_after_status(method, status):
                     raise failure
             self._preferred = (preferred + 1) % len(self._settings.urls)
         raise _final(failure, self._settings.urls) from failure

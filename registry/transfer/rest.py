@@ -15,8 +15,10 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import urllib3
-from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError, SSLError
+from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
+from strata.http.certificates import certificate_fault
+from strata.http.retries import RETRIED, repeats_after_silence, repeats_after_status
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.tls_files import TlsFiles
 from strata.storage.addresses import without_password
@@ -41,7 +43,7 @@ __all__ = [
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NO_KEY_MANAGEMENT = 40370  # a 403 that does not mean rejected credentials
-_RETRIED = (429, 500, 502, 503, 504)
+_METHODS = ("GET", "POST", "PUT", "DELETE")
 _RETRIES = 5
 _BACKOFF_S = 0.3
 _LONGEST_REST_S = (
@@ -123,7 +125,10 @@ class AnswerTooLong(TransferError):
 
 
 class _Retry(urllib3.Retry):
-    """Retries that rest as long as a service asks, within a bound."""
+    """Retries by the rule of `strata.http.retries` that rest as long as a service asks, within a bound."""
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: ARG002 - urllib3's
+        return bool(self.total) and repeats_after_status(method, status_code)
 
     def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
         asked = super().get_retry_after(response)
@@ -180,8 +185,7 @@ class Connection:
             other=0,  # such as a certificate that is not trusted
             backoff_factor=_BACKOFF_S,
             backoff_jitter=_BACKOFF_S,
-            status_forcelist=_RETRIED,
-            allowed_methods=None,
+            allowed_methods=frozenset(filter(repeats_after_silence, _METHODS)),
             raise_on_status=False,
         )
         self._retrying = retrying
@@ -211,7 +215,7 @@ class Connection:
         try:
             response, said = self._exchange(method, target, data)
         except HTTPError as error:
-            if fault := _certificate_fault(error):
+            if fault := certificate_fault(error):
                 raise TransferError(f"the certificate of {self.name} is not accepted: {fault}") from None
             raise TransferError(f"the registry {self.name} does not answer: {_reason(error)}") from None
         content = _content(said)
@@ -221,8 +225,9 @@ class Connection:
             why = f"{_message(content)}; " if _message(content) else ""
             kind = Forbidden if response.status == 403 else TransferError
             raise kind(f"the registry {self.name} {refused} ({why}status {response.status})")
-        if response.status in _RETRIED:
-            tries = f" after {self._retries} retries" if self._retries else ""
+        if response.status in RETRIED:
+            repeated = self._retries and repeats_after_status(method, response.status)
+            tries = f" after {self._retries} retries" if repeated else ""
             raise TransferError(f"the registry {self.name} answered {response.status}{tries}: {_message(content)}")
         if response.status not in (204, *range(400, 500)) and (response.status >= 300 or content is None):
             raise TransferError(
@@ -349,13 +354,6 @@ def _code(content: Any, status: int) -> int:
 
 def _message(content: Any) -> str:
     return str(content.get("message", "")) if isinstance(content, dict) else "no reason given"
-
-
-def _certificate_fault(error: HTTPError) -> str | None:
-    """Return why a certificate is not accepted; None if that is not the reason of an error."""
-    reason = getattr(error, "reason", error)
-    cause = reason.args[0] if isinstance(reason, SSLError) and reason.args else None
-    return cause.verify_message.rstrip(".") if isinstance(cause, ssl.SSLCertVerificationError) else None
 
 
 def _reason(error: HTTPError) -> str:
