@@ -56,4 +56,4 @@ _MODULES = {
     "settings": ("ClientSettings",),
     "subject_name_strategies": ("Context",),
 }
-__getattr__, __all__ = lazy(__name__, _MODULES)
+__getattr__ = lazy(__name__, _MODULES)

@@ -25,4 +25,4 @@ _MODULES = {
     "evolution": ("run_stream",),
     "observation": ("observe_dead_letters",),
 }
-__getattr__, __all__ = lazy(__name__, _MODULES)
+__getattr__ = lazy(__name__, _MODULES)

@@ -34,12 +34,15 @@ def require(extra: str, user: str, *modules: str) -> None:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # the package around it
+    except ModuleNotFoundError:  # the package around it, or an extra that the package requires
         return False
 
 
-def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], object], list[str]]:
-    """Return a package's `__getattr__`, which imports a public name on its first use, and its `__all__`.
+def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
+    """Return a package's `__getattr__`, which imports a public name on its first use.
+
+    It also computes `__all__`, on its first use too: the names whose modules and extras are installed. So
+    `from package import *` works without the extras, and the import of a name without its extra raises `MissingExtra`.
 
     Args:
         package: the package's `__name__`.
@@ -48,8 +51,11 @@ def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> tuple[Callable
     homes = {name: module for module, names in modules.items() for name in names}
 
     def attribute(name: str) -> object:
+        if name == "__all__":
+            installed = {module for module in modules if _is_installed(f"{package}.{module}")}
+            return sorted(public for public, module in homes.items() if module in installed)
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(f"{package}.{homes[name]}"), name)
 
-    return attribute, sorted(homes)
+    return attribute

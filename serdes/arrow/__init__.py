@@ -32,11 +32,12 @@ _MODULES = {
     "layout": ("Style", "UnsupportedSchema"),
     "program_cache": ("read_schema",),
 }
-_attribute, __all__ = lazy(__name__, _MODULES)
+_NEED_NUMBA = {name for module, names in _MODULES.items() if module != "layout" for name in names}
+_attribute = lazy(__name__, _MODULES)
 
 
 def __getattr__(name: str) -> object:
     """Import a public name on its first use; decoding and encoding need Numba, the layout of columns does not."""
-    if name in __all__ and name not in _MODULES["layout"]:
+    if name in _NEED_NUMBA:
         require("arrow", "strata.serdes.arrow", "numba")
     return _attribute(name)

@@ -20,4 +20,4 @@ _MODULES = {
     "encoder": ("Encoder", "compile_encoder"),
     "serializer": ("AvroDeserializer", "AvroSerializer"),
 }
-__getattr__, __all__ = lazy(__name__, _MODULES)
+__getattr__ = lazy(__name__, _MODULES)

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from strata.serdes.json_schema.serializer import JsonDeserializer as JsonDeserializer
     from strata.serdes.json_schema.serializer import JsonSerializer as JsonSerializer
 
-__getattr__, __all__ = lazy(__name__, {"serializer": ("JsonDeserializer", "JsonSerializer")})
+__getattr__ = lazy(__name__, {"serializer": ("JsonDeserializer", "JsonSerializer")})

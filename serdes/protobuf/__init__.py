@@ -12,4 +12,4 @@ if TYPE_CHECKING:
     from strata.serdes.protobuf.serializer import ProtobufSerializer as ProtobufSerializer
 
 _MODULES = {"json_mapping": ("dict_of",), "serializer": ("ProtobufDeserializer", "ProtobufSerializer")}
-__getattr__, __all__ = lazy(__name__, _MODULES)
+__getattr__ = lazy(__name__, _MODULES)

@@ -78,6 +78,13 @@ def test_a_public_name_names_its_missing_extra(run_in, small_python, name, extra
     assert f"install strata-registry[{extra}] (docs/installing.md)" in done.stderr.splitlines()[-1]
 
 
+def test_all_public_names_are_those_of_installed_extras(run_in, small_python):
+    """`from strata.serdes import *` leaves out the serializers whose extras are not installed."""
+    program = "from strata.serdes import *; print(*(name for name in dir() if name.endswith('Serializer')))"
+    done = run_in(small_python, "-c", program)
+    assert ("AsyncSerializer AvroSerializer\n", "") == (done.stdout, done.stderr)
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["serve"]], ids=" ".join)
 def test_the_command_names_its_missing_extra(run_in, small_python, arguments):
     """Without the extra `server` the command prints one line that says how to install it, and ends with 2."""
