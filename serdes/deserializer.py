@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 from strata.serdes.base import Serde, is_fresh
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema, context_of, schema_named
-from strata.serdes.errors import DecodeError, NoMessage, NoSubject, RegistryError, RuleError, SchemaError, SerdeError
+from strata.serdes.errors import (
+    DecodeError,
+    FrameError,
+    NoMessage,
+    NoSubject,
+    RegistryError,
+    RuleError,
+    SchemaError,
+    SerdeError,
+)
 from strata.serdes.framing import Frame, GlueVersion, MessagePath, SchemaName, open_frame, read_header
 from strata.serdes.model import RegisteredSchema
 from strata.serdes.observer import observe
@@ -114,10 +123,17 @@ class Deserializer(Serde[DeserializerSettings]):
         """Split a record into the name of its schema, message path and payload.
 
         Raises:
-            FrameError: If the bytes are not a registry frame.
+            FrameError: If the bytes are not a registry frame; it has the topic, partition and offset of the context.
         """
-        header = read_header(context) if self._looks_at_headers else None
-        return open_frame(data, header, indexed=self.indexed)
+        try:
+            header = read_header(context) if self._looks_at_headers else None
+            return open_frame(data, header, indexed=self.indexed)
+        except FrameError as error:
+            error.topic = context.topic
+            # the contexts of other clients need not have these two
+            error.partition = getattr(context, "partition", None)
+            error.offset = getattr(context, "offset", None)
+            raise
 
     def known(self, frame: Frame, context: RecordContext) -> Source | None:
         """Return the cached source for a frame without I/O, or None on a cache miss."""

@@ -88,11 +88,27 @@ class SerdeError(Exception):
 
 
 class FrameError(SerdeError):
-    """The bytes are not a registry frame; `reason` says why."""
+    """The bytes are not a registry frame.
 
-    def __init__(self, reason: str) -> None:
+    Attributes:
+        reason: why.
+        topic: the topic of the record, if known.
+        partition: the partition of the record, if known.
+        offset: the offset of the record in its partition, if known.
+    """
+
+    def __init__(
+        self, reason: str, *, topic: str | None = None, partition: int | None = None, offset: int | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+    def __str__(self) -> str:
+        places = (("topic ", self.topic), ("partition ", self.partition), ("offset ", self.offset))
+        return _placed(self.reason, *places)
 
 
 class NoSubject(SerdeError):

@@ -51,12 +51,16 @@ class Context:
         field: `key` or `value`.
         headers: the record headers, as pairs or a dict; a serializer may add the schema header to them.
         key: the key of the record, for dead letters.
+        partition: the partition of the record, for errors.
+        offset: the offset of the record in its partition, for errors.
     """
 
     topic: str | None = None
     field: str = "value"
     headers: list[tuple[str, Any]] | dict[str, Any] | None = None
     key: Any = None
+    partition: int | None = None
+    offset: int | None = None
 
 
 SubjectNameStrategy = Callable[[RecordContext, str | None], str]

@@ -17,6 +17,11 @@ from strata.serdes.errors import (
 
 ERRORS = [
     (FrameError("frame too short"), "frame too short"),
+    (FrameError("frame too short", topic="t"), "frame too short (topic t)"),
+    (
+        FrameError("frame too short", topic="t", partition=0, offset=0),
+        "frame too short (topic t, partition 0, offset 0)",
+    ),
     (DecodeError(DecodeReason.TRUNCATED), "truncated"),
     (
         DecodeError("limit", "too deep", path="a.b[3]", offset=0, schema_id=7, topic="t"),

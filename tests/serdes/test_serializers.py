@@ -250,6 +250,53 @@ def test_damaged_frames_say_what_is_wrong(client):
     assert VALUE == deserialize(frame)
 
 
+class ForeignContext:
+    """A context with a topic, a field and headers only, as confluent-kafka's."""
+
+    topic, field = "orders", "value"
+
+    def __init__(self, headers=None):
+        self.headers = headers
+
+
+BAD_HEADER = [("__value_schema_id", "text")]
+
+
+@pytest.mark.parametrize(
+    ("data", "context", "place", "sentence"),
+    [
+        (b"\x00", Context(), (None, None, None), "frame too short"),
+        (b"\x00", Context("orders"), ("orders", None, None), "frame too short (topic orders)"),
+        (
+            b"\x00",
+            Context("orders", partition=0, offset=0),
+            ("orders", 0, 0),
+            "frame too short (topic orders, partition 0, offset 0)",
+        ),
+        (b"\x00", ForeignContext(), ("orders", None, None), "frame too short (topic orders)"),
+        (
+            b"",
+            ForeignContext(BAD_HEADER),
+            ("orders", None, None),
+            "header __value_schema_id: expected bytes, got str (topic orders)",
+        ),
+        (
+            b"",
+            Context("orders", headers=BAD_HEADER, partition=3, offset=41),
+            ("orders", 3, 41),
+            "header __value_schema_id: expected bytes, got str (topic orders, partition 3, offset 41)",
+        ),
+    ],
+    ids=["nothing known", "topic", "all", "another context", "header of another context", "header"],
+)
+def test_bytes_that_are_no_frame_name_their_record(client, data, context, place, sentence):
+    """A `FrameError` has the topic, partition and offset that the context has, and its text names them."""
+    with pytest.raises(FrameError) as caught:
+        AvroDeserializer(client)(data, context)
+    error = caught.value
+    assert (place, sentence) == ((error.topic, error.partition, error.offset), str(error))
+
+
 def test_a_schema_of_another_format_is_named(scripted_servers, answer):
     """The error names the format of a schema that is not Avro, and the undefined type of an incomplete one."""
     server = scripted_servers(answer(body={"schema": "{}", "schemaType": "JSON"}), answer(body={"schema": '"a.Other"'}))
