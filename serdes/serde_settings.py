@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from strata.serdes.client import RegistryClient
 from strata.serdes.framing import FRAMINGS, Framing
-from strata.serdes.model import JSON, PROTOBUF
+from strata.serdes.model import AVRO, JSON, PROTOBUF
 from strata.serdes.subject_name_strategies import SubjectNameStrategy, strategy_named
 
 __all__ = ["DeserializerSettings", "SerdeSettings", "SerializerSettings"]
@@ -59,6 +59,7 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """The check of each setting that is not a flag, and what it expects. None is allowed where it is the default."""
 
 _ONE_FORMAT = {
+    "round.times": AVRO,
     "validate": JSON,
     "skip.known.types": PROTOBUF,
     "reference.subject.name.strategy": PROTOBUF,
@@ -151,6 +152,7 @@ class SerializerSettings(SerdeSettings):
     latest_compatibility_strict: bool = True
     unknown_fields: str = "refuse"
     schema_id_serializer: Framing | str = "prefix"
+    round_times: bool = False
     validate: bool = True
     skip_known_types: bool = True
     reference_subject_name_strategy: Callable[..., str] | None = None

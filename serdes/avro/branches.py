@@ -39,12 +39,15 @@ def takes_null(node: Node) -> bool:
     return any(isinstance(one, Primitive) and one.kind is Kind.NULL for one in branches)
 
 
-def chooser(union: Union, explain: Explain | None = None) -> Callable[[Any], tuple[int, Any]]:
+def chooser(
+    union: Union, explain: Explain | None = None, *, round_times: bool = False
+) -> Callable[[Any], tuple[int, Any]]:
     """Return a function from a value to the position of its branch and the value without its branch name.
 
     Args:
         union: the union.
         explain: says what is wrong with a value in the branch that it resembles most.
+        round_times: let texts of times fit a coarser unit, if they fit nothing else.
 
     Raises:
         EncodeError: From the returned function, if the value fits no branch or names an unknown one.
@@ -68,6 +71,9 @@ def chooser(union: Union, explain: Explain | None = None) -> Callable[[Any], tup
             return names[value[0]], value[1]
         fits = [fit(one, value) for one in branches]
         best = max(fits, default=_NO)
+        if best == _NO and round_times:  # a finer branch comes first, since it loses nothing
+            fits = [fit(one, value, round_times=True) for one in branches]
+            best = max(fits, default=_NO)
         if best == _NO:
             raise _misfit(union, names, value, explain)
         return fits.index(best), value
@@ -122,35 +128,35 @@ def _likeness(node: Node, value: Any) -> int:
     return 0
 
 
-def fit(node: Node, value: Any, depth: int = 0) -> int:
+def fit(node: Node, value: Any, depth: int = 0, *, round_times: bool = False) -> int:
     """Return how well a value fits a type; 0 is not at all."""
     if depth > _DEEPEST_LOOK:
         return _RIGHT
     match node:
         case Primitive():
-            return _fit_logical(node, value) or _fit_primitive(node.kind, value)
+            return _fit_logical(node, value, round_times=round_times) or _fit_primitive(node.kind, value)
         case Fixed():
             if isinstance(value, _BYTES):
                 return _RIGHT if len(value) == node.size else _NO
-            return _fit_logical(node, value)
+            return _fit_logical(node, value, round_times=round_times)
         case Enum():
             return _RIGHT if isinstance(value, str) and value in node.symbols else _NO
         case Array():
-            return _fit_all(node.items, value, depth) if _is_sequence(value) else _NO
+            return _fit_all(node.items, value, depth, round_times=round_times) if _is_sequence(value) else _NO
         case Map():
             keys = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-            return _fit_all(node.values, value.values(), depth) if keys else _NO
+            return _fit_all(node.values, value.values(), depth, round_times=round_times) if keys else _NO
         case Record():
-            return _fit_record(node, value, depth) if isinstance(value, Mapping) else _NO
+            return _fit_record(node, value, depth, round_times=round_times) if isinstance(value, Mapping) else _NO
         case Union():
-            return max((fit(one, value, depth + 1) for one in node.branches), default=_NO)
+            return max((fit(one, value, depth + 1, round_times=round_times) for one in node.branches), default=_NO)
 
 
-def _fit_all(node: Node, values: Any, depth: int) -> int:
-    return _RIGHT if all(fit(node, one, depth + 1) for one in values) else _NO
+def _fit_all(node: Node, values: Any, depth: int, *, round_times: bool) -> int:
+    return _RIGHT if all(fit(node, one, depth + 1, round_times=round_times) for one in values) else _NO
 
 
-def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
+def _fit_record(record: Record, value: Mapping[str, Any], depth: int, *, round_times: bool) -> int:
     """Return the fit of a mapping: the more of its keys are fields, the better."""
     stated = value.get(TYPE_MARK)
     if stated is not None and stated not in (record.name, record.simple_name):
@@ -158,7 +164,7 @@ def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
     shared = 0
     for one in record.fields:
         if one.name in value:
-            if fit(one.type, value[one.name], depth + 1) == _NO:
+            if fit(one.type, value[one.name], depth + 1, round_times=round_times) == _NO:
                 return _NO
             shared += 1
         elif one.default is MISSING and not takes_null(one.type):
@@ -166,7 +172,7 @@ def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
     return _RIGHT + shared
 
 
-def _fit_logical(node: Primitive | Fixed, value: Any) -> int:
+def _fit_logical(node: Primitive | Fixed, value: Any, *, round_times: bool) -> int:
     """Return how well a value fits a logical type.
 
     A value of its Python type that cannot be stored fits a little, so that the encoder rejects it with the reason
@@ -175,7 +181,7 @@ def _fit_logical(node: Primitive | Fixed, value: Any) -> int:
     wanted = PYTHON_TYPES.get(node.logical.name) if node.logical is not None else None
     if wanted is None or not isinstance(value, (wanted, str)):
         return _NO
-    lower = lowering(node.logical, node.size if isinstance(node, Fixed) else None)
+    lower = lowering(node.logical, node.size if isinstance(node, Fixed) else None, round_times=round_times)
     try:
         is_stored = lower is not None and lower(value) is not value
     except (EncodeError, ArithmeticError, ValueError):

@@ -31,7 +31,7 @@ _BITS = {nodes.Kind.INT: 32, nodes.Kind.LONG: 64}
 _PACK = {nodes.Kind.FLOAT: struct.Struct("<f").pack, nodes.Kind.DOUBLE: struct.Struct("<d").pack}
 
 
-def compile_encoder(schema: str | nodes.Node, *, drop_unknown: bool = False) -> Encoder:
+def compile_encoder(schema: str | nodes.Node, *, drop_unknown: bool = False, round_times: bool = False) -> Encoder:
     """Return a function from a value to the payload of a frame; it raises `EncodeError`.
 
     A missing key of a record takes the field's default, or null if the field allows it. A key that is not a field is an
@@ -40,20 +40,21 @@ def compile_encoder(schema: str | nodes.Node, *, drop_unknown: bool = False) -> 
     Args:
         schema: the schema, as text or parsed; one with references must be parsed.
         drop_unknown: drop keys that are not fields instead.
+        round_times: round times and timestamps that are finer than the schema's unit down, instead of raising.
 
     Raises:
         SchemaError: If the schema text cannot be used, or its types nest too deeply.
         TypeError: If the schema is neither a text nor a node.
     """
     try:
-        return _compiled(nodes.node_of(schema), {}, drop_unknown=drop_unknown)
+        return _compiled(nodes.node_of(schema), {}, drop_unknown=drop_unknown, round_times=round_times)
     except RecursionError:
         raise SchemaError("the types of the schema are nested too deeply") from None
 
 
-def _compiled(node: nodes.Node, branches: dict[int, Encoder], *, drop_unknown: bool) -> Encoder:
+def _compiled(node: nodes.Node, branches: dict[int, Encoder], *, drop_unknown: bool, round_times: bool) -> Encoder:
     """Return the encoder of a type; `branches` caches encoders of union branches, which explain errors."""
-    writer = _EncoderWriter(branches, drop_unknown=drop_unknown)
+    writer = _EncoderWriter(branches, drop_unknown=drop_unknown, round_times=round_times)
     writer.write(node)
     return _guarded(compile_listing(writer.listing, "avro encoder", NAMES), writer.listing)
 
@@ -97,10 +98,11 @@ def _explain(error: Exception) -> str:
 class _EncoderWriter(SourceWriter):
     """The writer of `encode(value)` and of a function for each record that is used in several places."""
 
-    def __init__(self, branches: dict[int, Encoder], *, drop_unknown: bool) -> None:
+    def __init__(self, branches: dict[int, Encoder], *, drop_unknown: bool, round_times: bool) -> None:
         super().__init__()
         self._branches = branches
         self._drop_unknown = drop_unknown
+        self._round_times = round_times
         self._functions: dict[int, str] = {}
         self._pending: list[nodes.Node] = []
         self._shared: set[int] = set()
@@ -109,7 +111,7 @@ class _EncoderWriter(SourceWriter):
         self._find_shared(node, set())
         self.begin("def encode(value):")
         if isinstance(node, nodes.Primitive) and node.kind is nodes.Kind.BYTES:
-            self._lower(lowering(node.logical), "value")
+            self._lower(lowering(node.logical, round_times=self._round_times), "value")
             self.line("return raw(value)")
             return
         self.line("out = bytearray()")
@@ -151,10 +153,10 @@ class _EncoderWriter(SourceWriter):
     def _write_here(self, node: nodes.Node, name: str) -> None:
         match node:
             case nodes.Primitive():
-                self._lower(lowering(node.logical), name)
+                self._lower(lowering(node.logical, round_times=self._round_times), name)
                 self._write_primitive(node.kind, name)
             case nodes.Fixed():
-                self._lower(lowering(node.logical, node.size), name)
+                self._lower(lowering(node.logical, node.size, round_times=self._round_times), name)
                 self.line(f"if {name}.__class__ is not bytes: {name} = raw({name})")
                 self.line(f"if len({name}) != {node.size}: bad_size({name}, {node.size})")
                 self.line(f"out += {name}")
@@ -237,18 +239,19 @@ class _EncoderWriter(SourceWriter):
 
     def _chooser(self, union: nodes.Union) -> Callable[[Any], tuple[int, Any]]:
         """Return the function that chooses a branch; to explain an error it tries the nearest branch."""
-        encoders, drop_unknown = self._branches, self._drop_unknown
+        encoders = self._branches
+        options = {"drop_unknown": self._drop_unknown, "round_times": self._round_times}
 
         def explain(branch: nodes.Node, value: Any) -> EncodeError | None:
             if id(branch) not in encoders:
-                encoders[id(branch)] = _compiled(branch, encoders, drop_unknown=drop_unknown)
+                encoders[id(branch)] = _compiled(branch, encoders, **options)
             try:
                 encoders[id(branch)](value)
             except EncodeError as error:
                 return error
             return None
 
-        return chooser(union, explain)
+        return chooser(union, explain, round_times=self._round_times)
 
     def _write_nullable(self, node: nodes.Union, name: str, counter: str = "") -> bool:
         """Write null or the one other type, without a choice; a missing value decrements `counter`."""

@@ -2,7 +2,8 @@
 
 One rule for dates, times, timestamps, decimals and UUIDs: a value must say exactly what is stored. It is the Python
 type, its text (ISO 8601, or the digits of a decimal), or the stored number or bytes. A timestamp needs a time zone and
-a local timestamp must have none; nothing is rounded or truncated.
+a local timestamp must have none. Nothing is rounded, except by `round_times`: down to the unit of the schema, as
+Avro's Java library does, so that no time of day becomes the next day's and no timestamp moves into the future.
 
 Rules of this file: each function handles the right type quickly and words the error for all others.
 """
@@ -139,12 +140,15 @@ NAMES |= names_of(_bad_size, _unknown, _number) | {"MISSING": MISSING}
 """The names that generated source uses."""
 
 
-def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any], Any] | None:
+def lowering(
+    logical: Logical | None, size: int | None = None, *, round_times: bool = False
+) -> Callable[[Any], Any] | None:
     """Return the conversion from a logical type to its underlying value; None if there is nothing to convert.
 
     Args:
         logical: the logical type.
         size: bytes of a fixed; None for other types.
+        round_times: round times and timestamps that are finer than the unit down, instead of raising an error.
 
     Raises:
         EncodeError: From the returned function, if the value cannot be stored exactly.
@@ -155,6 +159,8 @@ def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any]
         return _decimal(logical, size)
     if logical.name == "uuid":
         return _uuid_text if size is None else _uuid_bytes
+    if round_times and logical.name in _ROUNDED_TIMES:
+        return _ROUNDED_TIMES[logical.name]
     return _TIMES[logical.name][1] if logical.name in _TIMES else None
 
 
@@ -173,7 +179,9 @@ def _date(value: Any) -> Any:
     return value
 
 
-def _time(unit: int) -> Callable[[Any], Any]:
+def _time(unit: int, *, rounds: bool = False) -> Callable[[Any], Any]:
+    finest = 1 if rounds else unit
+
     def lower(value: Any) -> Any:
         if not isinstance(value, time):
             if not isinstance(value, str):
@@ -182,7 +190,7 @@ def _time(unit: int) -> Callable[[Any], Any]:
         if value.tzinfo is not None:
             raise errors.zoned_time()
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
-        if value.microsecond % unit:
+        if value.microsecond % finest:
             raise _too_fine(unit)
         return (seconds * 1_000_000 + value.microsecond) // unit
 
@@ -191,12 +199,13 @@ def _time(unit: int) -> Callable[[Any], Any]:
 
 def _too_fine(step: int) -> errors.EncodeError:
     unit = "microseconds" if step == 1 else "milliseconds"
-    return errors.EncodeError(f"expected a time in whole {unit}, got a finer one; round it first")
+    return errors.EncodeError(f"expected a time in whole {unit}, got a finer one; round it first, or set round.times")
 
 
-def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
+def _timestamp(unit: timedelta, *, local: bool, rounds: bool = False) -> Callable[[Any], Any]:
     """Return the conversion of a timestamp, which needs a time zone, or a local one, which must have none."""
     step = unit // _MICRO
+    finest = 1 if rounds else step
     wanted = f"a datetime {'without' if local else 'with'} a time zone"
     epoch = _EPOCH.replace(tzinfo=None) if local else _EPOCH
 
@@ -206,11 +215,11 @@ def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
                 value = _parsed(value, _DATETIME_TEXT, datetime.fromisoformat, "an ISO 8601 date and time")
             elif not isinstance(value, datetime):
                 return value if _is_stored(value) else _wrong(wanted, value)
-            elif getattr(value, "nanosecond", 0):
+            elif not rounds and getattr(value, "nanosecond", 0) != 0:
                 raise _too_fine(step)
         if (value.tzinfo is None) is not local:
             raise errors.EncodeError(f"expected {wanted}, got one with a time zone") if local else errors.without_zone()
-        if step != 1 and value.microsecond % step:
+        if finest != 1 and value.microsecond % finest:
             raise _too_fine(step)
         return (value - epoch) // unit
 
@@ -236,6 +245,14 @@ _TIMES: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "local-timestamp-millis": (datetime, _timestamp(_MILLI, local=True)),
     "local-timestamp-micros": (datetime, _timestamp(_MICRO, local=True)),
 }
+_ROUNDED_TIMES: dict[str, Callable[[Any], Any]] = {
+    "time-millis": _time(1000, rounds=True),
+    "timestamp-millis": _timestamp(_MILLI, local=False, rounds=True),
+    "timestamp-micros": _timestamp(_MICRO, local=False, rounds=True),
+    "local-timestamp-millis": _timestamp(_MILLI, local=True, rounds=True),
+    "local-timestamp-micros": _timestamp(_MICRO, local=True, rounds=True),
+}
+"""The conversions that round; those to microseconds round the nanoseconds of pandas."""
 PYTHON_TYPES = {"decimal": Decimal, "uuid": UUID, **{name: kind for name, (kind, _) in _TIMES.items()}}
 """The type of values by logical type; values of other logical types are the stored ones."""
 

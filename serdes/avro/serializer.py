@@ -65,7 +65,7 @@ class AvroSerializer(TextSerializer):
         return self._encoders.get(schema.bare, lambda: self._compiled(_node(self._client, schema, subject))), ()
 
     def _compiled(self, node: Node) -> Encoder:
-        return compile_encoder(node, drop_unknown=self._settings.drop_unknown)
+        return compile_encoder(node, drop_unknown=self._settings.drop_unknown, round_times=self._settings.round_times)
 
     def _values(self, schema: Schema, subject: str) -> "AvroValues":
         from strata.serdes.avro.rule_values import AvroValues

@@ -79,7 +79,7 @@ MONEY = logical("bytes", "decimal", precision=4, scale=2)
 UUID = logical("string", "uuid")
 ADD_ZONE = "expected a datetime with a time zone, got one without; add it, such as by value.replace(tzinfo=UTC)"
 NO_ZONE = "expected a datetime without a time zone, got one with a time zone"
-TOO_FINE = "expected a time in whole milliseconds, got a finer one; round it first"
+TOO_FINE = "expected a time in whole milliseconds, got a finer one; round it first, or set round.times"
 
 
 def around(schema):

@@ -12,6 +12,7 @@ from strata.serdes.avro import AvroDeserializer, AvroSerializer, Limits
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.errors import DecodeError, EncodeError, FrameError, RegistryError, SchemaError, SerdeError
 from strata.serdes.framing import join, split
+from strata.serdes.json_schema import JsonSerializer
 from strata.serdes.subject_name_strategies import Context, record_name
 
 ORDER = json.dumps(
@@ -248,6 +249,19 @@ def test_damaged_frames_say_what_is_wrong(client):
     for caught, reason in ((truncated, "truncated"), (trailing, "trailing bytes")):
         assert (reason, schema_id, "damage") == (caught.value.reason, caught.value.schema_id, caught.value.topic)
     assert VALUE == deserialize(frame)
+
+
+def test_a_setting_rounds_times(client):
+    """`round.times` reaches the encoder of an Avro serializer; the other formats do not have it."""
+    schema = '{"type": "long", "logicalType": "timestamp-millis"}'
+    fine = datetime(2024, 3, 1, 12, 0, 0, 5999, UTC)
+    frame = AvroSerializer(client, schema, conf={"round.times": True})(fine, topic="rounded")
+
+    assert fine.replace(microsecond=5000) == AvroDeserializer(client)(frame)
+    with pytest.raises(EncodeError, match=r"or set round\.times"):
+        AvroSerializer(client, schema)(fine, topic="rounded")
+    with pytest.raises(ValueError, match=r"unknown settings round\.times"):
+        JsonSerializer(client, "{}", conf={"round.times": True})
 
 
 class ForeignContext:
