@@ -17,10 +17,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from uuid import uuid4
 
 import psycopg
 
@@ -52,11 +52,7 @@ class Postgres:
         self._user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
         self._binaries = Path()
         self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def port(self) -> int:
-        """The port at which the server listens."""
-        return self._port
+        self._databases = count(1)
 
     @property
     def url(self) -> str:
@@ -65,7 +61,7 @@ class Postgres:
 
     def new_database(self) -> str:
         """Create an empty database and return its SQLAlchemy URL."""
-        name = f"strata_{uuid4().hex[:12]}"  # several processes may share the server
+        name = f"strata_{next(self._databases)}"
         with psycopg.connect(self._dsn("postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return self._url(name)

@@ -1,9 +1,7 @@
 """The choice of random examples; and real services, one of each per session, started when the first test needs one."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +12,6 @@ from harness.kafka import KafkaBroker
 from harness.logs import SHARED_LOGS, new_log_url
 from harness.postgres import Postgres
 from harness.registry import RegistryNode
-from harness.shared import shared_broker, shared_postgres, shared_run
 
 # By default a test of random examples uses the same examples every time, so that only a change of the code makes it
 # fail. `--hypothesis-profile=explore`, which `make test-all` uses, draws new ones.
@@ -22,32 +19,21 @@ settings.register_profile("explore", deadline=None, print_blob=True, suppress_he
 settings.load_profile("ci")  # no randomness, no deadline, no health check for slow machines
 
 _SLOW_S = 1800
-_FOLDER = pytest.StashKey[Path]()
+_SERVICES = {"spark": "spark", "kafka": "services", "postgres": "services"}
+_FIXTURES = {"kafka_broker", "postgres_server"}
 # The groups that take longest start first, so that both processes end at about the same time.
 _LONGEST = [
-    "spark", "test_documents.py", "test_runs.py", "test_writes_after_outage.py", "test_outage.py", "test_workers.py",
-    "test_serve.py", "test_absence.py", "test_pen.py", "test_views.py", "test_histories.py", "test_nodes.py",
-    "test_paths.py", "test_tls_reload.py", "test_every_route.py",
+    "spark", "services", "test_documents.py", "test_workers.py", "test_serve.py", "test_runs.py", "test_views.py",
+    "test_histories.py", "test_nodes.py", "test_paths.py", "test_tls_reload.py", "test_every_route.py",
 ]  # fmt: skip
 _ORDER = {group: number for number, group in enumerate(_LONGEST)}
-
-
-@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_configure_node(node: Any) -> None:
-    """Tell a process of the run where it finds the services; the controlling process stops them at its end."""
-    config = node.config
-    if _FOLDER not in config.stash:
-        stack = ExitStack()
-        config.add_cleanup(stack.close)
-        config.stash[_FOLDER] = stack.enter_context(shared_run())
-    node.workerinput["shared_folder"] = str(config.stash[_FOLDER])
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give slow tests more time, unless a test sets its own time-out; group the tests that share fixtures.
 
-    With `--dist loadgroup` a group runs in one process: tests on Spark, and the others of each file.
+    With `--dist loadgroup` a group runs in one process: tests on Spark, tests on other real services, and each file.
     """
     items.sort(key=lambda item: _ORDER.get(_group(item), len(_ORDER)))
     for item in items:
@@ -57,29 +43,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str:
-    return "spark" if item.get_closest_marker("spark") else item.path.name
+    by_mark = next((group for mark, group in _SERVICES.items() if item.get_closest_marker(mark)), None)
+    return by_mark or ("services" if _FIXTURES & {*getattr(item, "fixturenames", ())} else item.path.name)
 
 
 @pytest.fixture(scope="session")
-def shared_folder(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """Yield the folder in which the processes of a run find its services."""
-    if (given := getattr(request.config, "workerinput", {}).get("shared_folder")) is not None:
-        yield Path(given)
-        return
-    with shared_run() as folder:
-        yield folder
+def kafka_broker() -> Iterator[KafkaBroker]:
+    """Yield the session's one-node cluster; a test that kills nodes starts its own."""
+    # It is never restarted. With a short session, the controller would take it for dead after a pause of the machine.
+    with KafkaBroker(config={"broker.session.timeout.ms": "60000"}) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(shared_folder: Path) -> KafkaBroker:
-    """Return the run's one-node cluster; a test that kills nodes starts its own."""
-    return shared_broker(shared_folder)
-
-
-@pytest.fixture(scope="session")
-def postgres_server(shared_folder: Path) -> Postgres:
-    """Return the run's server; a test that kills it starts its own."""
-    return shared_postgres(shared_folder)
+def postgres_server() -> Iterator[Postgres]:
+    """Yield the session's server; a test that kills it starts its own."""
+    with Postgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
