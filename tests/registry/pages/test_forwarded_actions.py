@@ -37,6 +37,8 @@ def test_an_action_is_forwarded(browser_of):
     def hold(listener):
         connection, _ = listener.accept()
         with connection:
+            assert connection.recv(65536).startswith(b"HEAD / ")  # asks whether a node answers there
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
             met.append(_request(connection))
             body = b'{"compatibility": "FULL"}'
             head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
