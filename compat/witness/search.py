@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from strata.compat.difference.outcomes import Outcome
 from strata.compat.limits import OutOfTime
+from strata.compat.proofs import Budget, NoWitness, Proof
 from strata.compat.result import Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
-from strata.compat.proofs import Budget, NoWitness, Proof
 
 __all__ = ["alters", "breaks"]
 
