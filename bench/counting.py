@@ -13,8 +13,8 @@ from bench import wrk
 from bench.report import table
 from harness.registry import RegistryNode
 from strata.registry.app import create_app
+from strata.registry.http.asgi import App, Message
 from strata.registry.settings import Settings
-from strata.registry.transport.asgi import App, Message
 from strata.storage.memory_log import MemoryLog
 
 __all__ = ["run"]

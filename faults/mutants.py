@@ -16,11 +16,11 @@ from strata.registry import errors
 from strata.registry.access.request_access import Access
 from strata.registry.decide import delete, register
 from strata.registry.effective_settings import Mode
+from strata.registry.http import forward
+from strata.registry.http.forward import Forward
+from strata.registry.http.front import Front
+from strata.registry.http.kept_answers import KeptAnswers
 from strata.registry.routes import schemas as schema_routes
-from strata.registry.transport import forward
-from strata.registry.transport.forward import Forward
-from strata.registry.transport.front import Front
-from strata.registry.transport.kept_answers import KeptAnswers
 from strata.registry.writer import Writer
 from strata.storage.associations import Associations
 from strata.storage.encryption_keys import EncryptionKeys

@@ -1,14 +1,14 @@
 """A front without a service behind it, for tests of what it does itself."""
 
-from strata.registry.transport.answer_cache import AnswerCache
-from strata.registry.transport.asgi import App
-from strata.registry.transport.cross_site import BrowserGuard
-from strata.registry.transport.error_boundary import ErrorBoundary
-from strata.registry.transport.front import Front
-from strata.registry.transport.inner_requests import InnerRequests
-from strata.registry.transport.reply import Layer
-from strata.registry.transport.request_checks import RequestChecks
-from strata.registry.transport.route_facts import RouteTable
+from strata.registry.http.answer_cache import AnswerCache
+from strata.registry.http.asgi import App
+from strata.registry.http.cross_site import BrowserGuard
+from strata.registry.http.error_boundary import ErrorBoundary
+from strata.registry.http.front import Front
+from strata.registry.http.inner_requests import InnerRequests
+from strata.registry.http.reply import Layer
+from strata.registry.http.request_checks import RequestChecks
+from strata.registry.http.route_facts import RouteTable
 
 __all__ = ["bare_front"]
 

@@ -11,8 +11,8 @@ from strata.registry.access.control import AccessControl
 from strata.registry.access.node_secret import NodeSecret
 from strata.registry.access.rules import Rule
 from strata.registry.app import create_app
+from strata.registry.http.asgi import Message, Scope
 from strata.registry.settings import Settings
-from strata.registry.transport.asgi import Message, Scope
 from strata.storage.log import Log
 from strata.storage.memory_log import MemoryLog
 

@@ -23,6 +23,21 @@ from strata.registry.audit_settings import AuditFailure
 from strata.registry.exporters.assembly import exporters_of
 from strata.registry.following.assembly import follower_of
 from strata.registry.health import WITH_RIGHTS_S, Health
+from strata.registry.http.access_layer import AccessLayer
+from strata.registry.http.admission import Admission
+from strata.registry.http.answer_cache import AnswerCache
+from strata.registry.http.change_layer import ChangeLayer
+from strata.registry.http.cors import Cors
+from strata.registry.http.cross_site import BrowserGuard
+from strata.registry.http.error_boundary import ErrorBoundary
+from strata.registry.http.forward import Forward
+from strata.registry.http.front import Front, Key
+from strata.registry.http.inner_requests import InnerRequests
+from strata.registry.http.kept_answers import KeptAnswers
+from strata.registry.http.link import Followers, Link
+from strata.registry.http.request_checks import RequestChecks
+from strata.registry.http.route_facts import RouteTable
+from strata.registry.http.traced_front import TracedFront
 from strata.registry.metrics.tally import Tally
 from strata.registry.metrics_settings import Switch
 from strata.registry.pages.failure import failure_page
@@ -37,21 +52,6 @@ from strata.registry.scraping.page import metrics_page
 from strata.registry.service import Service
 from strata.registry.settings import Settings, Ui
 from strata.registry.tracing import Tracing
-from strata.registry.transport.access_layer import AccessLayer
-from strata.registry.transport.admission import Admission
-from strata.registry.transport.answer_cache import AnswerCache
-from strata.registry.transport.change_layer import ChangeLayer
-from strata.registry.transport.cors import Cors
-from strata.registry.transport.cross_site import BrowserGuard
-from strata.registry.transport.error_boundary import ErrorBoundary
-from strata.registry.transport.forward import Forward
-from strata.registry.transport.front import Front, Key
-from strata.registry.transport.inner_requests import InnerRequests
-from strata.registry.transport.kept_answers import KeptAnswers
-from strata.registry.transport.link import Followers, Link
-from strata.registry.transport.request_checks import RequestChecks
-from strata.registry.transport.route_facts import RouteTable
-from strata.registry.transport.traced_front import TracedFront
 from strata.registry.trends import Trends
 from strata.registry.usage import Usage, UsageReports
 from strata.registry.workers.board import Seat

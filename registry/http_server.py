@@ -12,16 +12,16 @@ from types import FrameType
 import uvicorn
 from uvicorn.server import ServerState
 
+from strata.registry.http.acceptor import Acceptor, room_for
+from strata.registry.http.asgi import App
+from strata.registry.http.front import Front
+from strata.registry.http.link import AnsweringEnd, Followers
+from strata.registry.http.protocol import ConnectionLimits, HttpProtocol
+from strata.registry.http.request_counts import RequestCounts
+from strata.registry.http.tls import TlsContexts
 from strata.registry.logs.lines import write_folded
 from strata.registry.logs.signals import log_signal
 from strata.registry.settings import Settings
-from strata.registry.transport.acceptor import Acceptor, room_for
-from strata.registry.transport.asgi import App
-from strata.registry.transport.front import Front
-from strata.registry.transport.link import AnsweringEnd, Followers
-from strata.registry.transport.protocol import ConnectionLimits, HttpProtocol
-from strata.registry.transport.request_counts import RequestCounts
-from strata.registry.transport.tls import TlsContexts
 from strata.registry.workers.board import Seat
 
 __all__ = ["HttpServer"]

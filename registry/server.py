@@ -23,6 +23,9 @@ from strata.registry.access.watched_file import WatchedFile, is_exposed
 from strata.registry.app import create_app
 from strata.registry.following.assembly import follower_of
 from strata.registry.hosts import is_loopback
+from strata.registry.http.front import Front
+from strata.registry.http.link import Followers, Link
+from strata.registry.http.tls import TlsContexts
 from strata.registry.http_server import HttpServer
 from strata.registry.log_opening import StartError, open_for
 from strata.registry.logs.lines import set_up_logging
@@ -34,9 +37,6 @@ from strata.registry.settings import LogFormat, SettingRefused, Settings, proper
 from strata.registry.tracing import Tracing, TracingMissing, is_configured, load
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.same_registry import is_same_registry
-from strata.registry.transport.front import Front
-from strata.registry.transport.link import Followers, Link
-from strata.registry.transport.tls import TlsContexts
 from strata.registry.variables import unknown_variables
 from strata.registry.workers.board import Board, Seat
 from strata.registry.workers.parent import Lines, Parent

@@ -28,11 +28,11 @@ from strata.registry.exporters.choice import Place, choice_of
 from strata.registry.exporters.job import Job
 from strata.registry.exporters.plan import Since, held_after, plan, removed, since
 from strata.registry.exporters.target import Stopped, Target
+from strata.registry.http.node_calls import pool_manager, responds
 from strata.registry.metrics.tally import Tally
 from strata.registry.own_thread import in_own_thread
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.progress import reported, silent
-from strata.registry.transport.node_calls import pool_manager, responds
 from strata.registry.writer import Writer
 from strata.storage.log import START, LogCompacted, LogError
 from strata.storage.records import ExportValue, SchemaValue, context_of

@@ -28,11 +28,11 @@ from strata.registry.following.copying import (
 )
 from strata.registry.following.scope import Scope
 from strata.registry.following.sources import Reading, Source
+from strata.registry.http.node_calls import pool_manager, responds
 from strata.registry.metrics.tally import FACTS, Tally
 from strata.registry.own_thread import in_own_thread
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.progress import STEPS
-from strata.registry.transport.node_calls import pool_manager, responds
 from strata.registry.writer import Writer
 from strata.storage.log import Conflict, LogError
 from strata.storage.records import StandbyValue, Subject

@@ -1,6 +1,6 @@
 """What people can do on pages: one row per action, which is one request of the API.
 
-A page makes that request inside the service, for the person who sent the form (`transport/front.py`), so the rights,
+A page makes that request inside the service, for the person who sent the form (`http/front.py`), so the rights,
 the limits, the audit and the forwarding of writes are those of the API. The command lines that a page shows are made
 from the same request.
 """

@@ -18,6 +18,9 @@ from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.access.sessions import Session
 from strata.registry.errors import RegistryError
+from strata.registry.http.asgi import Answer, Receive, Scope
+from strata.registry.http.inner_requests import ASK
+from strata.registry.http.route_facts import DeclaredRoute, RouteFacts
 from strata.registry.page_paths import PAGES
 from strata.registry.pages.actions import ACTIONS, Action, Call, Place, reference_lines
 from strata.registry.pages.forms import Form, read_form
@@ -27,9 +30,6 @@ from strata.registry.pages.sign_in import SignIn
 from strata.registry.pages.table import VIEWS
 from strata.registry.pages.view import Page
 from strata.registry.subject_names import subject_name
-from strata.registry.transport.asgi import Answer, Receive, Scope
-from strata.registry.transport.inner_requests import ASK
-from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts
 
 __all__ = ["action_routes"]
 

@@ -4,12 +4,12 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from strata.registry.errors import RegistryError
+from strata.registry.http.access_layer import access_of
+from strata.registry.http.asgi import Answer, Headers, Scope
 from strata.registry.page_paths import PAGES
 from strata.registry.pages.headers import HTML, PAGE_HEADERS
 from strata.registry.pages.rendering import render
 from strata.registry.pages.table import VIEWS
-from strata.registry.transport.access_layer import access_of
-from strata.registry.transport.asgi import Answer, Headers, Scope
 
 __all__ = ["failure_page"]
 

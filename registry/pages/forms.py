@@ -11,7 +11,7 @@ from starlette.requests import Request
 from strata.registry import errors
 from strata.registry.access.sessions import Session, Sessions
 from strata.registry.errors import RegistryError
-from strata.registry.transport.asgi import Receive, Scope
+from strata.registry.http.asgi import Receive, Scope
 
 __all__ = ["TOKEN", "Form", "read_form"]
 

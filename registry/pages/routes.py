@@ -18,6 +18,10 @@ from starlette.responses import RedirectResponse, Response
 from strata.registry import errors
 from strata.registry.access.needs import OPEN
 from strata.registry.access.sessions import Session
+from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.inner_requests import ASK
+from strata.registry.http.media_types import media_type_for
+from strata.registry.http.route_facts import DeclaredRoute, RouteFacts, RouteTable
 from strata.registry.page_paths import PAGES
 from strata.registry.pages.doing import action_routes
 from strata.registry.pages.headers import HTML, PAGE_HEADERS, STATIC_HEADERS
@@ -28,10 +32,6 @@ from strata.registry.pages.view import Page, View, names_of
 from strata.registry.routes.all import ROUTES
 from strata.registry.service import SERVICE, Service
 from strata.registry.settings import Ui
-from strata.registry.transport.asgi import Receive, Scope
-from strata.registry.transport.inner_requests import ASK
-from strata.registry.transport.media_types import media_type_for
-from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts, RouteTable
 from strata.registry.wire.json_bodies import answer
 
 __all__ = ["with_pages"]

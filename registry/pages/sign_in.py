@@ -14,14 +14,14 @@ from strata.registry.access.principal import Principal
 from strata.registry.access.request_access import UNLIMITED, Signing
 from strata.registry.access.sessions import COOKIE, Session, Sessions, SignInFailed, TooManyGroups, cookie_of
 from strata.registry.errors import Unauthorized
+from strata.registry.http.access_layer import access_of
+from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.route_facts import DeclaredRoute, RouteFacts
 from strata.registry.page_paths import PAGES
 from strata.registry.pages.addresses import local_path
 from strata.registry.pages.forms import read_form
 from strata.registry.pages.headers import HTML, PAGE_HEADERS
 from strata.registry.pages.rendering import render
-from strata.registry.transport.access_layer import access_of
-from strata.registry.transport.asgi import Receive, Scope
-from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts
 
 if TYPE_CHECKING:
     from strata.registry.access.code_flow import CodeFlow

@@ -11,10 +11,10 @@ from starlette.responses import Response
 from strata.registry.access.needs import Need
 from strata.registry.access.request_access import Access
 from strata.registry.access.rules import Operation, ResourceType
+from strata.registry.http.asgi import Scope
 from strata.registry.pages.addresses import with_query
 from strata.registry.service import Service
 from strata.registry.settings import Ui
-from strata.registry.transport.asgi import Scope
 from strata.storage.state import State
 
 __all__ = ["Page", "View", "names_of"]

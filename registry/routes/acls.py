@@ -10,9 +10,9 @@ from strata.registry.access.needs import on_cluster
 from strata.registry.access.principal import Principal
 from strata.registry.access.rules import FIELDS, Operation, rule_json
 from strata.registry.decide.acls import create_rules, delete_rules, listed_rules
+from strata.registry.http.route_facts import Kept
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.transport.route_facts import Kept
 from strata.registry.wire.acls import (
     AclAnswer,
     AclsBody,

@@ -1,5 +1,6 @@
 """All routes of the service."""
 
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.routes import (
     acls,
     associations,
@@ -26,7 +27,6 @@ from strata.registry.routes import (
     subjects,
     usage,
 )
-from strata.registry.transport.route_facts import RouteTable
 
 __all__ = ["ROUTERS", "ROUTES"]
 

@@ -24,13 +24,13 @@ from strata.registry.decide.associations import Settled, change_associations, ch
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.register import Rules
 from strata.registry.errors import RegistryError
+from strata.registry.http.context_prefix import context_name
+from strata.registry.http.route_facts import ContextForm
 from strata.registry.lookup import page
 from strata.registry.routes.association_rights import check_associations, check_change
 from strata.registry.routes.parameters import Paging, SubjectPath
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
-from strata.registry.transport.context_prefix import context_name
-from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.associations import (
     AssociationAnswer,
     BatchAnswer,

@@ -8,11 +8,11 @@ from strata.registry.access.needs import on_registry, on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.decide.config import delete_config, set_config
 from strata.registry.effective_settings import config_answer
+from strata.registry.http.route_facts import ContextForm
 from strata.registry.routes.parameters import DefaultToGlobal, SubjectPath
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
-from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.configuration import ConfigAnswer, ConfigChange
 from strata.registry.wire.json_bodies import answer, read_body
 

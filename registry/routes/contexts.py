@@ -9,11 +9,11 @@ from fastapi.responses import Response
 from strata.registry.access.needs import listed, on_registry
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.decide.contexts import delete_context
+from strata.registry.http.context_prefix import context_name
 from strata.registry.lookup import Visible, page, subjects
 from strata.registry.routes.parameters import ContextPath, Paging
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.transport.context_prefix import context_name
 from strata.registry.wire.json_bodies import answer
 from strata.storage.records import DEFAULT_CONTEXT
 from strata.storage.state import State

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from strata.registry.transport.media_types import BODY_TYPES
+from strata.registry.http.media_types import BODY_TYPES
 from strata.registry.wire.failures import ErrorAnswer
 
 __all__ = ["SECURITY", "SECURITY_SCHEMES", "body_of", "failures"]

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from strata.registry import errors
-from strata.registry.transport.asgi import Receive, Scope
+from strata.registry.http.asgi import Receive, Scope
 
 __all__ = ["Endpoint"]
 

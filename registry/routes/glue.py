@@ -5,11 +5,11 @@ from fastapi.responses import Response
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.access.visibility import is_readable
+from strata.registry.http.route_facts import Kept
 from strata.registry.lookup import GLUE_VERSION, versions_with_property
 from strata.registry.routes.parameters import GuidPath
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.transport.route_facts import Kept
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.schemas import SchemaAnswer, schema_version
 

@@ -6,11 +6,11 @@ from fastapi.responses import Response
 from strata.registry.access.needs import on_cluster
 from strata.registry.access.rules import Operation
 from strata.registry.decide.highest_id import lower_highest
+from strata.registry.http.context_prefix import context_name
+from strata.registry.http.route_facts import Kept
 from strata.registry.routes.parameters import ContextPath
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.transport.context_prefix import context_name
-from strata.registry.transport.route_facts import Kept
 from strata.registry.wire.json_bodies import answer, read_body
 from strata.registry.wire.operations import HighestIdAnswer, HighestIdChange
 

@@ -10,11 +10,11 @@ from strata.registry import errors
 from strata.registry.access.needs import in_body, listed, on_kek
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
+from strata.registry.http.route_facts import ContextForm
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Deleted, KekPath, Paging, Permanent
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.encryption_keys import KekAnswer, KekBody, KekChange, kek_answer
 from strata.registry.wire.json_bodies import answer, read_body
 

@@ -9,13 +9,13 @@ from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.aliases import aliases_of
 from strata.registry.decide.association_requests import check_lifecycle
+from strata.registry.http.route_facts import ContextForm
 from strata.registry.lookup import Visible, page, schemas, schemas_of, subjects
 from strata.registry.routes.associations import AssociationType
 from strata.registry.routes.parameters import Deleted, Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.rule_sets import PHASES
 from strata.registry.service import ServiceDep
-from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.associations import AssociationAnswer, associated, select
 from strata.registry.wire.json_bodies import Flag, answer
 from strata.registry.wire.schemas import SchemaAnswer, schema_version

@@ -6,11 +6,11 @@ from fastapi.responses import Response
 
 from strata.registry.access.needs import on_cluster
 from strata.registry.access.rules import Operation
+from strata.registry.http.route_facts import Kept
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
-from strata.registry.transport.route_facts import Kept
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.operations import LogAnswer
 from strata.storage.state import State

@@ -6,9 +6,9 @@ from fastapi.responses import Response
 from strata.registry import errors
 from strata.registry.access.needs import on_cluster
 from strata.registry.access.rules import Operation
+from strata.registry.http.route_facts import Kept
 from strata.registry.routes.router import Router, TextAnswer
 from strata.registry.service import ServiceDep
-from strata.registry.transport.route_facts import Kept
 
 __all__ = ["router"]
 

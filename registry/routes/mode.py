@@ -10,11 +10,11 @@ from strata.registry.access.needs import on_registry, on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.decide.mode import delete_mode, set_mode
 from strata.registry.effective_settings import mode_in_force
+from strata.registry.http.route_facts import ContextForm
 from strata.registry.routes.parameters import DefaultToGlobal, Force, SubjectPath
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
-from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.configuration import ModeAnswer, ModeChange
 from strata.registry.wire.json_bodies import Flag, answer, read_body
 

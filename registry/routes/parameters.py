@@ -10,10 +10,10 @@ from pydantic import AfterValidator, BeforeValidator
 
 from strata.registry import errors
 from strata.registry.aliases import PathSubject
+from strata.registry.http.access_layer import access_of
+from strata.registry.http.bodies import read_whole
 from strata.registry.lookup import parse_version
 from strata.registry.subject_names import subject_name, writable_subject
-from strata.registry.transport.access_layer import access_of
-from strata.registry.transport.bodies import read_whole
 from strata.registry.wire.contracts import Body
 from strata.registry.wire.json_bodies import Flag, parse_body
 from strata.registry.wire.schemas import SchemaBody

@@ -4,11 +4,11 @@ from fastapi.responses import Response
 
 from strata import __version__
 from strata.registry.access.needs import OPEN
+from strata.registry.http.context_prefix import context_name
 from strata.registry.parsing import schema_types
 from strata.registry.routes.parameters import ContextPath
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.transport.context_prefix import context_name
 from strata.registry.wire.json_bodies import answer
 
 __all__ = ["router"]

@@ -13,9 +13,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from strata.registry.access.needs import OPEN, Need
+from strata.registry.http.route_facts import PROBES, SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
 from strata.registry.routes.documentation import SECURITY, body_of, failures
 from strata.registry.routes.endpoint import Endpoint
-from strata.registry.transport.route_facts import PROBES, SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
 
 __all__ = ["Router", "TextAnswer"]
 

@@ -9,6 +9,7 @@ from strata.registry.access.needs import by_id
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.access.visibility import readable_use, unknown_schema
 from strata.registry.aliases import PathSubject, aliased
+from strata.registry.http.route_facts import ContextForm, Kept
 from strata.registry.lookup import page, schema_by_id, uses_of
 from strata.registry.routes.parameters import (
     Deleted,
@@ -22,7 +23,6 @@ from strata.registry.routes.parameters import (
 from strata.registry.routes.router import Router, TextAnswer
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import is_scope_name, subject_name
-from strata.registry.transport.route_facts import ContextForm, Kept
 from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import SchemaStringAnswer, SubjectVersionAnswer, schema_string
 from strata.storage.records import Subject, context_of

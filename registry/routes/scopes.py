@@ -6,12 +6,12 @@ from fastapi.responses import Response
 
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation, ResourceType
+from strata.registry.http.route_facts import Kept
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Paging
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import GLOBAL_SCOPE
-from strata.registry.transport.route_facts import Kept
 from strata.registry.wire.configuration import ScopeAnswer
 from strata.registry.wire.json_bodies import answer
 from strata.storage.records import Subject

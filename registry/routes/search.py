@@ -7,10 +7,10 @@ from fastapi.responses import Response
 
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
+from strata.registry.http.route_facts import Kept
 from strata.registry.routes.parameters import Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.transport.route_facts import Kept
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.search import SearchAnswer, search_answer
 

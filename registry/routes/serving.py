@@ -8,10 +8,10 @@ from fastapi.responses import Response
 
 from strata.registry import errors
 from strata.registry.errors import RegistryError
+from strata.registry.http.asgi import Receive, Scope, Send
+from strata.registry.http.request_checks import route_of
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.page_paths import is_page
-from strata.registry.transport.asgi import Receive, Scope, Send
-from strata.registry.transport.request_checks import route_of
-from strata.registry.transport.route_facts import RouteTable
 from strata.registry.wire.json_bodies import answer
 
 __all__ = ["Routes"]

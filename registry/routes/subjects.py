@@ -17,6 +17,7 @@ from strata.registry.decide.decision import Decision
 from strata.registry.decide.delete import delete_subject, delete_version
 from strata.registry.decide.register import Registered, Rules, register
 from strata.registry.decide.tag import change_tags
+from strata.registry.http.route_facts import ContextForm, Kept
 from strata.registry.lookup import LATEST
 from strata.registry.routes.parameters import (
     Deleted,
@@ -39,7 +40,6 @@ from strata.registry.routes.parameters import (
 from strata.registry.routes.router import Router, TextAnswer
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import writable_subject
-from strata.registry.transport.route_facts import ContextForm, Kept
 from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import (
     RegisteredAnswer,

@@ -11,12 +11,12 @@ from fastapi.responses import Response
 from strata.registry import errors
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
+from strata.registry.http.route_facts import ContextForm, Kept
 from strata.registry.lookup import everything, schemas
 from strata.registry.routes.parameters import Deleted, Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.subject_names import subject_name
-from strata.registry.transport.route_facts import ContextForm, Kept
 from strata.registry.usage import Client, Counted, Fetched, Seen
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.operations import UsageAnswer

@@ -5,6 +5,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from strata.registry.health import Health
+from strata.registry.http.request_counts import RequestCounts
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.metrics.requests import ROUTES
 from strata.registry.metrics.tally import Tally
 from strata.registry.parsing import caches as parsing_caches
@@ -12,8 +14,6 @@ from strata.registry.scraping.facts import Counted, CountedCache, Facts
 from strata.registry.scraping.windows import Windows
 from strata.registry.scraping.workers import Node
 from strata.registry.timed import count_in
-from strata.registry.transport.request_counts import RequestCounts
-from strata.registry.transport.route_facts import RouteTable
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
 

@@ -9,12 +9,12 @@ from math import nan
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from strata import __version__
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.metrics.table import CLASSES
 from strata.registry.scraping.endpoints import ENDPOINTS
 from strata.registry.scraping.facts import fact
 from strata.registry.scraping.windows import Sample, Windows
 from strata.registry.scraping.workers import Node
-from strata.registry.transport.route_facts import RouteTable
 from strata.registry.writer import Writer
 from strata.storage.encryption_keys import EncryptionKeys
 

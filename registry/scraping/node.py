@@ -14,12 +14,12 @@ from strata import __version__
 from strata.registry.decide.exporters import exporter_counts
 from strata.registry.decide.standby import copied_parts
 from strata.registry.health import Health
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.metrics.requests import BOUNDS, Row, rows
 from strata.registry.metrics.table import CACHES, CLASSES, FORMATS, METRICS, SECONDS, Kind, other
 from strata.registry.metrics.tally import FAMILIES, series, totals
 from strata.registry.scraping.facts import fact
 from strata.registry.scraping.workers import Node
-from strata.registry.transport.route_facts import RouteTable
 from strata.registry.writer import Writer
 from strata.storage.listing import Listed
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from fastapi.responses import PlainTextResponse, Response
 
-from strata.registry.transport.asgi import App, Receive, Scope, Send
+from strata.registry.http.asgi import App, Receive, Scope, Send
 
 __all__ = ["metrics_page"]
 

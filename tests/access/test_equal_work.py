@@ -9,9 +9,9 @@ import pytest
 from harness.access_questions import ALL_ON_OPEN, QUESTIONS, filled
 from harness.guarded_registry import Registry
 from strata.registry.access.needs import How
+from strata.registry.http.request_checks import plain_path
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.routes.all import ROUTERS
-from strata.registry.transport.request_checks import plain_path
-from strata.registry.transport.route_facts import RouteTable
 
 ROUTES = RouteTable(route for router in ROUTERS for route in router.declared)
 BY_THE_PATH = (How.NAMED, How.ONE_OF)

@@ -12,8 +12,8 @@ from harness.guarded_registry import Registry
 from strata.registry.access.needs import OPEN
 from strata.registry.access.principal import Principal
 from strata.registry.access.rules import Operation, Permission, Resource, ResourceType, Rule, parse_resource
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.routes.all import ROUTERS
-from strata.registry.transport.route_facts import RouteTable
 from strata.storage.log import START
 from strata.storage.memory_log import MemoryLog
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from harness.certificates import Authority
+from strata.registry.http.tls import TlsContexts
 from strata.registry.http_server import HttpServer
 from strata.registry.settings import Settings
-from strata.registry.transport.tls import TlsContexts
 from strata.registry.workers.board import Seat
 
 

@@ -19,8 +19,8 @@ from strata.registry.exporters.job import Job
 from strata.registry.exporters.runner import Exporters
 from strata.registry.following.follower import Follower
 from strata.registry.health import Health
+from strata.registry.http.error_boundary import ErrorBoundary
 from strata.registry.metrics.tally import Tally
-from strata.registry.transport.error_boundary import ErrorBoundary
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
 from strata.storage.memory_log import MemoryLog

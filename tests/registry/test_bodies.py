@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from harness.fronts import bare_front
+from strata.registry.http.compression import accepts_gzip, compressed, decompressed
 from strata.registry.logs.context import REQUEST
-from strata.registry.transport.compression import accepts_gzip, compressed, decompressed
 
 JSON = "application/json"
 SCHEMA = json.dumps({"schema": '"int"'}).encode()

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from strata.registry.errors import RegistryError
+from strata.registry.http.cross_site import BrowserGuard
 from strata.registry.settings import Settings
-from strata.registry.transport.cross_site import BrowserGuard
 
 _PAGE_FILES = ["/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"]
 

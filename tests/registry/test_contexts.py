@@ -5,8 +5,8 @@ import time
 import pytest
 
 from strata.registry.errors import RegistryError
+from strata.registry.http.context_prefix import within_context
 from strata.registry.routes.all import ROUTES
-from strata.registry.transport.context_prefix import within_context
 
 INT, LONG = '"int"', '"long"'
 

@@ -19,9 +19,9 @@ from harness.processes import free_port
 from harness.serving import serving
 from harness.waiting import until
 from strata.registry.app import create_app
+from strata.registry.http import node_calls
+from strata.registry.http.front import Front
 from strata.registry.settings import Settings
-from strata.registry.transport import node_calls
-from strata.registry.transport.front import Front
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.log import START, LogError
 from strata.storage.memory_log import MemoryLog

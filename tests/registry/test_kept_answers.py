@@ -14,14 +14,14 @@ from starlette.requests import ClientDisconnect
 from harness.serving import serving
 from strata.registry import errors
 from strata.registry.app import create_app
+from strata.registry.http.answer_cache import AnswerCache
+from strata.registry.http.bodies import read_up_to
+from strata.registry.http.context_prefix import within_context
+from strata.registry.http.kept_answers import KeptAnswers, Repeats
+from strata.registry.http.route_facts import Kept
 from strata.registry.routes import compatibility
 from strata.registry.routes.all import ROUTERS, ROUTES
 from strata.registry.settings import Reads, Settings
-from strata.registry.transport.answer_cache import AnswerCache
-from strata.registry.transport.bodies import read_up_to
-from strata.registry.transport.context_prefix import within_context
-from strata.registry.transport.kept_answers import KeptAnswers, Repeats
-from strata.registry.transport.route_facts import Kept
 from strata.registry.writer import Writer
 from strata.storage.log import LogError
 from strata.storage.memory_log import MemoryLog

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from strata.registry.errors import RegistryError
-from strata.registry.transport.link import AnsweringEnd, Followers, Link
+from strata.registry.http.link import AnsweringEnd, Followers, Link
 from strata.storage.log import Entry
 
 pytestmark = pytest.mark.anyio

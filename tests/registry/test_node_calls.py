@@ -9,8 +9,8 @@ import pytest
 import urllib3
 
 from harness.certificates import Authority
-from strata.registry.transport import node_calls
-from strata.registry.transport.node_calls import pool_manager, responds
+from strata.registry.http import node_calls
+from strata.registry.http.node_calls import pool_manager, responds
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from fastapi.routing import APIRoute
 from strata.registry.access.needs import OPEN, How
 from strata.registry.access.rules import ResourceType
 from strata.registry.app import create_app
+from strata.registry.http.route_facts import DeclaredRoute, Kept, RouteFacts
 from strata.registry.routes.all import ROUTERS, ROUTES
 from strata.registry.routes.router import Router
 from strata.registry.settings import Settings
-from strata.registry.transport.route_facts import DeclaredRoute, Kept, RouteFacts
 from strata.storage.memory_log import MemoryLog
 
 DECLARED = [route for router in ROUTERS for route in router.declared]

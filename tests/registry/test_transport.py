@@ -6,7 +6,7 @@ import json
 import pytest
 
 from harness.fronts import bare_front
-from strata.registry.transport.asgi import header_lines
+from strata.registry.http.asgi import header_lines
 
 V1 = "application/vnd.schemaregistry.v1+json"
 V0 = "application/vnd.schemaregistry+json"

@@ -10,10 +10,10 @@ from starlette.requests import ClientDisconnect
 
 from strata.registry import errors
 from strata.registry.errors import RegistryError
-from strata.registry.transport.access_layer import access_of
-from strata.registry.transport.asgi import Receive, Scope
-from strata.registry.transport.reply import Layer, Reply
-from strata.registry.transport.request_checks import plain_path, route_of
+from strata.registry.http.access_layer import access_of
+from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.reply import Layer, Reply
+from strata.registry.http.request_checks import plain_path, route_of
 
 __all__ = ["ErrorBoundary"]
 

@@ -11,15 +11,15 @@ An answer is kept when its request comes for the second time. Many requests neve
 schema in a build, and keeping their answers costs a quarter of the time of a read.
 """
 
+from strata.registry.http.access_layer import access_of
+from strata.registry.http.answer_cache import AnswerCache
+from strata.registry.http.asgi import App, Receive, Scope
+from strata.registry.http.bodies import read_up_to
+from strata.registry.http.reply import Reply
+from strata.registry.http.request_checks import facts_of
+from strata.registry.http.route_facts import Kept
 from strata.registry.service import SERVICE, Service
 from strata.registry.tracing import SPANS
-from strata.registry.transport.access_layer import access_of
-from strata.registry.transport.answer_cache import AnswerCache
-from strata.registry.transport.asgi import App, Receive, Scope
-from strata.registry.transport.bodies import read_up_to
-from strata.registry.transport.reply import Reply
-from strata.registry.transport.request_checks import facts_of
-from strata.registry.transport.route_facts import Kept
 
 __all__ = ["KeptAnswers", "Repeats"]
 

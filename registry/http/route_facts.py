@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from starlette.responses import Response
 
 from strata.registry.access.needs import Need
-from strata.registry.transport.asgi import Receive, Scope
+from strata.registry.http.asgi import Receive, Scope
 
 __all__ = ["PROBES", "SCHEMA_ID", "SUBJECT", "ContextForm", "DeclaredRoute", "Kept", "RouteFacts", "RouteTable"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from starlette.requests import ClientDisconnect
 
 from strata.registry import errors
-from strata.registry.transport.asgi import Message, Receive
-from strata.registry.transport.compression import decompressed
+from strata.registry.http.asgi import Message, Receive
+from strata.registry.http.compression import decompressed
 
 __all__ = ["decompressing", "limited", "read_up_to", "read_whole", "replayed"]
 

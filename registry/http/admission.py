@@ -6,9 +6,9 @@ from strata.registry.access.control import BODY_DIGEST, AccessControl
 from strata.registry.access.rate_limit import RateLimit
 from strata.registry.access.request_access import UNLIMITED, Access
 from strata.registry.errors import TooManyRequests
-from strata.registry.transport.access_layer import ACCESS
-from strata.registry.transport.asgi import Scope
-from strata.registry.transport.route_facts import PROBES
+from strata.registry.http.access_layer import ACCESS
+from strata.registry.http.asgi import Scope
+from strata.registry.http.route_facts import PROBES
 from strata.storage.state import State
 
 __all__ = ["Admission"]

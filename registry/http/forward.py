@@ -44,15 +44,15 @@ from strata.registry.access.control import BODY_DIGEST, AccessControl
 from strata.registry.access.node_secret import HEADER as ASKED_BY_HEADER
 from strata.registry.access.node_secret import body_digest
 from strata.registry.errors import RegistryError
+from strata.registry.http.access_layer import access_of
+from strata.registry.http.asgi import FORWARDED, Answer, App, Receive, Scope, Send
+from strata.registry.http.bodies import read_whole, replayed
+from strata.registry.http.link import ASKED_BY, Link
+from strata.registry.http.node_calls import CONNECT_S, Call, accepts_writes, pool_manager, responds
+from strata.registry.http.reply import CollectedAnswer
+from strata.registry.http.request_checks import facts_of
 from strata.registry.service import SERVICE
 from strata.registry.tracing import TRACE_HEADERS
-from strata.registry.transport.access_layer import access_of
-from strata.registry.transport.asgi import FORWARDED, Answer, App, Receive, Scope, Send
-from strata.registry.transport.bodies import read_whole, replayed
-from strata.registry.transport.link import ASKED_BY, Link
-from strata.registry.transport.node_calls import CONNECT_S, Call, accepts_writes, pool_manager, responds
-from strata.registry.transport.reply import CollectedAnswer
-from strata.registry.transport.request_checks import facts_of
 from strata.registry.writer import DEADLINE, HOLDER_FAILS, Writer
 
 __all__ = ["Forward"]

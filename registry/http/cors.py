@@ -10,7 +10,7 @@ This is not starlette's middleware, which would wrap `send` for every answer and
 from collections.abc import Iterable, Mapping
 
 from strata.registry.hosts import ANY
-from strata.registry.transport.asgi import Answer, Headers
+from strata.registry.http.asgi import Answer, Headers
 
 __all__ = ["Cors"]
 

@@ -9,12 +9,12 @@ from strata.registry.access.principal import ANONYMOUS
 from strata.registry.access.request_access import EVERYTHING, UNLIMITED, Access
 from strata.registry.access.tried import Tried, tried_by
 from strata.registry.errors import RegistryError
+from strata.registry.http.access_layer import ACCESS, access_of
+from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.reply import Layer, Reply
+from strata.registry.http.request_checks import route_of
 from strata.registry.logs.changes import change_fields, log_change
 from strata.registry.logs.context import REQUEST
-from strata.registry.transport.access_layer import ACCESS, access_of
-from strata.registry.transport.asgi import Receive, Scope
-from strata.registry.transport.reply import Layer, Reply
-from strata.registry.transport.request_checks import route_of
 from strata.storage.log import Record
 from strata.storage.state import State
 

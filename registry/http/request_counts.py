@@ -4,13 +4,13 @@ from time import perf_counter
 
 from strata.registry.access.request_access import Access
 from strata.registry.access.tried import tried_by
+from strata.registry.http.access_layer import ACCESS
+from strata.registry.http.asgi import Scope
+from strata.registry.http.reply import Reply
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.metrics.requests import Requests
 from strata.registry.metrics.table import METRICS, other
 from strata.registry.metrics.tally import Tally
-from strata.registry.transport.access_layer import ACCESS
-from strata.registry.transport.asgi import Scope
-from strata.registry.transport.reply import Reply
-from strata.registry.transport.route_facts import RouteTable
 
 __all__ = ["RequestCounts"]
 

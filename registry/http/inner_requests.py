@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 from strata.registry import errors
 from strata.registry.access.control import AccessControl
+from strata.registry.http.access_layer import ACCESS, access_of
+from strata.registry.http.asgi import Answer, Receive, Scope
+from strata.registry.http.bodies import replayed
+from strata.registry.http.error_boundary import ErrorBoundary
+from strata.registry.http.link import ASKED_BY, PassedOn
+from strata.registry.http.media_types import TYPES
+from strata.registry.http.reply import CollectedAnswer, Layer, Reply
+from strata.registry.http.request_checks import find_route
+from strata.registry.http.request_ids import HEADER as REQUEST_ID
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.logs.context import REQUEST, TRACEPARENT
 from strata.registry.service import SERVICE
-from strata.registry.transport.access_layer import ACCESS, access_of
-from strata.registry.transport.asgi import Answer, Receive, Scope
-from strata.registry.transport.bodies import replayed
-from strata.registry.transport.error_boundary import ErrorBoundary
-from strata.registry.transport.link import ASKED_BY, PassedOn
-from strata.registry.transport.media_types import TYPES
-from strata.registry.transport.reply import CollectedAnswer, Layer, Reply
-from strata.registry.transport.request_checks import find_route
-from strata.registry.transport.request_ids import HEADER as REQUEST_ID
-from strata.registry.transport.route_facts import RouteTable
 from strata.storage.state import State
 
 __all__ = ["ASK", "InnerRequests"]

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from strata.registry import errors
-from strata.registry.transport.asgi import Answer, Headers, Message, Receive, Scope
+from strata.registry.http.asgi import Answer, Headers, Message, Receive, Scope
 from strata.storage.log import Entry
 
 __all__ = ["ASKED_BY", "AnsweringEnd", "AskingEnd", "Followers", "Link", "PassedOn"]

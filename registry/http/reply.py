@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 
 from strata.registry.errors import RegistryError
+from strata.registry.http.asgi import Answer, Headers, Message, Receive, Scope, Send, SendWhole, header_lines
+from strata.registry.http.compression import GZIP, accepts_gzip, compressed, is_worth_compressing
+from strata.registry.http.media_types import TYPES, media_type_for
+from strata.registry.http.request_ids import HEADER as REQUEST_ID
 from strata.registry.logs.context import TRACEPARENT, trace_id_of
-from strata.registry.transport.asgi import Answer, Headers, Message, Receive, Scope, Send, SendWhole, header_lines
-from strata.registry.transport.compression import GZIP, accepts_gzip, compressed, is_worth_compressing
-from strata.registry.transport.media_types import TYPES, media_type_for
-from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.usage import Fetched
 
 __all__ = ["CollectedAnswer", "Layer", "Reply", "error_body", "without_body"]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from strata.registry.cache import Cache
-from strata.registry.transport.asgi import Answer, header_lines
+from strata.registry.http.asgi import Answer, header_lines
 
 __all__ = ["AnswerCache", "KeptAnswer"]
 

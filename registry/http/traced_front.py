@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any, cast
 
+from strata.registry.http.asgi import Receive, Scope, Send
+from strata.registry.http.front import Front
+from strata.registry.http.link import PassedOn
+from strata.registry.http.reply import Reply
+from strata.registry.http.request_checks import plain_path, route_of
+from strata.registry.http.route_facts import SCHEMA_ID, SUBJECT, DeclaredRoute
 from strata.registry.logs.context import REQUEST
 from strata.registry.subject_names import subject_name
 from strata.registry.tracing import SPANS, RequestSpans, Tracing
-from strata.registry.transport.asgi import Receive, Scope, Send
-from strata.registry.transport.front import Front
-from strata.registry.transport.link import PassedOn
-from strata.registry.transport.reply import Reply
-from strata.registry.transport.request_checks import plain_path, route_of
-from strata.registry.transport.route_facts import SCHEMA_ID, SUBJECT, DeclaredRoute
 from strata.storage.state import State
 
 __all__ = ["TracedFront"]

@@ -23,10 +23,10 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from strata.registry.transport.asgi import FORWARDED, SEND_WHOLE, Scope
-from strata.registry.transport.media_types import TYPES
-from strata.registry.transport.reply import error_body
-from strata.registry.transport.tls_extension import tls_extension
+from strata.registry.http.asgi import FORWARDED, SEND_WHOLE, Scope
+from strata.registry.http.media_types import TYPES
+from strata.registry.http.reply import error_body
+from strata.registry.http.tls_extension import tls_extension
 
 __all__ = ["ConnectionLimits", "HttpProtocol"]
 

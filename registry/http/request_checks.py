@@ -8,15 +8,15 @@ import re
 from functools import lru_cache
 
 from strata.registry import errors
+from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.bodies import decompressing, limited
+from strata.registry.http.context_prefix import within_context
+from strata.registry.http.cross_site import BrowserGuard
+from strata.registry.http.media_types import BODY_TYPES, FORM_TYPES
+from strata.registry.http.reply import Layer, Reply
+from strata.registry.http.request_ids import HEADER as REQUEST_ID
+from strata.registry.http.route_facts import DeclaredRoute, RouteFacts, RouteTable
 from strata.registry.page_paths import is_page
-from strata.registry.transport.asgi import Receive, Scope
-from strata.registry.transport.bodies import decompressing, limited
-from strata.registry.transport.context_prefix import within_context
-from strata.registry.transport.cross_site import BrowserGuard
-from strata.registry.transport.media_types import BODY_TYPES, FORM_TYPES
-from strata.registry.transport.reply import Layer, Reply
-from strata.registry.transport.request_ids import HEADER as REQUEST_ID
-from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts, RouteTable
 
 __all__ = ["RequestChecks", "facts_of", "find_route", "plain_path", "route_of"]
 

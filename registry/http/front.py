@@ -11,24 +11,24 @@ from http import HTTPStatus
 
 from strata.registry.access.request_access import UNLIMITED, Access
 from strata.registry.errors import RegistryError, TooManyRequests
+from strata.registry.http.access_layer import ACCESS
+from strata.registry.http.admission import Admission
+from strata.registry.http.answer_cache import AnswerCache
+from strata.registry.http.asgi import SEND_WHOLE, Answer, App, Receive, Scope, Send
+from strata.registry.http.cors import Cors
+from strata.registry.http.cross_site import BrowserGuard
+from strata.registry.http.error_boundary import ErrorBoundary
+from strata.registry.http.inner_requests import ASK, InnerRequests
+from strata.registry.http.link import PassedOn
+from strata.registry.http.reply import Reply, without_body
+from strata.registry.http.request_checks import plain_path, route_of
+from strata.registry.http.request_counts import RequestCounts
+from strata.registry.http.request_ids import HEADER as REQUEST_ID
+from strata.registry.http.request_ids import RequestIds
+from strata.registry.http.route_facts import RouteTable
 from strata.registry.logs.context import REQUEST
 from strata.registry.page_paths import PAGES, is_page
 from strata.registry.service import SERVICE, Service
-from strata.registry.transport.access_layer import ACCESS
-from strata.registry.transport.admission import Admission
-from strata.registry.transport.answer_cache import AnswerCache
-from strata.registry.transport.asgi import SEND_WHOLE, Answer, App, Receive, Scope, Send
-from strata.registry.transport.cors import Cors
-from strata.registry.transport.cross_site import BrowserGuard
-from strata.registry.transport.error_boundary import ErrorBoundary
-from strata.registry.transport.inner_requests import ASK, InnerRequests
-from strata.registry.transport.link import PassedOn
-from strata.registry.transport.reply import Reply, without_body
-from strata.registry.transport.request_checks import plain_path, route_of
-from strata.registry.transport.request_counts import RequestCounts
-from strata.registry.transport.request_ids import HEADER as REQUEST_ID
-from strata.registry.transport.request_ids import RequestIds
-from strata.registry.transport.route_facts import RouteTable
 from strata.registry.usage import Usage
 
 __all__ = ["Front", "Key"]

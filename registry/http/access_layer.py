@@ -8,11 +8,11 @@ from functools import partial
 
 from strata.registry.access.needs import OPEN
 from strata.registry.access.request_access import UNLIMITED, Access
+from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.reply import Layer, Reply
+from strata.registry.http.request_checks import route_of
+from strata.registry.http.route_facts import SUBJECT
 from strata.registry.subject_names import subject_name
-from strata.registry.transport.asgi import Receive, Scope
-from strata.registry.transport.reply import Layer, Reply
-from strata.registry.transport.request_checks import route_of
-from strata.registry.transport.route_facts import SUBJECT
 from strata.storage.state import State
 
 __all__ = ["ACCESS", "AccessLayer", "access_of"]
