@@ -14,6 +14,7 @@ from strata.compat.limits import OutOfTime
 from strata.compat.proofs import Budget, NoWitness, Proof
 from strata.compat.result import Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
+from strata.compat.witness import avro
 
 __all__ = ["alters", "breaks"]
 
@@ -25,7 +26,7 @@ class _Format(NamedTuple):
     alters: Callable[[Any, Any, Sequence[Outcome], Budget], Iterator[Proof]]  # reader, writer
 
 
-_FORMATS: Final[Mapping[SchemaFormat, _Format]] = {}
+_FORMATS: Final[Mapping[SchemaFormat, _Format]] = {SchemaFormat.AVRO: _Format(avro.breaks, avro.alters)}
 
 
 def breaks(
