@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from strata.compat.levels import Direction
+from strata.compat.proofs import Proof
 from strata.compat.schema import SchemaFormat
 
 __all__ = ["Finding", "Incompatibility", "Refusal", "Value"]
@@ -54,6 +55,7 @@ class Finding:
     previous: Value = None  # what that version has at the path; None: nothing
     new: Value = None  # what the new schema has there
     table: str = ""  # whose tables cannot follow; empty if readers or writers of records cannot
+    proof: Proof | None = None  # the record that shows it, if the caller asked for one
 
 
 @dataclass(frozen=True, slots=True)

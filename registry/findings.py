@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+from strata.compat.proofs import Proof, as_json
 from strata.compat.result import Finding, Value
 
 __all__ = ["finding_json", "findings_json"]
@@ -49,7 +50,21 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "new": _shown(finding.new),
         "advice": _text(finding.advice),
         **({"table": finding.table} if finding.table else {}),
+        **({} if finding.proof is None else _proof_json(finding.proof)),
     }
+
+
+def _proof_json(proof: Proof) -> dict[str, Any]:
+    return {name: _encodable(value) for name, value in as_json(proof).items()}
+
+
+def _encodable(value: Any) -> Any:
+    """Return a JSON value whose texts UTF-8 can encode; proofs are small, so nothing is cut."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        return {_text(name): _encodable(part) for name, part in value.items()}
+    return [_encodable(part) for part in value] if isinstance(value, list) else value
 
 
 def _shown(value: Value) -> Any:

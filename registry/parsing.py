@@ -14,9 +14,10 @@ from strata.compat.check import CheckResult, Previous
 from strata.compat.formats import FORMATS, Format
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
-from strata.compat.result import Refusal
+from strata.compat.result import Finding, Incompatibility, Refusal
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from strata.compat.tags import Tags, retagged, tags_of
+from strata.compat.witness.search import budget_within, proven, silent_changes
 from strata.registry import errors
 from strata.registry.cache import Cache
 from strata.registry.references import pinned, resolved
@@ -36,6 +37,7 @@ __all__ = [
     "parse_request",
     "parse_version",
     "printed",
+    "prove",
     "refusals",
     "schema_types",
     "share_caches",
@@ -270,17 +272,51 @@ def compare(
         RegistryError: 42201 if a stored version cannot be parsed or its format cannot be compared.
         TooExpensive: if this takes too long.
     """
-    looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
-        versions = [
-            Previous(entry.version, _parse_stored(state, entry, candidate.limits), _union(entry.schema.value.metadata))
-            for entry in looked_at
-        ]
-        return _check_cached(candidate, versions, level, policy)
+        return _check_cached(candidate, _versions(state, candidate, previous, level), level, policy)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
+
+
+def prove(
+    state: State,
+    candidate: Candidate,
+    previous: Sequence[SchemaVersion],
+    level: Level,
+    refused: Sequence[Incompatibility],
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings of `compare` with their proofs, and the changes of values that no rule refuses.
+
+    Args:
+        state: as for `compare`.
+        candidate: as for `compare`.
+        previous: as for `compare`.
+        level: as for `compare`.
+        refused: what `compare` found.
+
+    Raises:
+        RegistryError: 42201 if a stored version cannot be parsed.
+        TooExpensive: if parsing takes too long; proofs end early instead.
+    """
+    try:
+        versions = _versions(state, candidate, previous, level)
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
+    except SchemaParseError as error:
+        raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
+    budget = budget_within(candidate.limits)
+    found = proven(candidate.parsed, versions, refused, budget)
+    return found, silent_changes(candidate.parsed, versions, level, refused, budget)
+
+
+def _versions(state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level) -> list[Previous]:
+    looked_at = previous if LEVELS[level].transitive else previous[-1:]
+    return [
+        Previous(entry.version, _parse_stored(state, entry, candidate.limits), _union(entry.schema.value.metadata))
+        for entry in looked_at
+    ]
 
 
 def refusals(candidate: Candidate) -> Sequence[Refusal]:

@@ -25,7 +25,7 @@ from strata.compat.logical.policy import check_tables
 from strata.compat.result import Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
 
-__all__ = ["Change", "Difference", "Effect", "difference"]
+__all__ = ["Change", "Difference", "Effect", "addresses", "difference", "outcomes"]
 
 _MOST_SENTENCES: Final = 3
 _MOST_OUTCOMES: Final = 10_000  # of one direction
@@ -227,7 +227,8 @@ def _judged(
             numbers = [index.added(_edit_of(finding, is_new=is_new))]
         for number in numbers:
             made.refused.setdefault(number, []).append(finding)
-    for outcome in _outcomes(previous, new, limits, is_new=is_new):
+    reader, writer = (new, previous) if is_new else (previous, new)
+    for outcome in outcomes(reader, writer, limits, is_new=is_new):
         for number in index.of(outcome.at, outcome.kinds, frozenset()) or [index.added(_change_of(outcome, is_new))]:
             made.outcomes.setdefault(number, []).append(outcome)
     made.is_whole, made.unjudged = _is_whole(findings, limits), _unjudged(index, made, limits)
@@ -238,12 +239,28 @@ def _findings_break(previous: ParsedSchema, new: ParsedSchema) -> bool:
     return previous.format is not new.format or _FORMATS[new.format].findings_break
 
 
-def _outcomes(previous: ParsedSchema, new: ParsedSchema, limits: Limits, *, is_new: bool) -> Iterable[Outcome]:
-    if previous.format is not new.format:
+def outcomes(reader: ParsedSchema, writer: ParsedSchema, limits: Limits, *, is_new: bool) -> Iterable[Outcome]:
+    """Return what a reader does not read as it was written, without what it refuses by a rule; at most 10,000 parts.
+
+    Args:
+        reader: The reader's schema.
+        writer: The writer's schema.
+        limits: Bounds on work and time.
+        is_new: Whether the reader's schema is the new one.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
+    if reader.format is not writer.format:
         return ()
-    reader, writer = (new, previous) if is_new else (previous, new)
-    found: Iterable[Outcome] = _FORMATS[new.format].outcomes(reader, writer, limits, is_new=is_new)
+    found: Iterable[Outcome] = _FORMATS[reader.format].outcomes(reader, writer, limits, is_new=is_new)
     return islice(found, _MOST_OUTCOMES)
+
+
+def addresses(finding: Incompatibility) -> Sequence[str]:
+    """Return where a finding is, in the form of the addresses of outcomes."""
+    found: Sequence[str] = _FORMATS[finding.format].addresses(finding)
+    return found
 
 
 def _change_of(outcome: Outcome, is_new: bool) -> Edit:

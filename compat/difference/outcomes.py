@@ -102,13 +102,15 @@ class Outcome(NamedTuple):
             return Verdict.UNKNOWN
         return Verdict.BREAKS if self.cause in _BREAKING else Verdict.SILENT
 
-    def words(self, *, is_new: bool) -> str:
+    def words(self, *, is_new: bool, version: int | None = None) -> str:
         """Return a sentence for people.
 
         Args:
             is_new: whether the reader's schema is the new one.
+            version: the number of the previous schema; without it the sentence says "the old schema".
         """
-        readers = f"consumers with the {'new' if is_new else 'old'} schema"
+        old = "the old schema" if version is None else f"version {version}"
+        readers = f"consumers with {'the new schema' if is_new else old}"
         shown = {name: cut(value) for name, value in (("before", self.before), ("after", self.after))}
         return _WORDS[self.cause].format(readers=readers, Readers=readers.capitalize(), name=self.name, **shown)
 

@@ -49,6 +49,16 @@ _LOGICAL_ZEROS: Final[Mapping[tuple[str, str], Json]] = {
     ("bytes", "decimal"): b"\0",
     ("bytes", "big-decimal"): b"\x02\0\0",  # the bytes of the number, with their length, and the scale
 }
+_ONES: Final[Mapping[str, Json]] = {
+    **_ZEROS,
+    "boolean": True,
+    "int": 1,
+    "long": 1,
+    "float": 1.0,
+    "double": 1.0,
+    "bytes": b"\1",
+    "string": "a",
+}
 _KEY: Final = "k"  # of the entry of a map
 _ENTRY_COST: Final = len(_KEY) + 8  # characters around an entry's value or a field's, at most
 _EXACT: Final = Context(prec=5000)
@@ -276,10 +286,11 @@ def one_more(node: Node) -> Value:
     """Return a small value of a type without parts that people tell apart from zero."""
     if isinstance(node, FixedType):
         return b"\0" * (node.size - 1) + b"\1" * bool(node.size)
-    known: Mapping[str, Value] = {"int": 1, "long": 1, "float": 1.0, "double": 1.0, "bytes": b"\1", "boolean": True}
     if node.kind == "bytes" and logical_type(node) == "big-decimal":
         return b"\x02\1\0"
-    return _LOGICAL_ZEROS[("string", "uuid")] if logical_type(node) == "uuid" else known.get(node.kind, None if node.kind == "null" else "a")
+    if logical_type(node) == "uuid":
+        return "00000000-0000-0000-0000-000000000001"
+    return _ONES.get(node.kind)
 
 
 def shown(node: Node, value: Value) -> JsonValue:

@@ -1,22 +1,34 @@
-"""The search for proofs: the table of formats, and one call for the findings of one comparison.
+"""The search for proofs: the table of formats, the proofs of a check's findings, and the changes that no rule refuses.
 
 A format's module has two functions. `breaks` proves findings of the checker, which refuse a change. `alters` proves
-outcomes of the difference, which say that a value becomes another one although the change is accepted. Both return one
+outcomes of the difference, which say that a value becomes another one although the change is accepted. Both yield one
 proof for each finding, in order, and may raise `OutOfTime`, after which the proofs that they have yielded count.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
-from strata.compat.difference.outcomes import Outcome
-from strata.compat.limits import OutOfTime
+from strata.compat.check import Previous, finding
+from strata.compat.difference.compare import addresses, outcomes
+from strata.compat.difference.outcomes import Outcome, Verdict
+from strata.compat.levels import LEVELS, Direction, Level
+from strata.compat.limits import Limits, OutOfTime
 from strata.compat.proofs import Budget, NoWitness, Proof
-from strata.compat.result import Incompatibility
+from strata.compat.result import Finding, Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
 from strata.compat.witness import avro
 
-__all__ = ["alters", "breaks"]
+__all__ = ["SILENT_CHANGE", "budget_within", "proven", "silent_changes"]
+
+SILENT_CHANGE: Final = "SILENT_CHANGE"
+"""The rule of a finding about a change that is accepted although a reader gets another value, or none."""
+
+_SECONDS: Final = 1.0  # CPU time for the proofs of one check
+_MOST_SILENT: Final = 100  # changes of values in one check
+_REPORTED: Final = (Verdict.BREAKS, Verdict.SILENT)
 
 
 class _Format(NamedTuple):
@@ -27,6 +39,96 @@ class _Format(NamedTuple):
 
 
 _FORMATS: Final[Mapping[SchemaFormat, _Format]] = {SchemaFormat.AVRO: _Format(avro.breaks, avro.alters)}
+
+
+def budget_within(limits: Limits) -> Budget:
+    """Return the budget for the proofs of one check, given the limits of the request."""
+    return Budget(limits if limits.at_once else limits.ending_in(_SECONDS))
+
+
+def proven(
+    new: ParsedSchema, previous: Sequence[Previous], findings: Sequence[Incompatibility], budget: Budget
+) -> list[Finding]:
+    """Return the findings of a check, each with its proof.
+
+    Args:
+        new: The new schema.
+        previous: The versions that it was compared with.
+        findings: The incompatibilities that `strata.compat.check.check` found.
+        budget: Bounds on time and size.
+    """
+    versions = {one.version: one.schema for one in previous}
+    made: list[Finding] = []
+    for (version, direction), group in groupby(findings, key=lambda one: (one.version, one.direction)):
+        same = list(group)
+        schema = None if version is None else versions.get(version)
+        if schema is None or direction is None:  # the format has changed, or the check is not of a level
+            proofs: Sequence[Proof] = [NoWitness("undecided")] * len(same)
+        else:
+            proofs = breaks(*_sides(new, schema, direction), same, budget)
+        made += [replace(finding(one), proof=proof) for one, proof in zip(same, proofs, strict=True)]
+    return made
+
+
+def silent_changes(
+    new: ParsedSchema,
+    previous: Sequence[Previous],
+    level: Level,
+    findings: Sequence[Incompatibility],
+    budget: Budget,
+) -> list[Finding]:
+    """Return the changes that the rules accept although a reader gets another value than was written.
+
+    They count in the directions and for the versions of the level. If the time runs out, the list ends early.
+
+    Args:
+        new: The new schema.
+        previous: The versions of the subject, oldest first.
+        level: The compatibility level.
+        findings: What the check refuses; a part that is refused is not listed again.
+        budget: Bounds on time and size.
+    """
+    rule = LEVELS[level]
+    made: list[Finding] = []
+    with suppress(OutOfTime):
+        for one in reversed(previous if rule.transitive else previous[-1:]):
+            for direction in rule.directions:
+                made += _silent(new, one, direction, findings, budget)
+    return made[:_MOST_SILENT]
+
+
+def _silent(
+    new: ParsedSchema, previous: Previous, direction: Direction, findings: Sequence[Incompatibility], budget: Budget
+) -> Iterator[Finding]:
+    reader, writer = _sides(new, previous.schema, direction)
+    is_new = direction is Direction.BACKWARD
+    refused = {
+        at for one in findings if (one.version, one.direction) == (previous.version, direction) for at in addresses(one)
+    }
+    judged = (
+        one
+        for one in outcomes(reader, writer, budget.limits, is_new=is_new)
+        if one.verdict in _REPORTED and refused.isdisjoint(one.at)
+    )
+    listed = list(islice(judged, _MOST_SILENT))
+    for outcome, proof in zip(listed, alters(reader, writer, listed, budget), strict=True):
+        before, after = outcome.before or None, outcome.after or None
+        yield Finding(
+            SILENT_CHANGE,
+            outcome.words(is_new=is_new, version=previous.version),
+            path=outcome.at[0] if outcome.at[0].startswith("#") else "",
+            field=outcome.at[0].removeprefix("#/").replace("/", "."),
+            direction=direction,
+            version=previous.version,
+            previous=before if is_new else after,
+            new=after if is_new else before,
+            proof=proof,
+        )
+
+
+def _sides(new: ParsedSchema, previous: ParsedSchema, direction: Direction) -> tuple[ParsedSchema, ParsedSchema]:
+    """Return the reader's schema and the writer's."""
+    return (new, previous) if direction is Direction.BACKWARD else (previous, new)
 
 
 def breaks(
@@ -41,7 +143,7 @@ def breaks(
         budget: Bounds on time and size.
     """
     form = _FORMATS.get(writer.format) if reader.format is writer.format else None
-    return _within(form.breaks(reader, writer, findings, budget) if form else iter(()), len(findings), bool(form))
+    return _within(form.breaks(reader, writer, findings, budget) if form else None, len(findings))
 
 
 def alters(reader: ParsedSchema, writer: ParsedSchema, outcomes: Sequence[Outcome], budget: Budget) -> list[Proof]:
@@ -54,13 +156,14 @@ def alters(reader: ParsedSchema, writer: ParsedSchema, outcomes: Sequence[Outcom
         budget: Bounds on time and size.
     """
     form = _FORMATS.get(writer.format) if reader.format is writer.format else None
-    return _within(form.alters(reader, writer, outcomes, budget) if form else iter(()), len(outcomes), bool(form))
+    return _within(form.alters(reader, writer, outcomes, budget) if form else None, len(outcomes))
 
 
-def _within(proofs: Iterator[Proof], number: int, is_decided: bool) -> list[Proof]:
+def _within(proofs: Iterator[Proof] | None, number: int) -> list[Proof]:
     """Return the proofs that a search yields in its time, and the reason why for the others."""
+    if proofs is None:
+        return [NoWitness("undecided")] * number
     made: list[Proof] = []
-    missing = NoWitness("time" if is_decided else "undecided")
     with suppress(OutOfTime):
         made.extend(proofs)
-    return made + [missing] * (number - len(made))
+    return made + [NoWitness("time")] * (number - len(made))

@@ -3,6 +3,8 @@
 With `validateFields`, a Protobuf file is rejected if protoc would refuse it, and any schema if a top-level field has a
 name that its metadata reserves (`confluent:reserved`, separated by commas), if it drops a reserved name of the version
 before, or if a top-level field's name begins with `$$`.
+
+A change that alters values without an error is compatible, unless the metadata property `strata.silent` is `refuse`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,31 +20,44 @@ from strata.compat.result import Finding, Incompatibility
 from strata.registry import errors
 from strata.registry.decide.contracts import property_of
 from strata.registry.effective_settings import EffectiveConfig
-from strata.registry.parsing import Candidate, compare, refusals
+from strata.registry.parsing import Candidate, compare, prove, refusals
 from strata.storage.state import SchemaVersion, State
 
 __all__ = ["Verdict", "check_fields", "check_history"]
 
 _RESERVED = "confluent:reserved"
 _RESERVED_PREFIX = "$$"
+_SILENT, _REFUSE = "strata.silent", "refuse"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a check: the reference's messages (empty if compatible), and the reasons behind them."""
+    """The outcome of a check.
+
+    Attributes:
+        messages: the reference's messages; empty if compatible.
+        incompatibilities: what the format's rules refuse.
+        others: what other rules refuse.
+        tables: what the policy LOGICAL refuses.
+        proven: `incompatibilities` as findings with their proofs, if the request asked for them.
+        silent: changes of values that no rule of the format refuses, if the request or the metadata asked for them.
+    """
 
     messages: tuple[str, ...] = ()
     incompatibilities: tuple[Incompatibility, ...] = ()
     others: tuple[Finding, ...] = ()
     tables: tuple[TableCheck, ...] = ()
+    proven: tuple[Finding, ...] = ()
+    silent: tuple[Finding, ...] = ()
 
     @property
     def findings(self) -> Iterator[Finding]:
         """The reasons in the order of the messages, made on demand."""
         yield from self.others
-        yield from map(finding, self.incompatibilities)
+        yield from self.proven or map(finding, self.incompatibilities)
         for table in self.tables:
             yield from table_findings(table)
+        yield from self.silent
 
 
 def check_fields(candidate: Candidate, config: EffectiveConfig) -> None:
@@ -63,7 +78,13 @@ def check_fields(candidate: Candidate, config: EffectiveConfig) -> None:
 
 
 def check_history(
-    state: State, candidate: Candidate, versions: Sequence[SchemaVersion], config: EffectiveConfig, default: Level
+    state: State,
+    candidate: Candidate,
+    versions: Sequence[SchemaVersion],
+    config: EffectiveConfig,
+    default: Level,
+    *,
+    witness: bool = False,
 ) -> Verdict:
     """Check a schema against versions of its subject, oldest first, that belong to its compatibility group.
 
@@ -73,6 +94,7 @@ def check_history(
         versions: the versions to compare with, oldest first.
         config: the configuration in force.
         default: the level if the configuration has none.
+        witness: whether to prove the findings, and to look for changes of values.
 
     Raises:
         RegistryError: 42201 if a version cannot be parsed.
@@ -85,10 +107,25 @@ def check_history(
     reserved = list(_reserved_findings(candidate, versions[-1:])) if config.validate_fields else []
     result = compare(state, candidate, versions, level, config.policy)
     messages = [*(message for message, _ in reserved), *result.messages]
+    refuses_silent = property_of(candidate.contract.metadata, _SILENT) == _REFUSE
+    proofs, silent = (
+        prove(state, candidate, versions, level, result.incompatibilities) if witness or refuses_silent else ([], [])
+    )
+    if refuses_silent:
+        messages += map(_refusal, silent)
     if messages:
         fields = str(config.validate_fields).lower()
         messages.append(f"{{validateFields: '{fields}', compatibility: '{level.value}'}}")
-    return Verdict(tuple(messages), result.incompatibilities, tuple(found for _, found in reserved), result.tables)
+    others = tuple(found for _, found in reserved)
+    return Verdict(tuple(messages), result.incompatibilities, others, result.tables, tuple(proofs), tuple(silent))
+
+
+def _refusal(silent: Finding) -> str:
+    """Return the message about a change that only the metadata refuses, in the form of the reference's messages."""
+    return (
+        f"{{errorType:'{silent.rule}', description:'{silent.advice} This is refused because the metadata property "
+        f"{_SILENT} is {_REFUSE}', additionalInfo:'{silent.field}'}}"
+    )
 
 
 def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) -> Iterator[tuple[str, Finding]]:

@@ -22,6 +22,7 @@ from strata.registry.routes.parameters import (
     SubjectPath,
     Verbose,
     VersionPath,
+    Witness,
 )
 from strata.registry.routes.router import Router
 from strata.registry.schema_request import SchemaRequest
@@ -50,12 +51,13 @@ async def check_all(
     subject: SubjectPath,
     normalize: Normalize = False,
     verbose: Verbose = False,
+    witness: Witness = False,
 ) -> Response:
     """Check a schema as its registration would, against the versions that the subject's level requires."""
     state = await service.fresh()
     name = aliased(state, subject)
     previous = state.versions(name, include_deleted=False)
-    return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose)
+    return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose, witness=witness)
 
 
 @router.reads(
@@ -73,12 +75,13 @@ async def check_one(
     version: VersionPath,
     normalize: Normalize = False,
     verbose: Verbose = False,
+    witness: Witness = False,
 ) -> Response:
     """Check a schema against one version, in the direction of the subject's level."""
     state = await service.fresh()
     name = aliased(state, subject)
     previous = version_to_compare(state, name, version)
-    return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose)
+    return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose, witness=witness)
 
 
 async def _checked(
@@ -90,10 +93,12 @@ async def _checked(
     *,
     normalize: bool,
     verbose: bool,
+    witness: bool,
 ) -> Response:
+    verbose = verbose or witness
     check_references(service.access, state, subject, body.cited)
     verdict = await service.computed(
-        lambda limits: _verdict(service, state, subject, previous, body.request(limits), normalize, verbose)
+        lambda limits: _verdict(service, state, subject, previous, body.request(limits), normalize, verbose, witness)
     )
     shown: dict[str, Any] = {"is_compatible": not verdict.messages}
     if verbose:
@@ -111,6 +116,7 @@ def _verdict(
     request: SchemaRequest,
     normalize: bool,
     verbose: bool,
+    witness: bool,
 ) -> Verdict:
     config = config_in_force(state, subject)
     strict = config.validate_new_schemas
@@ -125,7 +131,7 @@ def _verdict(
         return Verdict((error.message,), others=(Finding("INVALID_SCHEMA", error.message),))
     contract = merged_contract(request, state.latest(subject), config)
     default = service.settings.compatibility_level
-    return check_history(state, candidate.under(contract), previous, config, default)
+    return check_history(state, candidate.under(contract), previous, config, default, witness=witness)
 
 
 def _unknown(subject: Subject) -> Finding:

@@ -42,6 +42,7 @@ __all__ = [
     "SubjectQuery",
     "Verbose",
     "VersionPath",
+    "Witness",
     "WritableSubjectPath",
     "body_first",
 ]
@@ -128,6 +129,10 @@ Permanent = Annotated[Flag, Query(description="hard-delete what is already soft-
 Normalize = Annotated[Flag, Query(description="normalize the schema before it is compared and stored")]
 Force = Annotated[Flag, Query(description="skip the checks that would reject the request")]
 Verbose = Annotated[Flag, Query(description="include messages and findings that explain the verdict")]
+Witness = Annotated[
+    Flag,
+    Query(description="include findings, each with a record that shows it, and changes of values; implies verbose"),
+]
 Offset = Annotated[int, _int_or(0), Query(description="how many results to skip")]
 Limit = Annotated[int, _int_or(-1), Query(description="the most results to return; below 1: all")]
 

@@ -1,6 +1,6 @@
 """The JSON of errors, and of the findings that explain a verdict."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,14 @@ class FindingAnswer(Answer):
     new: Any = Field(None, description="the value in the new schema; null: none")
     advice: str = Field(description="what is wrong, and what would be accepted")
     table: str | None = Field(None, description="the engine whose tables cannot follow (policy LOGICAL)")
+    witness: dict[str, Any] | None = Field(
+        None,
+        description="if the request asks for it: the record that shows the finding (`record`, `payload` in base64 "
+        "without a frame, `error` or `writtenAs` and `readAs`), or `ruleOnly` and `because`",
+    )
+    no_witness: Literal["time", "size", "undecided"] | None = Field(
+        None, alias="noWitness", description="why `witness` is null"
+    )
 
 
 class ErrorAnswer(Answer):
