@@ -173,9 +173,11 @@ class HttpServer(uvicorn.Server):
         self._signals.append(sig)
         if sig == signal.SIGINT and self._parent is not None:
             return
-        if sig == signal.SIGTERM and self._drain_s and not board.is_draining:
-            board.drain(self._drain_s)
-            self._ends_at = time.monotonic() + self._drain_s
+        seconds = self._drain_s if sig == signal.SIGTERM and not board.is_draining else 0.0
+        if self._parent is None:  # a parent says it for its workers
+            board.drain(seconds)
+        if seconds:
+            self._ends_at = time.monotonic() + seconds
         else:
             super().handle_exit(sig, frame)
 

@@ -15,14 +15,18 @@ import pytest
 from harness.logs import ServerLog
 from harness.registry import RegistryNode
 from strata.registry.access.watched_file import WatchedFile
+from strata.registry.app import create_app
 from strata.registry.decide.decision import Decision
 from strata.registry.errors import RegistryError
 from strata.registry.health import Health
+from strata.registry.http_server import HttpServer
 from strata.registry.metrics.tally import Tally
 from strata.registry.settings import Settings
+from strata.registry.transport.tls import TlsContexts
 from strata.registry.workers.board import Board, Seat
 from strata.registry.writer import Writer
 from strata.storage.log import LogError, LogReadOnly, LogTimeout
+from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ModeKey, StandbyKey, StandbyValue
 
@@ -253,9 +257,21 @@ def test_a_node_that_drains_serves_on_but_is_not_ready():
         assert 0 == node.terminate()
 
 
-def test_a_half_sent_body_does_not_delay_a_stop():
+@pytest.mark.parametrize(("order", "seconds"), [(signal.SIGTERM, 0), (signal.SIGINT, 60)])
+def test_a_node_that_does_not_wait_still_says_that_it_leaves(order, seconds):
+    """Without a drain it closes the connections of other nodes with its last answers, and takes no further writes."""
+    chosen, seat = Settings(log="memory:", drain_seconds=seconds), Seat()
+    app = create_app(MemoryLog(), chosen, seat=seat)
+    server = HttpServer(app, chosen, seat, tls=TlsContexts(chosen), started=lambda: None)
+    server.handle_exit(order, None)
+
+    assert (True, True, True) == (server.should_exit, seat.board.is_draining, seat.board.is_leaving)
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5])
+def test_a_half_sent_body_does_not_delay_a_stop(seconds):
     """At its end a node drops requests that are incomplete, counts them as refused, and warns of none of them."""
-    with RegistryNode("memory:", "--drain-seconds=0.5", "--slow-request=0.1") as node:
+    with RegistryNode("memory:", f"--drain-seconds={seconds}", "--slow-request=0.1") as node:
         with closing(node.connect()) as connection:
             connection.putrequest("PUT", "/config/s")
             connection.putheader("Content-Length", "100")
