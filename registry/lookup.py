@@ -14,7 +14,6 @@ from strata.storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, contex
 from strata.storage.state import IdEntry, SchemaVersion, State
 
 __all__ = [
-    "GLUE_VERSION",
     "LATEST",
     "Visible",
     "count_subjects",
@@ -53,7 +52,6 @@ _VERSIONS_LISTED = {
 }
 _FORMATS = ("AVRO", "JSON", "PROTOBUF")  # formats that a log may hold, even if this service does not parse them
 LATEST = -1
-GLUE_VERSION = "glue.schema.version.id"  # the property with the UUID that a version had in AWS Glue
 
 
 def everything(_subject: Subject) -> bool:
@@ -334,17 +332,9 @@ def ids_of_guid(state: State, guid: str) -> list[tuple[str, int]]:
     )
 
 
-def versions_with_property(state: State, name: str, value: str) -> list[SchemaVersion]:
-    """Return the versions whose metadata has a property with a value, sorted by subject and version."""
-    return sorted(
-        (
-            entry
-            for versions in state.subjects.values()
-            for entry in versions.values()
-            if ((entry.schema.value.metadata or {}).get("properties") or {}).get(name) == value
-        ),
-        key=lambda entry: (entry.subject, entry.version),
-    )
+def versions_of_glue(state: State, uuid: str) -> list[SchemaVersion]:
+    """Return the versions that had a UUID in AWS Glue, soft-deleted ones included, sorted by subject and version."""
+    return [state.subjects[subject][version] for subject, version in sorted(state.of_glue.get(uuid, ()))]
 
 
 def uses_of(state: State, entry: IdEntry, *, include_deleted: bool) -> list[SchemaVersion]:

@@ -24,6 +24,7 @@ from strata.storage.log import Entry
 from strata.storage.record_json import RecordError, decode_key, decode_value, encode, is_tombstone, plain_schema
 from strata.storage.records import DEFAULT_CONTEXT, SchemaValue, Subject, Version, context_of, qualified
 from strata.storage.stored import (
+    GLUE_VERSION,
     REMOVALS,
     ContextState,
     FormatCount,
@@ -84,6 +85,7 @@ class Fold(Generic[_S]):
         self._out_of_order: set[Subject] = set()
         self._contexts: dict[str, ContextIds] = {}
         self._referrers: dict[SubjectVersion, set[SubjectVersion]] = {}
+        self._of_glue: dict[str, set[SubjectVersion]] = {}
 
     def apply(self, entry: Entry) -> str | None:
         """Apply one entry; return the reason if it was set aside, otherwise None.
@@ -129,9 +131,8 @@ class Fold(Generic[_S]):
             contexts=_updated(base.contexts, self._finished_contexts()),
             configs=self._configs.finish(),
             modes=self._modes.finish(),
-            referrers=_updated(
-                base.referrers, ((target, frozenset(found) or None) for target, found in self._referrers.items())
-            ),
+            referrers=_with_sets(base.referrers, self._referrers),
+            of_glue=_with_sets(base.of_glue, self._of_glue),
             associations=self._associations,
             encryption_keys=self._keys,
             **self._whole,
@@ -238,7 +239,9 @@ class Fold(Generic[_S]):
             counts[_EVER + value.deleted] += 1
         if schema.value.references:
             for target in _targets(schema.value):
-                self._referring_to(target).add(pair)
+                _copied(self._referrers, self._base.referrers, target).add(pair)
+        if schema.value.metadata and (uuid := _glue_version(schema.value)):
+            _copied(self._of_glue, self._base.of_glue, uuid).add(pair)
 
     def _drop(self, subject: Subject, number: Version) -> None:
         self._has_removals = True
@@ -274,7 +277,9 @@ class Fold(Generic[_S]):
         """Remove a version from the users of its id; an id without users no longer resolves."""
         pair = (old.subject, old.version)
         for target in _targets(old.schema.value):
-            self._referring_to(target).discard(pair)
+            _copied(self._referrers, self._base.referrers, target).discard(pair)
+        if uuid := _glue_version(old.schema.value):
+            _copied(self._of_glue, self._base.of_glue, uuid).discard(pair)
         self._ids(context_of(old.subject)).unlink(old.schema, pair)
 
     # --- copies of what is touched
@@ -298,12 +303,6 @@ class Fold(Generic[_S]):
         if ids is None:
             ids = self._contexts[name] = ContextIds(self._base.contexts.get(name, _NO_CONTEXT))
         return ids
-
-    def _referring_to(self, target: SubjectVersion) -> set[SubjectVersion]:
-        referrers = self._referrers.get(target)
-        if referrers is None:
-            referrers = self._referrers[target] = set(self._base.referrers.get(target, ()))
-        return referrers
 
     def _finished_versions(self) -> Iterator[tuple[Subject, dict[Version, SchemaVersion] | None]]:
         for subject, versions in self._subjects.items():
@@ -334,6 +333,25 @@ def _updated(base: "Map[_K, _V]", changes: Iterable[tuple[_K, _V | None]]) -> "M
         else:
             changed[key] = value
     return changed.finish()
+
+
+def _copied(copies: dict[_K, set[_V]], base: "Map[_K, frozenset[_V]]", key: _K) -> set[_V]:
+    """Return the copy of a set of the base, which is made when it is first touched."""
+    found = copies.get(key)
+    if found is None:
+        found = copies[key] = set(base.get(key, ()))
+    return found
+
+
+def _with_sets(base: "Map[_K, frozenset[_V]]", copies: Mapping[_K, set[_V]]) -> "Map[_K, frozenset[_V]]":
+    """Return a map with copied sets in the place of those of the base; an empty one goes."""
+    return _updated(base, ((key, frozenset(found) or None) for key, found in copies.items()))
+
+
+def _glue_version(value: SchemaValue) -> str | None:
+    """Return the UUID that a version had in AWS Glue, from its metadata."""
+    uuid = ((value.metadata or {}).get("properties") or {}).get(GLUE_VERSION)
+    return uuid if isinstance(uuid, str) else None
 
 
 def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:

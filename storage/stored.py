@@ -32,6 +32,7 @@ from strata.storage.records import (
 )
 
 __all__ = [
+    "GLUE_VERSION",
     "REMOVALS",
     "ContextState",
     "FormatCount",
@@ -54,6 +55,9 @@ class FormatCount(NamedTuple):
     created: int = 0
     removed: int = 0
 
+
+GLUE_VERSION = "glue.schema.version.id"
+"""The property in the metadata of a version that has the UUID that it had in AWS Glue."""
 
 REMOVALS = itertools.count(1)
 """The numbers for `State.removals`; each occurs once in a process."""
@@ -142,7 +146,8 @@ class StateData:
     encoder, such as with `"magic":0` of the first registries or another order of properties. `standbys` says which
     parts copy another registry, and `exporters` and `exports` what is copied to others and how far, by the name of the
     exporter. `lowered` says which contexts had their highest id lowered. `listing` has the names in `subjects` in
-    order, and `formats` the number of versions by schema type.
+    order, and `formats` the number of versions by schema type. `of_glue` has the versions that came from AWS Glue, by
+    the UUID that they had there.
     """
 
     offset: int = START
@@ -151,6 +156,7 @@ class StateData:
     configs: "Map[Subject | None, ConfigValue]" = field(default_factory=Map)
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
     referrers: "Map[SubjectVersion, frozenset[SubjectVersion]]" = field(default_factory=Map)
+    of_glue: "Map[str, frozenset[SubjectVersion]]" = field(default_factory=Map)
     associations: Associations = field(default_factory=Associations)
     encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
     acls: "Map[AclKey, AclValue]" = field(default_factory=Map)

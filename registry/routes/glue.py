@@ -6,7 +6,7 @@ from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.access.visibility import is_readable
 from strata.registry.http.route_facts import Kept
-from strata.registry.lookup import GLUE_VERSION, versions_with_property
+from strata.registry.lookup import versions_of_glue
 from strata.registry.routes.parameters import GuidPath
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
@@ -22,6 +22,6 @@ router = Router("/v1/glue", "schemas")
 async def versions(service: ServiceDep, guid: GuidPath) -> Response:
     """List the versions, soft-deleted ones included, that had this UUID in AWS Glue; usually one."""
     state = await service.fresh()
-    found = await service.writer.in_thread(versions_with_property, state, GLUE_VERSION, guid.lower())
+    found = versions_of_glue(state, guid.lower())
     readable = (one for one in found if is_readable(service.access, state, one.subject, one.version))
     return answer([schema_version(one) for one in readable])

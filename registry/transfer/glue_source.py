@@ -30,6 +30,7 @@ from strata.storage.records import (
     Version,
     qualified,
 )
+from strata.storage.stored import GLUE_VERSION
 
 __all__ = ["GLUE", "copy_of_answers", "is_glue", "read_glue"]
 
@@ -116,7 +117,7 @@ def _version(source: str, version: Answer, schema_id: int, context: str) -> Reco
     subject, number = _subject(version["SchemaArn"], context), Version(version["VersionNumber"])
     properties = {
         "glue.schema.arn": version["SchemaArn"],
-        "glue.schema.version.id": version["SchemaVersionId"].lower(),
+        GLUE_VERSION: version["SchemaVersionId"].lower(),
     }
     value = SchemaValue(
         subject,

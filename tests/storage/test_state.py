@@ -3,6 +3,8 @@
 from types import MappingProxyType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from strata.storage.log import Entry, Record
 from strata.storage.record_json import encode
@@ -33,6 +35,7 @@ from strata.storage.records import (
     StandbyValue,
 )
 from strata.storage.state import State
+from strata.storage.stored import GLUE_VERSION
 
 
 def schema(subject, version, schema_id, text='"int"', **other):
@@ -142,6 +145,36 @@ def test_tombstone_takes_a_version_and_an_unused_id():
     assert ([1], []) == (held(state, "a"), held(state, "b"))
     assert (("a", 1),) == state.schema(".", 1).used_by
     assert state.schema(".", 2) is None
+
+
+def from_glue(subject, version, schema_id, uuid):
+    """Return a record of a version that had a UUID in AWS Glue; None: it had none."""
+    metadata = {"properties": {GLUE_VERSION: uuid}} if uuid else {"properties": {"owner": "me"}}
+    return schema(subject, version, schema_id, metadata=metadata)
+
+
+OF_GLUE = st.one_of(
+    st.builds(
+        from_glue, st.sampled_from("ab"), st.integers(1, 3), st.integers(1, 4), st.sampled_from(["u", "v", 1, None])
+    ),
+    st.builds(gone, st.sampled_from("ab"), st.integers(1, 3)),
+    st.just(encode(DeleteSubjectKey("a"), 3)),
+    st.just(encode(ClearSubjectKey("a"))),
+)
+
+
+@given(st.lists(st.lists(OF_GLUE, max_size=5), max_size=5))
+def test_versions_of_glue_are_found_by_their_uuid(batches):
+    """After any records the index has what a look at all versions finds, soft-deleted ones included."""
+    state = State()
+    for batch in batches:
+        state = state.apply_all(Entry(state.offset + 1 + i, 0, r.key, r.value) for i, r in enumerate(batch))
+        wanted = {}
+        for entry in (entry for versions in state.subjects.values() for entry in versions.values()):
+            uuid = entry.schema.value.metadata["properties"].get(GLUE_VERSION)
+            if isinstance(uuid, str):
+                wanted.setdefault(uuid, set()).add((entry.subject, entry.version))
+        assert wanted == {uuid: set(places) for uuid, places in state.of_glue.items()}
 
 
 def test_high_water_survives_the_highest_schema():

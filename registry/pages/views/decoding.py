@@ -9,7 +9,7 @@ from strata.registry.access.visibility import is_readable, readable_use, unknown
 from strata.registry.decoding.frames import Frame, bytes_of, open_frame, unpacked
 from strata.registry.decoding.parts import Broken
 from strata.registry.decoding.record import MOST_BYTES, Decoded, decoded
-from strata.registry.lookup import GLUE_VERSION, ids_of_guid, schema_by_id, versions_with_property
+from strata.registry.lookup import ids_of_guid, schema_by_id, versions_of_glue
 from strata.registry.pages.view import Page
 from strata.registry.parsing import parse_version
 from strata.registry.references import resolved
@@ -96,7 +96,7 @@ def _migrated(page: Page, version: UUID) -> SchemaVersion:
     Raises:
         RegistryError: 400 if there is none that the person may read, or its format is not decoded here.
     """
-    found = versions_with_property(page.state, GLUE_VERSION, str(version))
+    found = versions_of_glue(page.state, str(version))
     entry = next((one for one in found if is_readable(page.access, page.state, one.subject, one.version)), None)
     if entry is None:
         raise errors.unreadable_body("No version of this registry was migrated from AWS Glue with this UUID")
