@@ -1,11 +1,13 @@
 """The index behind the search: words of the latest live version of each subject.
 
 It is built from the first search on, and follows the State: a thread of its own compares the subjects of the State
-with those that it holds, by identity, and reads the schemas of those that differ. A search waits for it for a moment,
-and says in its answer if it is not complete yet.
+with those that it holds, by identity, and reads the schemas of those that differ. It works for a millisecond at a time
+and rests for longer, so that the event loop never waits for more. A search waits for it for a moment, and says in its
+answer if it is not complete yet.
 
-A word of a query finds the words that begin with it. Postings are arrays of numbers that only grow; a subject that is
-read again gets a new number, and its old one is dead. The index starts again once half of the numbers are dead. The
+A word of a query finds the words that begin with it. Words are kept by their first letter, and only sorted where a
+query looks: to sort all of them would stop the process. Postings are arrays of numbers that only grow; a subject that
+is read again gets a new number, and its old one is dead. The index starts again once half of the numbers are dead. The
 words of one schema are bounded: a larger one is found by its first words, and answers name it. Words and postings of
 all are bounded as well: beyond that, subjects are found by their names only, and no answer is complete.
 """
@@ -27,8 +29,7 @@ from strata.storage.state import SchemaVersion, State
 __all__ = ["Found", "Hit", "SearchIndex"]
 
 _PATIENCE_S, _LOOK_S = 2.0, 0.05
-_SLICE = 50  # subjects that are read without a pause
-_PAUSE_S = 0.002  # in which other threads run
+_SLICE_S, _PAUSE_S = 0.001, 0.002  # of work, and of rest, in which other threads run
 _MOST_WORDS_EACH, _LONGEST_WORD = 2_000, 64
 _MOST_POSTINGS, _MOST_WORDS = 20_000_000, 1_000_000
 _MOST_READ = 150_000  # postings that one word of a query reads
@@ -78,7 +79,8 @@ class SearchIndex:
         self._held: dict[Subject, tuple[dict[Version, SchemaVersion], int]] = {}
         self._subjects: list[Subject | None] = []  # by number; None for a dead one
         self._postings: dict[str, array[int]] = {}  # by a letter for the kind, and the word
-        self._sorted: list[str] = []
+        self._words: dict[str, list[str]] = {}  # the keys of the postings, by their first two letters
+        self._unsorted: set[str] = set()
         self._count = 0
         self._partial: set[Subject] = set()  # those with more words than are kept
         self._is_whole = True
@@ -132,24 +134,21 @@ class SearchIndex:
         if len(self._subjects) > 2 * len(self._held) + _MOST_SORTED:
             with self._lock:
                 self._clear()
-        waiting = [
-            (name, versions)
-            for name, versions in state.subjects.items()
-            if (held := self._held.get(name)) is None or held[0] is not versions
-        ]
-        waiting.sort(key=lambda one: one[0])
-        for start in range(0, len(waiting), _SLICE):
-            with self._lock:
-                for name, versions in waiting[start : start + _SLICE]:
+        rest = _Rest()
+        for name in (name for names in state.listing.chunks() for name in names):
+            versions = state.subjects[name]
+            if (held := self._held.get(name)) is None or held[0] is not versions:
+                with self._lock:
                     self._put(name, versions)
-            time.sleep(_PAUSE_S)
-        with self._lock:
-            if len(self._held) > len(state.subjects):
-                for name in [name for name in self._held if name not in state.subjects]:
-                    self._subjects[self._held.pop(name)[1]] = None
-                    self._partial.discard(name)
-            self._sorted = sorted(self._postings) if len(self._sorted) != len(self._postings) else self._sorted
-            self._seen = state
+            rest()
+        if len(self._held) > len(state.subjects):
+            for name in list(self._held):
+                if name not in state.subjects:
+                    with self._lock:
+                        self._subjects[self._held.pop(name)[1]] = None
+                        self._partial.discard(name)
+                rest()
+        self._seen = state
 
     def _put(self, name: Subject, versions: dict[Version, SchemaVersion]) -> None:
         held = self._held.get(name)
@@ -167,6 +166,8 @@ class SearchIndex:
             postings = self._postings.get(key)
             if postings is None:
                 postings = self._postings[key] = array("I")
+                self._words.setdefault(key[:2], []).append(key)
+                self._unsorted.add(key[:2])
             postings.append(number)
             self._count += 1
 
@@ -190,8 +191,6 @@ class SearchIndex:
     def _matching(self, terms: Sequence[_Term]) -> Iterator[Subject]:
         """Yield the live subjects that have all words: those with all of them in their names first."""
         with self._lock:
-            if len(self._sorted) != len(self._postings):  # still following
-                self._sorted = sorted(self._postings)
             named = self._common([((Kind.NAME,) if Kind.NAME in kinds else (), word) for kinds, word in terms])
             names = self._named(named)
         yield from names
@@ -215,14 +214,35 @@ class SearchIndex:
         read = 0
         for kind in kinds:
             start = _LETTERS[kind] + word
-            for place in range(bisect_left(self._sorted, start), len(self._sorted)):
-                key = self._sorted[place]
+            words = self._sorted(start[:2])
+            for place in range(bisect_left(words, start), len(words)):
+                key = words[place]
                 if not key.startswith(start) or read > _MOST_READ:
                     break
                 postings = self._postings[key]
                 read += len(postings)
                 found.update(postings)
         return found
+
+    def _sorted(self, letters: str) -> Sequence[str]:
+        """Return the words that begin with a letter for the kind and another letter, in order."""
+        words = self._words.get(letters, [])
+        if letters in self._unsorted:
+            words.sort()
+            self._unsorted.discard(letters)
+        return words
+
+
+class _Rest:
+    """A pause after each slice of work."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._since > _SLICE_S:
+            time.sleep(_PAUSE_S)
+            self._since = time.monotonic()
 
 
 def _terms(query: str) -> list[_Term]:

@@ -206,6 +206,18 @@ def test_a_full_index_is_not_complete(monkeypatch):
     assert (1, False) == (len(found.hits), found.complete)
 
 
+def test_the_index_rests_while_it_grows(monkeypatch):
+    """It never works for long without a rest, in which other threads of the process run."""
+    registry, rests = Registry(), []
+    for number in range(20):
+        registry.put(f"s{number}", ORDER)
+    clock = SimpleNamespace(monotonic=count(0, index._SLICE_S * 1.5).__next__, sleep=rests.append)
+    monkeypatch.setattr(index, "time", clock)
+    registry.index._follow(registry.state)
+
+    assert [index._PAUSE_S] * 20 == rests
+
+
 def test_a_pause_of_the_machine_makes_no_search_incomplete(registry, monkeypatch):
     """A search waits for the index in short looks, so a pause that is longer than its patience changes nothing."""
     clock = SimpleNamespace(monotonic=count(0, 10).__next__, sleep=time.sleep)
