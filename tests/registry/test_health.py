@@ -19,10 +19,10 @@ from strata.registry.app import create_app
 from strata.registry.decide.decision import Decision
 from strata.registry.errors import RegistryError
 from strata.registry.health import Health
+from strata.registry.http.tls import TlsContexts
 from strata.registry.http_server import HttpServer
 from strata.registry.metrics.tally import Tally
 from strata.registry.settings import Settings
-from strata.registry.transport.tls import TlsContexts
 from strata.registry.workers.board import Board, Seat
 from strata.registry.writer import Writer
 from strata.storage.log import LogError, LogReadOnly, LogTimeout
