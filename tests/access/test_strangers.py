@@ -39,7 +39,7 @@ OPEN_ROUTES = {
     ("GET", "/ui/sign-in"): ("where people sign in", 200, ANY),
     ("POST", "/ui/sign-in"): ("a form without its token is refused", 403, ANY),
     ("GET", "/ui/sign-in/provider"): ("where people sign in", 200, ANY),
-    ("GET", "/ui/sign-in/callback"): ("a sign-in that nobody began is refused", 401, ANY),
+    ("GET", "/ui/sign-in/callback"): ("a sign-in that was not begun is refused", 401, ANY),
     ("POST", "/ui/sign-out"): ("a form without its token is refused", 403, ANY),
 }  # fmt: skip
 NAMES = {"/docs/{name}": "start.js", "/ui/static/{name}": "strata.css"}
