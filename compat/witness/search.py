@@ -19,7 +19,7 @@ from strata.compat.limits import Limits, OutOfTime
 from strata.compat.proofs import Budget, NoWitness, Proof
 from strata.compat.result import Finding, Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
-from strata.compat.witness import avro
+from strata.compat.witness import avro, protobuf
 
 __all__ = ["SILENT_CHANGE", "budget_within", "proven", "silent_changes"]
 
@@ -38,7 +38,10 @@ class _Format(NamedTuple):
     alters: Callable[[Any, Any, Sequence[Outcome], Budget], Iterator[Proof]]  # reader, writer
 
 
-_FORMATS: Final[Mapping[SchemaFormat, _Format]] = {SchemaFormat.AVRO: _Format(avro.breaks, avro.alters)}
+_FORMATS: Final[Mapping[SchemaFormat, _Format]] = {
+    SchemaFormat.AVRO: _Format(avro.breaks, avro.alters),
+    SchemaFormat.PROTOBUF: _Format(protobuf.breaks, protobuf.alters),
+}
 
 
 def budget_within(limits: Limits) -> Budget:
