@@ -101,13 +101,16 @@ def candidates(field: FieldDescriptor, target: FieldDescriptor | None = None) ->
 
 def _messages(field: FieldDescriptor, target: FieldDescriptor | None) -> Iterator[Write]:
     """Yield ways to set a field that holds messages: an empty one, then one with each of its fields."""
+    if _is_map(field):
+        yield from _entries(field, target)
+        return
     kind = _kind(field)
     other = target.message_type if target is not None else None
     empty = new(kind)
     if empty is None:
         return
     yield partial(_put_copies, field, [empty])
-    if field.is_repeated and not _is_map(field):
+    if field.is_repeated:
         yield partial(_put_copies, field, [empty, empty])
     for inner in kind.fields:
         if inner.message_type is not None:
@@ -117,6 +120,20 @@ def _messages(field: FieldDescriptor, target: FieldDescriptor | None) -> Iterato
             held = new(kind)
             write(held)
             yield partial(_put_copies, field, [held])
+
+
+def _entries(field: FieldDescriptor, target: FieldDescriptor | None) -> Iterator[Write]:
+    """Yield ways to add one entry to a map: usual keys with each value, then other keys with a usual value."""
+    kind, other = _kind(field), None if target is None else target.message_type
+    parts: list[list[Write]] = []
+    for number in (1, 2):
+        part, aim = kind.fields_by_number[number], None if other is None else other.fields_by_number.get(number)
+        parts.append([*candidates(part, aim)])
+    for key, value in [*((parts[0][0], one) for one in parts[1]), *((one, parts[1][0]) for one in parts[0][1:])]:
+        held = new(kind)
+        key(held)
+        value(held)
+        yield partial(_put_copies, field, [held])
 
 
 def _put_copies(field: FieldDescriptor, held: Sequence[Message], message: Any) -> None:
@@ -138,7 +155,9 @@ def _values(field: FieldDescriptor, target: FieldDescriptor | None) -> Sequence[
         symbols = field.enum_type.values
         lacking = [one for one in symbols if known is not None and one.number not in known.values_by_number]
         others = [one for one in symbols if one.number and one not in lacking]
-        return [one.number for one in [*lacking, *others, *symbols[:1]][:_MOST_SYMBOLS]]
+        numbers = [one.number for one in [*lacking, *others, *symbols[:1]][:_MOST_SYMBOLS]]
+        # A reader of an open enum takes any number, and zero is often not written.
+        return numbers if numbers[:1] != [0] or field.enum_type.is_closed else [1, *numbers]
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return _BYTES if field.type == FieldDescriptor.TYPE_BYTES else _TEXTS
     return _SCALARS[field.cpp_type]

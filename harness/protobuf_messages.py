@@ -1,0 +1,108 @@
+"""What Google's Java and Python libraries read from the bytes of a message, in one form.
+
+A value is a list of the fields that are set, each a number and the list of its parts. A part is a value again for a
+message, else a text: the digits of an integer or of the bits of a float, the hex digits of text and bytes.
+"""
+
+import base64
+import json
+import os
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from harness.jars import protobuf_jars
+from harness.spark_jar import compile_java, spark_class_path
+
+__all__ = ["Task", "in_java", "in_python"]
+
+_SOURCE: Final = Path(__file__).with_name("jvm") / "ProtobufMessages.java"
+_TIMEOUT_S: Final = 500
+
+
+class Task(NamedTuple):
+    """A message to read."""
+
+    type: Descriptor
+    payload: bytes
+
+
+def in_java(tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Return what the Java library reads for each task, as `value` or `error`; one JVM for all of them."""
+    jars = protobuf_jars()
+    lines = "".join(
+        json.dumps({"files": _files(kind.file), "message": kind.full_name, "payload": payload.hex()}) + "\n"
+        for kind, payload in tasks
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        compile_java([_SOURCE], Path(folder), *jars)
+        done = subprocess.run(
+            [
+                *("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+                *("-cp", os.pathsep.join(map(str, (folder, *jars, spark_class_path()))), "ProtobufMessages"),
+            ],
+            input=lines.encode(),
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+        )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def in_python(task: Task) -> dict[str, Any]:
+    """Return what the Python library reads for a task, as `value` or `error`."""
+    message = GetMessageClass(task.type)()
+    try:
+        message.ParseFromString(task.payload)
+        value = _fields(message)
+    except (DecodeError, UnicodeDecodeError) as error:
+        return {"error": repr(error)}
+    return {"value": value} if message.IsInitialized() else {"error": "a required field is missing"}
+
+
+def _files(file: FileDescriptor) -> list[str]:
+    """Return the descriptors of a file and of its imports, each after those that it imports."""
+    made: dict[str, str] = {}
+
+    def add(one: FileDescriptor) -> None:
+        for inner in one.dependencies:
+            if inner.name not in made:
+                add(inner)
+        proto = FileDescriptorProto()
+        one.CopyToProto(proto)
+        made[one.name] = base64.b64encode(proto.SerializeToString()).decode()
+
+    add(file)
+    return list(made.values())
+
+
+def _fields(message: Any) -> list[Any]:
+    return [[field.number, list(_parts(field, value))] for field, value in message.ListFields()]
+
+
+def _parts(field: FieldDescriptor, value: Any) -> Iterable[Any]:
+    kind = field.message_type
+    if kind is not None and kind.GetOptions().map_entry:
+        key, inner = kind.fields_by_number[1], kind.fields_by_number[2]
+        entries = [[[1, [_part(key, name)]], [2, [_part(inner, value[name])]]] for name in value]
+        return sorted(entries, key=lambda entry: str(entry[0][1][0]))
+    return [_part(field, one) for one in (value if field.is_repeated else [value])]
+
+
+def _part(field: FieldDescriptor, value: Any) -> Any:
+    if field.message_type is not None:
+        return _fields(value)
+    if isinstance(value, str | bytes):
+        return (value.encode() if isinstance(value, str) else value).hex()
+    if isinstance(value, float):
+        double = field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE
+        return str(struct.unpack("<q" if double else "<i", struct.pack("<d" if double else "<f", value))[0])
+    return str(value).lower()
