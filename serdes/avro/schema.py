@@ -105,13 +105,23 @@ class Enum(Named):
 
 @dataclass(eq=False, slots=True)
 class Field:
-    """A field of a record; the default is the JSON value of the text, the tags are its `confluent:tags`."""
+    """A field of a record.
+
+    Attributes:
+        name: its name.
+        type: its type.
+        aliases: its former names.
+        default: the JSON value of the text, `MISSING` if it has none.
+        tags: its `confluent:tags`.
+        doc: its documentation; empty if it has none.
+    """
 
     name: str
     type: "Node"
     aliases: tuple[str, ...] = ()
     default: Any = MISSING
     tags: frozenset[str] = frozenset()
+    doc: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -308,7 +318,9 @@ class _Parser:
                 raise SchemaError(f"the record {record.name} has two fields {name}")
             default = one.get("default", MISSING)
             inner = self._build(one["type"], namespace)
-            built[name] = Field(name, inner, tuple(_aliases(one)), default, _tags(one))
+            doc = one.get("doc")
+            text = doc if isinstance(doc, str) else ""
+            built[name] = Field(name, inner, tuple(_aliases(one)), default, _tags(one), text)
         return list(built.values())
 
     def _find(self, name: str, namespace: str) -> Node:
