@@ -7,6 +7,7 @@ from strata.spark_udfs.tables.changes import (
     ELEMENT,
     AddColumn,
     ChangeRefused,
+    Path,
     RenameColumn,
     WidenColumn,
     compare_types,
@@ -118,7 +119,7 @@ def test_new_columns(table, rows, changes, names):
 
 def test_renames():
     """An alias renames a column where the format tracks columns by id, unless the schema still has the old name."""
-    aliases = {("code",): ("currency",)}
+    aliases: dict[Path, tuple[str, ...]] = {("code",): ("currency",)}
     renamed = compare_types(ddl("currency string"), ddl("code string"), ICEBERG, "evolve", aliases)
     kept = compare_types(ddl("currency string"), ddl("code string, currency string"), ICEBERG, "evolve", aliases)
     untracked = compare_types(ddl("currency string"), ddl("code string"), DELTA, "evolve", aliases)

@@ -59,7 +59,7 @@ class Topic:
         serialize = AvroSerializer(self.client, json.dumps(schema))
         rows: dict[str, list[Any]] = {name: [] for name in FRAMES.names}
         for value in values:
-            key, frame = value if isinstance(value, tuple) else (None, bytes(serialize(value, topic="flights")))
+            key, frame = value if isinstance(value, tuple) else (None, serialize(value, topic="flights"))
             for name, part in zip(FRAMES.names, (key, frame, "flights", 0, next(self._offsets)), strict=True):
                 rows[name].append(part)
         pq.write_table(pa.table(rows, FRAMES), self.folder / f"{next(self._offsets)}.parquet")
