@@ -309,7 +309,7 @@ class _Follower:
         if comparison.changes:
             comparison = self._compared(spark, reader, wanted)
         if comparison.changes or comparison.refusals:
-            raise RuntimeError(f"the table {self._table} was changed by somebody else meanwhile; start again")
+            raise RuntimeError(f"the table {self._table} was changed by another writer meanwhile; start again")
         return comparison.names
 
     def _compared(self, spark: SparkSession, reader: _Reader, wanted: StructType) -> Comparison:
@@ -317,7 +317,7 @@ class _Follower:
         return compare_types(self._table_type(spark), wanted, rules, self._on_change, reader.notes.aliases)
 
     def _table_type(self, spark: SparkSession) -> StructType:
-        """Return the type of the table as it is now, also if somebody else has changed it."""
+        """Return the type of the table as it is now, also if another writer has changed it."""
         spark.catalog.refreshTable(identifier(self._table))
         return spark.table(identifier(self._table)).schema
 
