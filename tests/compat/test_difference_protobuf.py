@@ -6,6 +6,7 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from harness.protobuf_cases import Maker, message_class
+from harness.protobuf_readers import filled, same
 from strata.compat.difference.compare import difference
 from strata.compat.difference.outcomes import SEVERITY, Verdict
 from strata.compat.formats import FORMATS
@@ -159,139 +160,6 @@ ROWS = {  # kind of edit: the previous schema and the new one, and the verdicts 
         *(SAFE, SAFE),
     ),
 }
-
-
-NUMBERS = {
-    "int32": [0, 1, -1, 2**31 - 1, -(2**31)],
-    "int64": [0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63)],
-    "uint32": [0, 1, 2**32 - 1],
-    "uint64": [0, 1, 2**53 + 1, 2**64 - 1],
-    "double": [0.0, 1.5, 1e300],
-    "float": [0.0, 1.5, -0.25],
-    "bool": [True, False],
-}
-KINDS = {1: "int32", 2: "int64", 3: "uint32", 4: "uint64", 5: "double", 6: "float", 7: "bool"}
-
-
-def scalar(field, chance):
-    """Return a random value for a field."""
-    if field.enum_type is not None:
-        return chance.choice(field.enum_type.values).number
-    if field.type == field.TYPE_BYTES:
-        return chance.choice([b"", b"a", b"\xff", b"\x08\x96\x01", b"\x0a"])
-    if field.type == field.TYPE_STRING:
-        return chance.choice(["", "a", "é", "\x08\x96", "text of more than eight bytes"])
-    return chance.choice(NUMBERS[KINDS[field.cpp_type]])
-
-
-def filled(message, chance, depth=3):
-    """Set random fields of a message; return it."""
-    for field in message.DESCRIPTOR.fields:
-        if not field.is_required and (depth == 0 or chance.random() < 0.25):
-            continue
-        inner = field.message_type
-        if is_map(field):
-            key, value = inner.fields
-            for _ in range(chance.randrange(3)):
-                held, name = getattr(message, field.name), scalar(key, chance)
-                if value.message_type is None:
-                    held[name] = scalar(value, chance)
-                else:
-                    filled(held[name], chance, depth - 1)
-        elif field.is_repeated:
-            held = getattr(message, field.name)
-            for _ in range(chance.randrange(4)):
-                held.append(scalar(field, chance)) if inner is None else filled(held.add(), chance, depth - 1)
-        elif inner is not None:
-            getattr(message, field.name).SetInParent()
-            filled(getattr(message, field.name), chance, depth - 1)
-        else:
-            setattr(message, field.name, scalar(field, chance))
-    return message
-
-
-def is_map(field):
-    """Return whether a field is a map."""
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
-
-
-def same(before, after, is_new):
-    """Return whether a reader has what was written, by name; a pure renaming is no change.
-
-    A field that the writer lacks has its default, which stands for what was written before the field existed (the
-    reader is new), or differs from every written value.
-    """
-    held, tags = before.DESCRIPTOR.fields_by_name, before.DESCRIPTOR.fields_by_number
-    names = after.DESCRIPTOR.fields_by_name
-    for field in after.DESCRIPTOR.fields:
-        source = held.get(field.name)
-        if source is None and field.number in tags and tags[field.number].name not in names:
-            source = tags[field.number]
-        if source is None:
-            if not is_new and (not field.has_presence or after.HasField(field.name)):
-                return False
-        elif not same_field(before, source, after, field, is_new):
-            return False
-    return True
-
-
-def same_field(before, source, after, field, is_new):
-    """Return whether one field has the value, and is set if it was set."""
-    value, other = getattr(before, source.name), getattr(after, field.name)
-    if source.has_presence and not before.HasField(source.name):
-        if field.is_repeated:
-            return not other
-        if not field.has_presence or after.HasField(field.name):
-            return False
-        return field.message_type is not None or same_value(source, value, field, other, is_new)
-    if source.has_presence and field.has_presence and not after.HasField(field.name):
-        return False
-    if is_map(source) or is_map(field):
-        value, other = entries(source, value), entries(field, other)
-        kinds = [one.message_type.fields if one.message_type is not None else [one] * 2 for one in (source, field)]
-        return len(value) == len(other) and all(
-            same_value(kinds[0][0], one[0], kinds[1][0], two[0], is_new)
-            and same_value(kinds[0][1], one[1], kinds[1][1], two[1], is_new)
-            for one, two in zip(value, other, strict=True)
-        )
-    values = list(value) if source.is_repeated else [value]
-    others = list(other) if field.is_repeated else [other]
-    if source.is_repeated and not field.is_repeated and not values:
-        return field.has_presence and not after.HasField(field.name)
-    return len(values) == len(others) and all(
-        same_value(source, one, field, two, is_new) for one, two in zip(values, others, strict=True)
-    )
-
-
-def entries(field, value):
-    """Return the entries of a map, or of a list of messages that stand for them, sorted by their keys."""
-    if is_map(field):
-        found = [(key, value[key]) for key in value]
-    elif field.is_repeated and field.message_type is not None and len(field.message_type.fields) > 1:
-        found = [tuple(getattr(one, inner.name) for inner in field.message_type.fields[:2]) for one in value]
-    else:
-        return []
-    return sorted(found, key=lambda pair: str(pair[0]))
-
-
-def same_value(source, value, field, other, is_new):
-    """Return whether two values are the same one."""
-    if source.message_type is not None or field.message_type is not None:
-        both = source.message_type is not None and field.message_type is not None
-        return both and same(value, other, is_new)
-    if source.enum_type is not None and field.enum_type is not None:
-        return same_symbol(source.enum_type, value, field.enum_type, other)
-    raw = [one.encode() if isinstance(one, str) else one for one in (value, other)]
-    return isinstance(raw[0], bytes) == isinstance(raw[1], bytes) and raw[0] == raw[1]
-
-
-def same_symbol(source, value, enum, other):
-    """Return whether two symbols have one name, or one of them is a renaming of the other."""
-    if other not in enum.values_by_number:
-        return False
-    names = source.values_by_number[value].name, enum.values_by_number[other].name
-    is_renamed = names[0] not in enum.values_by_name and names[1] not in source.values_by_name
-    return names[0] == names[1] or (is_renamed and value == other)
 
 
 def observed(writer, reader, chance, *, is_new, number=RECORDS):
