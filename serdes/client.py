@@ -14,7 +14,6 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 from uuid import UUID
 
-from strata.serdes.cache import SharedCache
 from strata.serdes.config_client import ConfigClient
 from strata.serdes.errors import ErrorCode, RegistryError
 from strata.serdes.framing import GlueVersion, SchemaName
@@ -33,6 +32,7 @@ from strata.serdes.observer import Observer
 from strata.serdes.requests import context_of, flags_set, segment
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
+from strata.shared_cache import SharedCache
 
 __all__ = [
     "ClientSettings",

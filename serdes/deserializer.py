@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from strata.serdes.base import Serde, is_fresh
-from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema, context_of, schema_named
 from strata.serdes.errors import (
     DecodeError,
@@ -33,6 +32,7 @@ from strata.serdes.model import RegisteredSchema
 from strata.serdes.observer import observe
 from strata.serdes.serde_settings import DeserializerSettings
 from strata.serdes.subject_name_strategies import Context, RecordContext
+from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
     from strata.serdes.rules.contracts import Reading, Shapes

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
+from strata.http.settings import check_files
 from strata.serdes.errors import SerdeError
 from strata.serdes.observer import Observer
-from strata.serdes.settings import ClientSettings, check_files
+from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
 
 __all__ = ["Requests", "context_of", "flags_set", "segment"]

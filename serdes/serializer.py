@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from strata.serdes.base import Serde, is_fresh
-from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import ErrorCode, NoSubject, RegistryError, SchemaError
@@ -23,6 +22,7 @@ from strata.serdes.model import RegisteredSchema, schema_given
 from strata.serdes.observer import observe
 from strata.serdes.serde_settings import SerializerSettings
 from strata.serdes.subject_name_strategies import Context, RecordContext
+from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
     from strata.serdes.rules.contracts import Writing

@@ -4,61 +4,23 @@ Rules of this file: a bad setting is an error when the settings are made, and th
 never show in a repr.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, fields, replace
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
+from strata.http.settings import HttpSettings, check_numbers, split_userinfo
 from strata.serdes.errors import did_you_mean
 
-__all__ = ["ClientSettings", "check_files", "split_userinfo"]
-
-_NUMBERS = (
-    "timeout",
-    "retries",
-    "wait",
-    "backoff",
-    "max_backoff",
-    "cache_size",
-    "missing_ttl",
-    "pool_size",
-    "max_answer_bytes",
-)
-_FILES = ("ca_file", "cert_file", "key_file", "token_ca_file")
-_HEADER_VALUE = re.compile(r"[!-~]+")
+__all__ = ["ClientSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSettings:
-    """All that a process needs to build a client.
+class ClientSettings(HttpSettings):
+    """All that a process needs to build a client: how to reach the registry (see `HttpSettings`), and caches.
 
     Attributes:
-        urls: base addresses of the same registry, tried in turn; their paths are kept.
-        username: for HTTP basic authentication, with `password`.
-        password: the password of `username`.
-        token: a bearer token, instead of username and password.
-        token_url: the OAuth 2.0 token endpoint for client credentials, instead of a token; see `strata.serdes.oauth`.
-        client_id: the OAuth client, with `client_secret`.
-        client_secret: the secret of `client_id`.
-        scope: the OAuth scope to ask for.
-        token_ca_file: CA certificates for the token endpoint, instead of the system's.
-        logical_cluster: sent with each request as `target-sr-cluster`; Confluent Cloud wants it along with tokens.
-        identity_pool: sent with each request as `Confluent-Identity-Pool-Id`.
-        timeout: seconds that one attempt may wait for a connection, and then for each piece of the answer.
-        retries: how often a failed request is retried, over all addresses.
-        wait: seconds for which a failed request is retried at least, even if `retries` are used up before.
-        backoff: seconds before the first retry; doubled for each further one, with jitter.
-        max_backoff: seconds of the longest wait, also when the registry asks for more by `Retry-After`.
         cache_size: how many schemas, and how many registrations, are cached.
         missing_ttl: seconds for which an unknown id is cached.
-        pool_size: connections kept open to each address.
-        max_answer_bytes: bytes of the longest answer that is read.
-        ca_file: CA certificates for https, instead of the system's.
-        cert_file: the client certificate for https.
-        key_file: the key of `cert_file`.
-        proxy: the URL of an HTTP proxy, for tokens too; it may contain credentials.
         glue_region: the AWS region whose Glue is asked for schema versions in frames of AWS Glue, with the credentials
             of the AWS tools; without it the registry is asked, into which they were migrated.
 
@@ -67,52 +29,13 @@ class ClientSettings:
         TypeError: If a number is expected and something else given.
     """
 
-    urls: tuple[str, ...]
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
-    token_url: str | None = None
-    client_id: str | None = None
-    client_secret: str | None = field(default=None, repr=False)
-    scope: str | None = None
-    token_ca_file: str | None = None
-    logical_cluster: str | None = None
-    identity_pool: str | None = None
-    timeout: float = 30.0
-    retries: int = 4
-    wait: float | None = None
-    backoff: float = 0.2
-    max_backoff: float = 10.0
     cache_size: int = 1000
     missing_ttl: float = 10.0
-    pool_size: int = 8
-    max_answer_bytes: int = 64 * 1024 * 1024
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    proxy: str | None = field(default=None, repr=False)
     glue_region: str | None = None
 
     def __post_init__(self) -> None:
-        if not self.urls:
-            raise ValueError("urls: expected at least one URL")
-        for name in _NUMBERS:
-            value = getattr(self, name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number and (name, value) != ("wait", None):
-                raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
-        if any(split_userinfo(url)[1] for url in self.urls):
-            # The repr shows urls, and so do Spark's query plans.
-            raise ValueError("urls: expected no credentials; pass username and password, or use ClientSettings.of")
-        _check_credentials(self)
-        if self.proxy is not None:
-            _check_proxy(self.proxy)
-        for name in ("retries", "backoff", "max_backoff", "missing_ttl", "wait"):
-            if (getattr(self, name) or 0) < 0:
-                raise ValueError(f"{name}: expected 0 or more, got {getattr(self, name)}")
-        for name in ("timeout", "cache_size", "pool_size", "max_answer_bytes"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
+        HttpSettings.__post_init__(self)  # super() does not work in a class with slots
+        check_numbers(self, from_zero=("missing_ttl",), positive=("cache_size",))
 
     @classmethod
     def of(cls, url: "str | Sequence[str] | ClientSettings", **options: object) -> "ClientSettings":
@@ -126,8 +49,9 @@ class ClientSettings:
             ValueError: If a URL cannot be parsed, a setting is out of range or settings contradict each other.
             TypeError: If an option is unknown, or a number is expected and something else given.
         """
-        for name in sorted(options.keys() - cls.__slots__):
-            known = [one for one in cls.__slots__ if one != "urls"]
+        known = {setting.name for setting in fields(cls)}
+        for name in sorted(options.keys() - known):
+            known.discard("urls")
             raise TypeError(f"unknown option {name!r} of a client{did_you_mean(name, known)}")
         if isinstance(url, ClientSettings):
             return replace(url, **options)  # type: ignore[arg-type]
@@ -169,22 +93,6 @@ class ClientSettings:
             if value is not None:
                 options |= _read(name, value)
         return cls.of(options.pop("url"), **options)
-
-
-def check_files(settings: ClientSettings) -> None:
-    """Check that the files which settings name can be opened here; other processes may have other files.
-
-    Raises:
-        ValueError: If one cannot be opened.
-    """
-    for name in _FILES:
-        path = getattr(settings, name)
-        if path is None:
-            continue
-        try:
-            Path(path).open("rb").close()
-        except OSError as error:
-            raise ValueError(f"{name}: cannot open {path}: {error.strerror}") from None
 
 
 _Reader = Callable[[Any], dict[str, Any]]
@@ -263,69 +171,3 @@ _BEARER_SOURCES: Mapping[str | None, tuple[str, ...]] = {
     "OAUTHBEARER": ("bearer.auth.issuer.endpoint.url", "bearer.auth.client.id", "bearer.auth.client.secret"),
 }
 """Where a token comes from, and the settings that this needs."""
-
-
-def _check_credentials(one: ClientSettings) -> None:
-    if (one.username is None) != (one.password is None):
-        raise ValueError("expected username and password together, got one of them")
-    oauth = (one.token_url, one.client_id, one.client_secret)
-    if any(oauth) and not all(oauth):
-        raise ValueError("expected token_url, client_id and client_secret together, got some of them")
-    if sum(given is not None for given in (one.username, one.token, one.token_url)) > 1:
-        raise ValueError("expected one of username, token and token_url, got several")
-    if one.token_url is None and (one.scope or one.token_ca_file):
-        raise ValueError("scope and token_ca_file need a token_url")
-    for name in ("token", "logical_cluster", "identity_pool"):
-        value = getattr(one, name)
-        if value is not None and not _HEADER_VALUE.fullmatch(value):  # a later error would show the value
-            raise ValueError(f"{name} has a character that no HTTP header may contain, such as a space or a line break")
-    if one.token_url is not None:
-        _check_token_url(one.token_url)
-
-
-def _check_proxy(url: str) -> None:
-    parts = _parts(url)
-    if parts is None or parts.path.strip("/") or parts.query:
-        raise ValueError("proxy: expected a URL such as http://host:3128 or http://name:password@host:3128")
-
-
-def _check_token_url(url: str) -> None:
-    parts = _parts(url)
-    if parts is None or parts.fragment:
-        raise ValueError("token_url: expected a URL such as https://host/path")
-    if parts.username is not None:
-        raise ValueError("token_url: expected no credentials; pass client_id and client_secret")
-
-
-def split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Split a registry URL into the base URL and the credentials in it.
-
-    Returns:
-        The URL without credentials and trailing slashes, and (username, password) or None.
-
-    Raises:
-        ValueError: If the URL is not an http(s) URL with a host and without query and fragment.
-    """
-    parts = _parts(url)
-    if parts is None:
-        raise ValueError(
-            "the registry URL cannot be read: expected one such as http://host:8081 or https://host:8081/path"
-        )
-    if parts.query or parts.fragment:
-        raise ValueError("invalid registry URL: expected no query and no fragment")
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    netloc = host if parts.port is None else f"{host}:{parts.port}"
-    base = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
-    if parts.username is None:
-        return base, None
-    return base, (unquote(parts.username), unquote(parts.password or ""))
-
-
-def _parts(url: str) -> SplitResult | None:
-    """Return the parts of an http(s) URL with a host; None if the text is not one."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError if it is not a number
-    except ValueError:
-        return None
-    return parts if parts.scheme in ("http", "https") and parts.hostname else None

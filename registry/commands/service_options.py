@@ -37,8 +37,9 @@ def auth_option(name: str, of: str) -> Callable[[Any], Any]:
     """
     variable = f"STRATA_{name.upper().replace('-', '_')}"
     text = (
-        f"USER:PASSWORD or a bearer token for {of}; @FILE reads it from a file, and @- from standard input, so that "
-        f"the list of processes does not show it  ({variable})"
+        f"USER:PASSWORD or a bearer token for {of}; @FILE reads it from a file, which may also hold settings such as "
+        f"those of OAuth and a proxy, and @- from standard input, so that the list of processes does not show it  "
+        f"({variable})"
     )
     return click.option(f"--{name}", envvar=variable, metavar="AUTH", help=text, callback=_secret)
 

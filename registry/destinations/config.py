@@ -1,8 +1,11 @@
-"""The configuration of an exporter, with the names that Confluent's clients use: where it copies to, and as whom."""
+"""The configuration of an exporter, with the names that Confluent's clients use: where it copies to, and as whom.
 
-import ssl
+A configuration comes over the API: it holds texts, never the names of files on this node.
+"""
+
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from strata.registry.transfer.copies import TransferError
@@ -15,42 +18,41 @@ _BASIC, _USER = "basic.auth.credentials.source", "basic.auth.user.info"
 _BEARER, _TOKEN = "bearer.auth.credentials.source", "bearer.auth.token"
 _CA = "ssl.truststore.certificates"
 _TRUST_TYPE = "ssl.truststore.type"
+_PROXY, _PROXY_HOST, _PROXY_PORT = "proxy", "proxy.host", "proxy.port"
 _TIMEOUT_S = 10.0
+_OAUTH = {
+    "bearer.auth.issuer.endpoint.url": "token_url",
+    "bearer.auth.client.id": "client_id",
+    "bearer.auth.client.secret": "client_secret",
+}
+_TOKENS = {
+    "bearer.auth.scope": "scope",
+    "bearer.auth.logical.cluster": "logical_cluster",
+    "bearer.auth.identity.pool.id": "identity_pool",
+}
+"""Settings that may go with a token, and the scope with OAuth alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Destination:
     """A registry that an exporter copies to.
 
     Attributes:
-        urls: its addresses, one of which is used.
-        auth: `USER:PASSWORD` or a bearer token.
-        authorities: the CA certificates to trust, in PEM; empty for the system's.
+        urls: its addresses, tried in turn.
+        settings: further settings of `strata.http`: credentials, certificates to trust, and a proxy.
     """
 
     urls: tuple[str, ...]
-    auth: str | None
-    authorities: str
+    settings: Mapping[str, str]
 
-    def connection(self, attempt: int) -> Connection:
-        """Return a connection to the address that is due at an attempt.
-
-        Raises:
-            TransferError: if the certificates cannot be used.
-        """
-        url = self.urls[attempt % len(self.urls)]
-        return Connection(url, self.auth, self, retries=0, timeout_s=_TIMEOUT_S)
-
-    def context(self) -> ssl.SSLContext:
-        """Return the TLS context.
+    def connection(self) -> Connection:
+        """Return a connection, which tries each address once.
 
         Raises:
-            TransferError: if the certificates cannot be used.
+            TransferError: if a setting cannot be used.
         """
-        try:
-            return ssl.create_default_context(cadata=self.authorities or None)
-        except (ssl.SSLError, ValueError) as error:
-            raise TransferError(f"{_CA}: expected certificates in PEM ({error})") from None
+        more: dict[str, Any] = dict(self.settings)
+        return Connection(",".join(self.urls), retries=0, timeout_s=_TIMEOUT_S, **more)
 
 
 def destination_of(config: Mapping[str, str]) -> Destination:
@@ -75,24 +77,45 @@ def destination_of(config: Mapping[str, str]) -> Destination:
             raise TransferError(f"{name} is not supported; {_CA} takes the certificates to trust, in PEM")
     if config.get(_TRUST_TYPE, "PEM").upper() != "PEM":
         raise TransferError(f"{_TRUST_TYPE} must be PEM")
-    made = Destination(urls, _auth(config), config.get(_CA, ""))
-    for attempt in range(len(urls)):
-        made.connection(attempt)
+    settings = {**_identity(config), **_proxy(config)}
+    if config.get(_CA):
+        settings["ca_data"] = config[_CA]
+    made = Destination(urls, settings)
+    made.connection()
     return made
 
 
-def _auth(config: Mapping[str, str]) -> str | None:
+def _identity(config: Mapping[str, str]) -> dict[str, str]:
     """Return the credentials."""
     basic, bearer = config.get(_BASIC, "").upper(), config.get(_BEARER, "").upper()
+    more = {ours: config[theirs] for theirs, ours in _TOKENS.items() if config.get(theirs)}
+    if bearer == "OAUTHBEARER":
+        missing = [name for name in _OAUTH if not config.get(name)]
+        if missing:
+            raise TransferError(f"{_BEARER} OAUTHBEARER needs {', '.join(missing)}")
+        return more | {ours: config[theirs] for theirs, ours in _OAUTH.items()}
+    more.pop("scope", None)
     if bearer:
         if bearer != "STATIC_TOKEN":
-            raise TransferError(f"{_BEARER} must be STATIC_TOKEN, with {_TOKEN}; {bearer} is not supported")
+            raise TransferError(f"{_BEARER} must be STATIC_TOKEN or OAUTHBEARER; {bearer} is not supported")
         if not config.get(_TOKEN):
             raise TransferError(f"{_TOKEN} is missing")
-        return config[_TOKEN]
+        return more | {"token": config[_TOKEN]}
     if basic not in ("", "USER_INFO"):
         raise TransferError(f"{_BASIC} must be USER_INFO, with {_USER}; {basic} is not supported")
-    user = config.get(_USER, "")
-    if (basic and not user) or (user and ":" not in user):
+    username, colon, password = config.get(_USER, "").partition(":")
+    if (basic and not username) or (username and not colon):
         raise TransferError(f"{_USER} must be USER:PASSWORD")
-    return user or config.get(_TOKEN) or None
+    if username:
+        return more | {"username": username, "password": password}
+    return more | ({"token": config[_TOKEN]} if config.get(_TOKEN) else {})
+
+
+def _proxy(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the proxy: a URL, as in Confluent's clients for Python, or a host and a port, as in those for Java."""
+    url, host, port = (config.get(name, "") for name in (_PROXY, _PROXY_HOST, _PROXY_PORT))
+    if bool(host) != bool(port) or (url and host):
+        raise TransferError(f"expected {_PROXY_HOST} with {_PROXY_PORT}, or {_PROXY} alone")
+    if "@" in urlsplit(url).netloc:
+        raise TransferError(f"{_PROXY} must not hold a password, which answers would show")
+    return {"proxy": url or f"http://{host}:{port}"} if url or host else {}

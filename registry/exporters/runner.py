@@ -194,7 +194,7 @@ class Exporters:
         """Send to the destination what it lacks; blocks."""
         with reported(silent):
             destination = destination_of(self._credentials.opened(job.name, job.exporter.config))
-            target = Target(destination.connection(job.failures), job.stop)
+            target = Target(destination.connection(), job.stop)
             if job.held is None or job.seen is None:
                 held = target.held({context_of(subject) for subject, _ in {*wanted, *gone}})
             else:

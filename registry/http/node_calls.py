@@ -4,6 +4,9 @@ A blocking client waits for its answer, even if the request behind it is gone. C
 node that no client waits any more. urllib3 makes the calls, but cannot abort one that another thread makes, so its
 connections are registered here. An asynchronous client could be cancelled, but the clients install urllib3 anyway, and
 a forwarded write waits for the log, not for a thread.
+
+This is not `strata.http`, the client for other registries: a call to a node is never repeated, has no credentials but a
+signature, and hands the other node's answer on as it is.
 """
 
 import socket

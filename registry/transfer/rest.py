@@ -1,38 +1,35 @@
-"""HTTP to a registry: one request in, a status and a JSON value out. Knows retries and credentials, but no route.
+"""Requests to a registry: one request in, a status and a JSON value out. Knows the errors of a registry, but no route.
 
-It does not follow redirects, so credentials go only where the user sent them. An answer has a bounded size, after
-decompression, and a bounded time: what it reads may be hostile.
+Connections, retries, credentials and the bounds of answers are those of `strata.http`, as in the clients.
 """
 
-import base64
 import json
 import re
-import ssl
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-import urllib3
-from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+from urllib3.exceptions import HTTPError
 
-from strata.http.certificates import certificate_fault
-from strata.http.retries import RETRIED, repeats_after_silence, repeats_after_status
+from strata.http import errors as http_errors
+from strata.http.client import Answer as HttpAnswer
+from strata.http.client import Client
+from strata.http.retries import RETRIED, repeats_after_status
+from strata.http.settings import HttpSettings, check_files, split_userinfo
 from strata.registry.transfer.copies import TransferError
+from strata.registry.transfer.credentials import credentials_in
 from strata.registry.transfer.tls_files import TlsFiles
 from strata.storage.addresses import without_password
 from strata.storage.record_json import RecordError, from_properties
 from strata.storage.records import Key, Value
 
 __all__ = [
-    "MOST_BYTES",
     "Answer",
     "AnswerTooLong",
     "Connection",
     "Forbidden",
     "Shape",
-    "Tls",
     "is_list",
     "is_names",
     "is_object",
@@ -43,18 +40,14 @@ __all__ = [
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NO_KEY_MANAGEMENT = 40370  # a 403 that does not mean rejected credentials
-_METHODS = ("GET", "POST", "PUT", "DELETE")
 _RETRIES = 5
 _BACKOFF_S = 0.3
 _LONGEST_REST_S = (
     10.0  # between retries, whatever a service asks for: the caller reports what is wrong, and comes again
 )
 _SHOWN = 200  # characters of an odd answer
-MOST_BYTES = 64 << 20
-"""The longest answer that is read, after decompression, as in the clients."""
-_CHUNK = 256 << 10
-_WHOLE_ANSWER_S = 300.0
 _CLIENT = re.compile(r"^(<.*?>|HTTPS?Connection(Pool)?\(.*?\)): ")  # what urllib3 puts before a reason
+_SETTING = re.compile(r"(?:^|(?<=needs ))(ca|cert|key)_file\b")  # errors name it as its option
 _TIMEOUT_S = 60.0
 THREADS = 8
 _KeyT = TypeVar("_KeyT", bound=Key)
@@ -124,74 +117,53 @@ class AnswerTooLong(TransferError):
     """An answer has more bytes than are read."""
 
 
-class _Retry(urllib3.Retry):
-    """Retries by the rule of `strata.http.retries` that rest as long as a service asks, within a bound."""
-
-    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: ARG002 - urllib3's
-        return bool(self.total) and repeats_after_status(method, status_code)
-
-    def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
-        asked = super().get_retry_after(response)
-        return None if asked is None else min(asked, _LONGEST_REST_S)
-
-
-class Tls(Protocol):
-    """What makes a TLS context, such as `TlsFiles`."""
-
-    def context(self) -> ssl.SSLContext:
-        """Return the context."""
-        ...
-
-
 class Connection:
-    """A registry at a base URL; thread-safe.
+    """A registry at a base URL, or at several of them; thread-safe.
 
     Args:
-        url: the base URL; `USER:PASSWORD@` before the host authenticates.
-        auth: `USER:PASSWORD` or a bearer token, which takes precedence over the URL's.
-        tls: what makes the TLS context for https.
+        url: the base URL, or several with commas between them, tried in turn; `USER:PASSWORD@` before a host
+            authenticates.
+        auth: `USER:PASSWORD`, a bearer token, or lines of NAME=VALUE (see `credentials`); it takes precedence over
+            the URL's.
+        tls: the files for https.
         retries: how often to repeat a request that fails.
         timeout_s: how long to wait for a connection and for each part of an answer.
+        **more: further settings of `HttpSettings`.
 
     Raises:
-        TransferError: if the URL is malformed, or a file cannot be used.
+        TransferError: if the URL is malformed, or credentials or a file cannot be used.
     """
 
     def __init__(
         self,
         url: str,
         auth: str | None = None,
-        tls: Tls | None = None,
+        tls: TlsFiles | None = None,
         *,
         retries: int = _RETRIES,
         timeout_s: float = _TIMEOUT_S,
+        **more: Any,
     ) -> None:
-        try:
-            parts = urlsplit(url)
-            is_whole = bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            is_whole = False
-        if not is_whole:
-            raise TransferError(
-                f"{without_password(url)} is not the URL of a registry; expected a URL such as http://localhost:8081"
-            )
-        if parts.username and auth is None:
-            auth = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+        bases, userinfo = _addresses(url)
+        self.name = ",".join(bases)
         self._retries = retries
-        retrying = _Retry(
-            retries,
-            redirect=0,
-            other=0,  # such as a certificate that is not trusted
-            backoff_factor=_BACKOFF_S,
-            backoff_jitter=_BACKOFF_S,
-            allowed_methods=frozenset(filter(repeats_after_silence, _METHODS)),
-            raise_on_status=False,
-        )
-        self._retrying = retrying
-        context = (tls or TlsFiles()).context() if parts.scheme == "https" else None
-        self._pool = urllib3.PoolManager(maxsize=THREADS, block=True, timeout=timeout_s, ssl_context=context)
-        self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE, **_authorization(auth)}
+        options: dict[str, Any] = {**(tls or TlsFiles()).settings(), **credentials_in(auth), **more}
+        if userinfo is not None and options.keys().isdisjoint({"username", "token", "token_url"}):
+            options |= {"username": userinfo[0], "password": userinfo[1]}
+        try:
+            self._settings = HttpSettings(
+                urls=bases,
+                timeout=timeout_s,
+                retries=retries,
+                backoff=_BACKOFF_S,
+                max_backoff=_LONGEST_REST_S,
+                pool_size=THREADS,
+                **options,
+            )
+            check_files(self._settings)
+            self._client = Client(self._settings, {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE})
+        except ValueError as error:
+            raise TransferError(_SETTING.sub(r"--\1-file", str(error))) from None
 
     def ask(
         self, method: str, path: str, body: Any = None, shape: Shape = _is_anything, /, **query: str | int
@@ -210,15 +182,9 @@ class Connection:
             TransferError: if there is no response, retries do not help, it is not a registry's, or it rejects the
                 credentials.
         """
-        target = f"{self.name}{path}" + (f"?{urlencode(query)}" if query else "")
-        data = None if body is None else json.dumps(body).encode()
-        try:
-            response, said = self._exchange(method, target, data)
-        except HTTPError as error:
-            if fault := certificate_fault(error):
-                raise TransferError(f"the certificate of {self.name} is not accepted: {fault}") from None
-            raise TransferError(f"the registry {self.name} does not answer: {_reason(error)}") from None
-        content = _content(said)
+        target = path + (f"?{urlencode(query)}" if query else "")
+        response = self._send(method, target, None if body is None else json.dumps(body).encode())
+        content = _content(response.data)
         code = _code(content, response.status)
         if response.status in (401, 403) and code != _NO_KEY_MANAGEMENT:
             refused = "rejected the credentials" if response.status == 401 else f"forbids {method} {unquote(path)}"
@@ -240,45 +206,21 @@ class Connection:
             )
         return Answer(response.status, 0 if response.status < 300 else code, content)
 
-    def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[urllib3.BaseHTTPResponse, bytes]:
-        """Send a request, again if the response breaks off, and return the response and its body."""
-        retrying: urllib3.Retry = self._retrying
-        while True:
-            response = self._pool.request(
-                method,
-                target,
-                body=data,
-                headers=self._headers,
-                redirect=False,
-                retries=retrying,
-                preload_content=False,
-            )
-            try:
-                return response, self._body(response, f"{method} {unquote(urlsplit(target).path)}")
-            except (ProtocolError, ReadTimeoutError) as error:
-                retrying = (response.retries or retrying).increment(method, target, error=error)
-                retrying.sleep()
-
-    def _body(self, response: urllib3.BaseHTTPResponse, request: str) -> bytes:
-        """Return the body of a response.
-
-        Raises:
-            AnswerTooLong: if it is too long.
-            TransferError: if it takes too long.
-            HTTPError: if it breaks off; urllib3's.
-        """
-        body, began = bytearray(), time.monotonic()
-        while chunk := response.read1(_CHUNK, decode_content=True):
-            body += chunk
-            is_late = time.monotonic() > began + _WHOLE_ANSWER_S
-            if len(body) > MOST_BYTES or is_late:
-                response.close()
-            if len(body) > MOST_BYTES:
-                raise AnswerTooLong(f"{self.name} answered {request} with more than {MOST_BYTES >> 20} MiB")
-            if is_late:
-                raise TransferError(f"{self.name} did not end its answer to {request} in {_WHOLE_ANSWER_S:g} s")
-        response.release_conn()
-        return bytes(body)
+    def _send(self, method: str, target: str, body: bytes | None) -> HttpAnswer:
+        request = f"{method} {unquote(urlsplit(target).path)}"
+        try:
+            return self._client.send(method, target, body)
+        except http_errors.NoAnswer as silence:
+            if silence.fault:
+                raise TransferError(f"the certificate of {silence.base} is not accepted: {silence.fault}") from None
+            raise TransferError(f"the registry {self.name} does not answer: {_reason(silence.error)}") from None
+        except http_errors.AnswerTooLong:
+            most = self._settings.max_answer_bytes
+            raise AnswerTooLong(f"{self.name} answered {request} with more than {most >> 20} MiB") from None
+        except http_errors.AnswerTooSlow as error:
+            raise TransferError(f"{self.name} did not end its answer to {request}: {error}") from None
+        except http_errors.HttpFailure as error:  # of the token endpoint
+            raise TransferError(str(error)) from None
 
     def get(self, path: str, shape: Shape = _is_anything, /, **query: str | int) -> Any:
         """Return the JSON at a path.
@@ -328,16 +270,23 @@ def parsed(
         raise TransferError(f"{name} returned an invalid answer ({error!r}): {body}") from None
 
 
-def _authorization(auth: str | None) -> dict[str, str]:
-    if not auth:
-        return {}
-    if ":" not in auth:
-        if re.fullmatch(r"[!-~]+", auth) is None:  # the HTTP library would show the token in its error
+def _addresses(url: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:
+    """Return the base URLs in a text, and the first credentials in them."""
+    bases, userinfo = [], None
+    for address in url.split(","):
+        try:
+            base, own = split_userinfo(address.strip())
+            is_whole = urlsplit(base).port != 0
+        except ValueError:
+            is_whole = False
+        if not is_whole:
             raise TransferError(
-                "the bearer token has a character that no HTTP header may contain, such as a line break"
+                f"{without_password(address)} is not the URL of a registry; expected a URL such as "
+                "http://localhost:8081"
             )
-        return {"Authorization": f"Bearer {auth}"}
-    return {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"}
+        bases.append(base)
+        userinfo = userinfo or own
+    return tuple(bases), userinfo
 
 
 def _content(data: bytes) -> Any:

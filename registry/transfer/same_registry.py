@@ -18,9 +18,15 @@ def is_same_registry(a: str, b: str) -> bool:
     A malformed URL is never the same as another.
     """
     try:
-        return _is_same(urlsplit(a), urlsplit(b))
+        return any(_is_same(mine, theirs) for mine in _urls(a) for theirs in _urls(b))
     except ValueError:
         return False
+
+
+def _urls(text: str) -> list[SplitResult]:
+    """Return the URLs of a text: a service may have several addresses, with commas between them."""
+    is_service = text.lower().startswith(("http://", "https://"))
+    return [urlsplit(url.strip()) for url in (text.split(",") if is_service else [text])]
 
 
 def _is_same(mine: SplitResult, theirs: SplitResult) -> bool:

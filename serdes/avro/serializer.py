@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
 from strata.serdes.avro.encoder import Encoder, compile_encoder
 from strata.serdes.avro.schema import Enum, Fixed, Node, Record, parse
-from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.framing import MessagePath
 from strata.serdes.model import AVRO, schema_given
 from strata.serdes.references import resolve
 from strata.serdes.serializer import TextSerializer
+from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
     from strata.serdes.avro.rule_values import AvroShapes, AvroValues

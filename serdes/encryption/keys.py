@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, context_of
 from strata.serdes.encryption.ciphers import ALGORITHMS, Cipher, CipherError, cipher_of, new_material
 from strata.serdes.encryption.dek_registry import LATEST, Dek, DekRegistry, Kek
 from strata.serdes.encryption.kms import Kms, KmsDriver
 from strata.serdes.errors import RegistryError, RegistryUnavailable
 from strata.serdes.rules.executors import RuleContext
+from strata.shared_cache import SharedCache
 
 __all__ = ["Key", "KeyRing", "Terms"]
 

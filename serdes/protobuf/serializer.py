@@ -22,7 +22,6 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes import errors
-from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.deserializer import Decode, Deserializer, FromDict
 from strata.serdes.framing import MessagePath
@@ -34,6 +33,7 @@ from strata.serdes.protobuf.wire_types import parsed_strictly
 from strata.serdes.references import resolve
 from strata.serdes.serializer import Encode, Serializer
 from strata.serdes.subject_name_strategies import RecordContext
+from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
     from strata.serdes.protobuf.rule_values import ProtobufShapes, ProtobufValues

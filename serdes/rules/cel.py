@@ -32,12 +32,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.wrappers_pb2 import StringValue
 
 from strata.serdes.branch import Branch
-from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RuleError
 from strata.serdes.rules.cel_cost import Cost
 from strata.serdes.rules.cel_functions import FUNCTIONS
 from strata.serdes.rules.executors import FieldContext, FieldTransform, RuleContext
+from strata.shared_cache import SharedCache
 
 __all__ = ["CelExecutor", "CelFieldExecutor"]
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RuleError, SerdeError
 from strata.serdes.model import Rule, RuleSet, Schema
@@ -25,6 +24,7 @@ from strata.serdes.rules.executors import EXECUTORS, Action, Executor, FieldCont
 from strata.serdes.rules.fields import Values
 from strata.serdes.serde_settings import SerdeSettings
 from strata.serdes.subject_name_strategies import RecordContext
+from strata.shared_cache import SharedCache
 
 __all__ = ["DOMAIN", "ENCODING", "MIGRATION", "Runner", "Step", "has_rules", "run"]
 

@@ -211,7 +211,7 @@ def _reader(plan: DecodePlan) -> str:
 
 def _check(settings: ClientSettings) -> None:
     # Without a proxy, requests would bypass it; only Python has a client of AWS.
-    for name in ("proxy", "glue_region"):
+    for name in ("proxy", "glue_region", "ca_data", "key_password"):
         if getattr(settings, name) is not None:
             raise NotInstalled(
                 f"the JVM path does not support the setting {name}: do not call install, and call decode with "

@@ -131,6 +131,8 @@ def test_the_requests_of_confluents_clients(tmp_path):
 
 CERTIFICATES = "ssl.truststore.certificates"
 BEARER, TOKEN = "bearer.auth.credentials.source", "bearer.auth.token"
+ENDPOINT, CLIENT_ID = "bearer.auth.issuer.endpoint.url", "bearer.auth.client.id"
+OAUTH = {**THERE, BEARER: "OAUTHBEARER", ENDPOINT: "https://id/t", CLIENT_ID: "c", "bearer.auth.client.secret": "s"}
 REFUSED = [
     ({}, f"{URL} is missing"),
     ({URL: "ftp://a"}, "expected a URL"),
@@ -139,7 +141,12 @@ REFUSED = [
     ({**THERE, "basic.auth.credentials.source": "SASL_INHERIT"}, "must be USER_INFO"),
     ({**THERE, "basic.auth.credentials.source": "USER_INFO"}, "must be USER:PASSWORD"),
     ({**THERE, USER: "key"}, "must be USER:PASSWORD"),
-    ({**THERE, BEARER: "OAUTHBEARER"}, "must be STATIC_TOKEN"),
+    ({**THERE, BEARER: "CUSTOM"}, "must be STATIC_TOKEN or OAUTHBEARER"),
+    ({**THERE, BEARER: "OAUTHBEARER"}, f"OAUTHBEARER needs {ENDPOINT}, {CLIENT_ID}, bearer.auth.client.secret"),
+    ({**OAUTH, ENDPOINT: "ftp://id"}, "token_url: expected a URL"),
+    ({**THERE, "proxy": "ftp://p"}, "proxy: expected a URL"),
+    ({**THERE, "proxy": "http://u:p@p"}, "proxy must not hold a password"),
+    ({**THERE, "proxy.host": "p"}, "expected proxy.host with proxy.port"),
     ({**THERE, BEARER: "STATIC_TOKEN"}, f"{TOKEN} is missing"),
     ({**THERE, "ssl.truststore.location": "/a"}, "ssl.truststore.location is not supported"),
     ({URL: "https://a", CERTIFICATES: "x"}, "expected certificates in PEM"),
@@ -156,22 +163,27 @@ def test_what_a_configuration_cannot_be(config, reason):
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        (THERE, None),
-        (CONFIG, "key:opensesame"),
-        ({**THERE, USER: "u:p"}, "u:p"),
-        ({**THERE, BEARER: "STATIC_TOKEN", TOKEN: "t"}, "t"),
+        (THERE, {}),
+        (CONFIG, {"username": "key", "password": "opensesame"}),
+        ({**THERE, USER: "u:p"}, {"username": "u", "password": "p"}),
+        ({**THERE, BEARER: "STATIC_TOKEN", TOKEN: "t:t"}, {"token": "t:t"}),
+        (
+            {**OAUTH, "bearer.auth.scope": "r", "bearer.auth.logical.cluster": "l"},
+            {
+                "token_url": "https://id/t",
+                "client_id": "c",
+                "client_secret": "s",
+                "scope": "r",
+                "logical_cluster": "l",
+            },
+        ),
+        ({**THERE, "proxy.host": "p", "proxy.port": "3128"}, {"proxy": "http://p:3128"}),
+        ({**THERE, "proxy": "http://p:3128"}, {"proxy": "http://p:3128"}),
     ],
 )
-def test_the_credentials_of_a_configuration(config, expected):
-    """Credentials are a user with a password, or a token."""
-    assert expected == destination_of(config).auth
-
-
-def test_several_addresses_are_tried_in_turn():
-    """After a failure, the next address of a list is used."""
-    destination = destination_of({URL: "http://a:1, http://b:2"})
-
-    assert ["http://a:1", "http://b:2", "http://a:1"] == [destination.connection(one).name for one in range(3)]
+def test_the_settings_of_a_configuration(config, expected):
+    """Credentials are a user with a password, a token, or an OAuth client; a proxy may be between."""
+    assert expected == destination_of(config).settings
 
 
 @pytest.mark.parametrize(

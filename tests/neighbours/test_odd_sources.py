@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -136,12 +135,11 @@ def test_a_service_that_is_not_there():
 def test_a_service_that_asks_for_hours_of_rest(status, monkeypatch):
     """A `Retry-After` is respected, but only so long that the caller still says what is wrong."""
     rests: list[float] = []
-    monkeypatch.setattr(time, "sleep", rests.append)
     body = {"error_code": status, "message": "come back tomorrow"}
-    with (
-        answering(lambda _: (status, body, {"Retry-After": "86400"})) as url,
-        pytest.raises(TransferError, match="come back tomorrow"),
-    ):
-        Connection(url).ask("GET", "/subjects")
+    with answering(lambda _: (status, body, {"Retry-After": "86400"})) as url:
+        connection = Connection(url)
+        monkeypatch.setattr(connection._client, "_sleep", rests.append)
+        with pytest.raises(TransferError, match="come back tomorrow"):
+            connection.ask("GET", "/subjects")
     assert rests
     assert max(rests) <= 10

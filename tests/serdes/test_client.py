@@ -226,7 +226,7 @@ def test_a_forked_process_opens_connections_of_its_own(scripted_servers, answer)
     server = scripted_servers(answer(body=[]))
     with RegistryClient(server.url) as client:
         client.get_subjects()
-        client._transport._process = -1
+        client._transport._http._process = -1
         client.get_subjects()
 
     assert len({request.peer for request in server.requests}) == 2
@@ -287,7 +287,7 @@ def test_a_certificate_that_expires_later_is_waited_for(scripted_servers, answer
     server = scripted_servers(answer(body=["s"]), tls=context)
     waits = []
     client = patient(server.url, retries=2, ca_file=authority.file)
-    client._transport._sleep = waits.append
+    client._transport._http._sleep = waits.append
     assert ["s"] == client.get_subjects()
     context.load_cert_chain(*authority.issue("registry", valid=(-2 * DAY, -DAY)))
     client._transport.close()

@@ -113,7 +113,7 @@ def test_the_wait_that_the_registry_asks_for_is_kept_within_bounds(scripted_serv
         answer(429, {}, {"Retry-After": "3"}), answer(429, {}, {"Retry-After": "9999"}), answer(body=[])
     )
     client, waits = RegistryClient(server.url, backoff=0.5, max_backoff=5), []
-    client._transport._sleep = waits.append
+    client._transport._http._sleep = waits.append
 
     client.get_subjects()
 
@@ -124,7 +124,7 @@ def test_waits_grow(scripted_servers, answer):
     """The ceiling of the waits doubles up to a limit, and each wait is at least half of its ceiling."""
     server = scripted_servers(answer(503, {}))
     client, waits = RegistryClient(server.url, backoff=1, max_backoff=4, retries=5), []
-    client._transport._sleep = waits.append
+    client._transport._http._sleep = waits.append
 
     with pytest.raises(RegistryUnavailable):
         client.get_subjects()
@@ -137,7 +137,7 @@ def test_a_wait_lasts_longer_than_the_retries(scripted_servers, answer):
     server = scripted_servers(*[answer(503, {})] * 9, answer(body=["s"]))
     told = Repeats()
     client = RegistryClient(server.url, retries=1, wait=600, observer=told)
-    client._transport._sleep = lambda _: None
+    client._transport._http._sleep = lambda _: None
 
     assert client.get_subjects() == ["s"]
     assert [("GET", "/subjects", 503)] * 9 == told.repeats

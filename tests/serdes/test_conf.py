@@ -7,12 +7,12 @@ import pytest
 
 from strata.serdes.aio import AsyncDeserializer, AsyncSerializer, call
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
-from strata.serdes.cache import SharedCache
 from strata.serdes.client import Reference, RegistryClient, Schema
 from strata.serdes.errors import NoSubject, RegistryError, SchemaError, SerdeError
 from strata.serdes.framing import join, split
 from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
 from strata.serdes.references import MAX_DEPTH, resolve
+from strata.shared_cache import SharedCache
 
 TEXT = '{"type":"record","name":"a.R","fields":[{"name":"n","type":"int"}]}'
 WIDER = '{"type":"record","name":"a.R","fields":[{"name":"n","type":"long"}]}'

@@ -15,9 +15,10 @@ import pytest
 
 from harness.processes import free_port
 from harness.waiting import until
+from strata.http.errors import TokenRefused, TokenUnavailable
+from strata.http.tokens import TokenSource
 from strata.serdes.client import ClientSettings, RegistryClient
-from strata.serdes.errors import RegistryError, RegistryUnavailable, TokenError
-from strata.serdes.oauth import TokenSource
+from strata.serdes.errors import RegistryError, TokenError
 
 SECRET = "s3cr3t-of-the-service"
 CONF = {
@@ -273,7 +274,7 @@ def test_a_token_in_force_outlives_an_endpoint_that_is_down(endpoint):
         now[0] = moment
         given.append(tokens.get())
     now[0] = 301
-    with pytest.raises(RegistryUnavailable):
+    with pytest.raises(TokenUnavailable):
         tokens.get()
 
     assert ["token-1"] * 3 == given
@@ -354,7 +355,7 @@ def test_nobody_there():
         retries=0,
     )
 
-    with pytest.raises(RegistryUnavailable, match=r"token endpoint .*/token does not answer") as down:
+    with pytest.raises(TokenUnavailable, match=r"token endpoint .*/token does not answer") as down:
         TokenSource(settings).get()
 
     assert SECRET not in str(down.value)
@@ -365,7 +366,7 @@ def test_a_slow_endpoint(endpoint):
     """Each attempt at a slow endpoint ends after the timeout of the settings."""
     endpoint.gate = threading.Event()
 
-    with pytest.raises(RegistryUnavailable, match="does not answer"):
+    with pytest.raises(TokenUnavailable, match="does not answer"):
         TokenSource(endpoint.settings(timeout=0.3, retries=1)).get()
 
     endpoint.gate.set()
@@ -396,10 +397,10 @@ def test_a_slow_endpoint(endpoint):
     ],
 )
 def test_hostile_answers_are_errors(endpoint, raw):
-    """An answer without a valid token is a TokenError that shows nothing of the answer."""
+    """An answer without a valid token is a TokenRefused that shows nothing of the answer."""
     endpoint.raw = raw
 
-    with pytest.raises(TokenError) as wrong:
+    with pytest.raises(TokenRefused) as wrong:
         TokenSource(endpoint.settings()).get()
 
     assert "leak" not in repr(wrong.value)
@@ -411,7 +412,7 @@ def test_redirects_are_not_followed(endpoint):
     endpoint.statuses = [307]
     endpoint.location = f"{endpoint.url}/elsewhere"
 
-    with pytest.raises(TokenError, match="307"):
+    with pytest.raises(TokenRefused, match="307"):
         TokenSource(endpoint.settings()).get()
 
     assert 1 == len(endpoint.asked)
@@ -422,8 +423,8 @@ def test_secrets_do_not_show(endpoint):
     client = RegistryClient.from_settings(endpoint.settings())
     client.get_subjects()
 
-    shown = [repr(one) for one in (client, client.settings, client._transport, client._transport._tokens)]
-    held = [repr(client._transport._tokens._last), repr(client._transport._tokens._tokens)]
+    shown = [repr(one) for one in (client, client.settings, client._transport, client._transport._http._tokens)]
+    held = [repr(client._transport._http._tokens._last), repr(client._transport._http._tokens._tokens)]
     pickled = pickle.dumps(client)
 
     assert not [text for text in shown + held if SECRET in text or "token-1" in text]
@@ -435,7 +436,7 @@ def test_a_forked_process_asks_for_itself(endpoint):
     """A forked process shares neither connections nor a pending request."""
     client = RegistryClient.from_settings(endpoint.settings())
     client.get_subjects()
-    client._transport._process = -1
+    client._transport._http._process = -1
 
     assert ["s"] == client.get_subjects()
     assert 2 == len(endpoint.asked)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from strata.serdes.cache import SharedCache
+from strata.shared_cache import SharedCache
 
 
 def test_a_value_is_loaded_once():

@@ -1,10 +1,11 @@
-"""Both clients of a registry repeat the same requests."""
+"""Whatever calls a registry repeats the same requests."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from strata.registry.destinations.config import destination_of
 from strata.registry.transfer import rest
 from strata.registry.transfer.copies import TransferError
 from strata.serdes.errors import SerdeError
@@ -30,13 +31,18 @@ ROWS = [
 
 
 def by_serdes(url, method):
-    """Send a request with the client of the serdes."""
-    Transport(ClientSettings(urls=(url,), retries=2), sleep=lambda _: None).request(method, "/subjects/s")
+    """Send a request as serdes and gitops do."""
+    Transport(ClientSettings(urls=(url,), retries=2, backoff=0.0)).request(method, "/subjects/s")
 
 
 def by_transfer(url, method):
-    """Send a request with the client of exporters, standbys and migrations."""
+    """Send a request as migrations and standbys do."""
     rest.Connection(url, retries=2).must(method, "/subjects/s")
+
+
+def by_exporter(url, method):
+    """Send a request as exporters do, whose own rounds repeat it: here by three addresses."""
+    destination_of({"schema.registry.url": f"{url},{url},{url}"}).connection().must(method, "/subjects/s")
 
 
 @pytest.fixture
@@ -66,7 +72,7 @@ def service():
         thread.join()
 
 
-@pytest.mark.parametrize("send", [by_serdes, by_transfer])
+@pytest.mark.parametrize("send", [by_serdes, by_transfer, by_exporter])
 @pytest.mark.parametrize(("method", "status", "requests"), ROWS)
 def test_a_request_is_repeated_by_one_rule(service, monkeypatch, send, method, status, requests):
     """A DELETE is repeated only if the registry cannot have carried it out; any other request if that may help."""

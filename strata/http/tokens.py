@@ -4,7 +4,6 @@ Rules of this file: the secret goes to the token endpoint and nowhere else; no e
 answer of the endpoint is of bounded size, and an error repeats no more of it than an error code of RFC 6749.
 """
 
-import base64
 import json
 import math
 import re
@@ -14,14 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from urllib3.exceptions import HTTPError
-
-from strata.http.certificates import certificate_fault
+from strata.http.errors import AnswerTooLong, AnswerTooSlow, HttpFailure, NoAnswer, TokenRefused, TokenUnavailable
+from strata.http.exchange import Answer
 from strata.http.retries import RETRIED
-from strata.serdes.cache import SharedCache
-from strata.serdes.errors import RegistryUnavailable, SerdeError, TokenError
-from strata.serdes.http import Answer, backoff, brief, exchange, open_pool, retry_after
-from strata.serdes.settings import ClientSettings
+from strata.http.sender import Sender
+from strata.http.settings import HttpSettings
+from strata.shared_cache import SharedCache
 
 __all__ = ["TokenSource"]
 
@@ -29,6 +26,23 @@ _RENEWED_AT = 0.8
 """The share of its lifetime after which a token is renewed, as in Confluent's clients."""
 
 _MOST_BYTES = 64 * 1024
+_OK = 200
+_REGISTRYS_ALONE = (
+    "token",
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scope",
+    "token_ca_file",
+    "logical_cluster",
+    "identity_pool",
+    "wait",
+    "cert_file",
+    "key_file",
+    "key_password",
+)
+"""Settings that do not concern the token endpoint."""
+
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, section 2.1
 _REFUSALS = frozenset(  # RFC 6749, section 5.2
     {
@@ -63,7 +77,7 @@ class TokenSource:
 
     def __init__(
         self,
-        settings: ClientSettings,
+        settings: HttpSettings,
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -71,15 +85,30 @@ class TokenSource:
         if settings.token_url is None:
             raise ValueError("token_url is missing")
         self._settings, self._sleep, self._clock = settings, sleep, clock
-        self._url = settings.token_url
-        self._shown = urlunsplit((*urlsplit(self._url)[:3], "", ""))
-        self._pool = open_pool(settings, 1, ca_file=settings.token_ca_file)
+        parts = urlsplit(settings.token_url)
+        self._shown = urlunsplit((*parts[:3], "", ""))
+        self._target = urlunsplit(("", "", *parts[2:]))
+        self._sender = Sender(
+            replace(
+                settings,
+                urls=(f"{parts.scheme}://{parts.netloc}",),
+                # Not form-encoded first: Confluent's clients send the pair as it is, and so do Kafka's by default.
+                username=settings.client_id,
+                password=settings.client_secret,
+                **dict.fromkeys(_REGISTRYS_ALONE),  # type: ignore[arg-type]
+                ca_file=settings.token_ca_file,
+                max_answer_bytes=_MOST_BYTES,
+            ),
+            {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"},
+            sleep=self._pause,
+        )
+        self._asked_at = 0.0  # the lifetime of a token begins before the answer arrives
         self._tokens: SharedCache[None, _Token] = SharedCache(1)
         self._last: _Token | None = None
 
     def close(self) -> None:
         """Close the connections; a later fetch opens new ones."""
-        self._pool.clear()
+        self._sender.close()
 
     def get(self, *, refused: str | None = None) -> str:
         """Return a valid token; fetch or renew it if needed.
@@ -88,8 +117,8 @@ class TokenSource:
             refused: a token that the registry rejected; it is returned again only if the endpoint issues it again.
 
         Raises:
-            TokenError: If the endpoint rejects the request, or its answer has no usable token.
-            RegistryUnavailable: If the endpoint does not answer after all retries; a later call may succeed.
+            TokenRefused: If the endpoint rejects the request, or its answer has no usable token.
+            TokenUnavailable: If the endpoint does not answer after all retries; a later call may succeed.
         """
         return self._tokens.get(
             None,
@@ -101,69 +130,57 @@ class TokenSource:
         last, now = self._last, self._clock()
         in_force = last is not None and last.text != refused and now < last.expires_at
         try:
-            token = self._fetch(attempts=1 if in_force else self._settings.retries + 1)
-        except SerdeError:
+            token = self._fetch(retries=0 if in_force else self._settings.retries)
+        except HttpFailure:
             if last is None or not in_force:
                 raise
             token = replace(last, renew_at=min(last.expires_at, now + self._settings.max_backoff))
         self._last = token
         return token
 
-    def _fetch(self, attempts: int) -> _Token:
-        wait: float | None = None
-        trouble = ""
-        for attempt in range(attempts):
-            if attempt:
-                self._sleep(backoff(self._settings, attempt, wait))
-            asked_at = self._clock()  # the lifetime of a token begins before the answer arrives
-            try:
-                answer = self._ask()
-            except HTTPError as error:
-                if fault := certificate_fault(error):
-                    raise TokenError(
-                        f"the certificate of the token endpoint {self._shown} is not accepted: {fault}"
-                    ) from None
-                trouble, wait = f"does not answer: {brief(error)}", None
-                continue
-            if answer.status == 200:
-                return self._read(answer.data, asked_at)
-            trouble, wait = f"answered HTTP {answer.status} to every attempt", retry_after(answer.headers)
-            if answer.status not in RETRIED:
-                raise TokenError(f"the token endpoint {self._shown} refused the request: {_refusal(answer)}")
-        raise RegistryUnavailable(f"the token endpoint {self._shown} {trouble}")
+    def _pause(self, seconds: float) -> None:
+        self._sleep(seconds)
+        self._asked_at = self._clock()
 
-    def _ask(self) -> Answer:
-        # Not form-encoded first: Confluent's clients send the pair as it is, and so do Kafka's by default.
-        pair = f"{self._settings.client_id}:{self._settings.client_secret}".encode()
+    def _fetch(self, retries: int) -> _Token:
         form = {"grant_type": "client_credentials", "scope": self._settings.scope}
-        headers = {
-            "Accept": "application/json",
-            "Authorization": f"Basic {base64.b64encode(pair).decode()}",
-            "Content-Type": "application/x-www-form-urlencoded",
-        }
         payload = urlencode({name: value for name, value in form.items() if value is not None}).encode()
+        self._asked_at = self._clock()
         try:
-            return exchange(self._pool, "POST", self._url, payload, headers, _MOST_BYTES)
-        except SerdeError as error:
-            raise TokenError(f"the token endpoint {self._shown}: {error}") from None
+            answer = self._sender.send("POST", self._target, payload, retries=retries)
+        except NoAnswer as silence:
+            if silence.fault:
+                raise TokenRefused(
+                    f"the certificate of the token endpoint {self._shown} is not accepted: {silence.fault}"
+                ) from None
+            raise TokenUnavailable(f"the token endpoint {self._shown} does not answer: {silence.reason}") from None
+        except (AnswerTooLong, AnswerTooSlow) as error:
+            raise TokenRefused(f"the token endpoint {self._shown}: {error}") from None
+        if answer.status in RETRIED:
+            raise TokenUnavailable(f"the token endpoint {self._shown} answered HTTP {answer.status} to every attempt")
+        if answer.status != _OK:
+            raise TokenRefused(f"the token endpoint {self._shown} refused the request: {_refusal(answer)}")
+        return self._read(answer.data)
 
-    def _read(self, data: bytes, asked_at: float) -> _Token:
+    def _read(self, data: bytes) -> _Token:
         try:
             body = json.loads(data)
             text, kind, life = body["access_token"], body.get("token_type", "Bearer"), _seconds(body.get("expires_in"))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            raise TokenError(
+            raise TokenRefused(
                 f"unexpected answer of the token endpoint {self._shown}: expected JSON with access_token"
             ) from None
         if not isinstance(text, str) or not _TOKEN.fullmatch(text):
-            raise TokenError(
+            raise TokenRefused(
                 f"the token endpoint {self._shown} returned an invalid access_token: expected a bearer token (RFC 6750)"
             )
         if not isinstance(kind, str) or kind.lower() != "bearer":
-            raise TokenError(f"the token endpoint {self._shown} returned another token_type: expected Bearer")
+            raise TokenRefused(f"the token endpoint {self._shown} returned another token_type: expected Bearer")
         if not life > 0:
-            raise TokenError(f"the token endpoint {self._shown} returned an expired token: expected expires_in above 0")
-        return _Token(text, asked_at + _RENEWED_AT * life, asked_at + life)
+            raise TokenRefused(
+                f"the token endpoint {self._shown} returned an expired token: expected expires_in above 0"
+            )
+        return _Token(text, self._asked_at + _RENEWED_AT * life, self._asked_at + life)
 
 
 def _seconds(value: Any) -> float:
