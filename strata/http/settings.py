@@ -88,8 +88,6 @@ class HttpSettings:
             # The repr shows urls, and so do Spark's query plans.
             raise ValueError("urls: expected no credentials; pass username and password, or use ClientSettings.of")
         _check_credentials(self)
-        if self.key_file is not None and self.cert_file is None:
-            raise ValueError("key_file needs cert_file")
         if self.proxy is not None:
             _check_proxy(self.proxy)
 

@@ -27,6 +27,8 @@ def tls_context(
     Raises:
         ValueError: If certificates or the key cannot be used; the message begins with the name of the argument.
     """
+    if key_file and not cert_file:
+        raise ValueError("key_file needs cert_file")
     try:
         context = ssl.create_default_context(cafile=ca_file, cadata=ca_data)
     except (OSError, ValueError) as error:
