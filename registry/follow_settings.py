@@ -42,8 +42,9 @@ class FollowSettings(BaseSettings):
         "becomes .CONTEXT.a  [the same contexts as at the source]",
     )
     follow_auth_file: ExistingFile = Field(
-        None, description="file for a service that is copied: USER:PASSWORD, a bearer token, or settings such as those of "
-        "OAuth and a proxy, one NAME=VALUE per line"
+        None,
+        description="file for a service that is copied: USER:PASSWORD, a bearer token, or settings such as those of "
+        "OAuth and a proxy, one NAME=VALUE per line",
     )
     follow_ca_file: ExistingFile = Field(
         None, description="CA certificates to trust for a service that is copied over https (PEM)  [the system's]"
