@@ -23,7 +23,7 @@ _DEAD = "dead.invalid"
 
 @dataclass
 class Gateway:
-    """What a gateway is told and has seen.
+    """The settings of a gateway, and what it has seen.
 
     Attributes:
         url: the address behind which only tokens of `token_url` open the service.

@@ -29,7 +29,7 @@ class Client(Sender):
             self._tokens.close()
 
     def _attempt(self, method: str, base: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-        """Send a request with a token, and once more with a new token if the registry rejects the first."""
+        """Send a request with a token, and again with a new token if the registry rejects the first."""
         self._open_after_fork()
         if self._tokens is None:
             return self._exchange(method, base, target, body, headers)
