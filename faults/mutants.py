@@ -26,6 +26,7 @@ from strata.storage.associations import Associations
 from strata.storage.encryption_keys import EncryptionKeys
 from strata.storage.fold import Fold
 from strata.storage.kafka import cursor
+from strata.storage.kafka.leader import Leader
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.kafka.writers import Signatures
 from strata.storage.log import START, Conflict, Entry, LogError
@@ -214,6 +215,25 @@ def _join_running_read() -> None:
     _swap(Writer, "catch_up", make)
 
 
+def _join_sent_question() -> None:
+    def make_send(original: Any) -> Any:
+        def send(self: Any, link: Any) -> None:
+            self.sent = self._batch
+            original(self, link)
+
+        return send
+
+    def make_end(original: Any) -> Any:
+        async def end(self: Any) -> Any:
+            sent = getattr(self, "sent", None)
+            return await original(self) if sent is None or sent.done() else await asyncio.shield(sent)
+
+        return end
+
+    _swap(Leader, "_send", make_send)
+    _swap(Leader, "end", make_end)
+
+
 def _after_replay(change: Callable[[State], State]) -> None:
     def make(original: Any) -> Any:
         def replay(self: Any) -> None:
@@ -333,7 +353,7 @@ def _name_an_older_holder() -> None:
     _swap(forward, "_REFUSED_S", lambda _: 0.0)
 
 
-_ANY, _SQL, _SERVERS = ("sqlite", "kafka"), ("sqlite", "postgres"), ("postgres", "kafka")
+_ANY, _SQL = ("sqlite", "kafka"), ("sqlite", "postgres")
 _SQLITE, _POSTGRES, _KAFKA = ("sqlite",), ("postgres",), ("kafka",)
 MUTANTS: Mapping[str, Mutant] = {
     "fencing-off": Mutant("two nodes may write to the topic at once", _KAFKA, _open_without_fencing),
@@ -360,7 +380,10 @@ MUTANTS: Mapping[str, Mutant] = {
     "probe-sees-the-past": Mutant(
         "a read trusts a probe of the log that misses later appends", _SQLITE, _leave_probe_in_transaction
     ),
-    "catch-up-joined-late": Mutant("a read reuses a log read that began before it", _SERVERS, _join_running_read),
+    "catch-up-joined-late": Mutant("a read reuses a log read that began before it", _POSTGRES, _join_running_read),
+    "question-joined-late": Mutant(
+        "a read uses the answer to a question that was sent before it", _KAFKA, _join_sent_question
+    ),
     "says-nothing-was-written": Mutant(
         "a write with an unknown outcome is reported as not written", _KAFKA, _report_not_written
     ),

@@ -73,12 +73,13 @@ class _Node:
 
 
 class KafkaBroker:
-    """A cluster of `nodes` brokers; `config` adds to or overrides the brokers' settings.
+    """A cluster of `nodes` brokers; `config` adds to or overrides the brokers' settings, `formatting` the storage's.
 
     Nodes are numbered from 0. `kill`, `restart`, `pause` and `resume` act on one node; data and port survive a restart.
 
     `proxied` adds listeners by name, with one port for each broker. A client that connects through such a listener
-    finds the brokers at these ports, where a proxy must forward to `listener_port`.
+    finds the brokers at these ports, where a proxy must forward to `listener_port`. `secured` adds listeners by name,
+    with their protocols, such as SASL_SSL; `config` holds what these need.
     """
 
     def __init__(
@@ -87,17 +88,20 @@ class KafkaBroker:
         *,
         config: Mapping[str, str] | None = None,
         proxied: Mapping[str, Sequence[int]] | None = None,
+        secured: Mapping[str, str] | None = None,
+        formatting: Sequence[str] = (),
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="strata-kafka-"))
         self._config = dict(config or {})
         self._proxied = {name: list(ports) for name, ports in (proxied or {}).items()}
+        self._secured, self._formatting = dict(secured or {}), list(formatting)
         self._nodes = [
             _Node(
                 i + 1,
                 free_port(),
                 free_port(),
                 self._folder / f"node-{i + 1}",
-                {name: free_port() for name in self._proxied},
+                {name: free_port() for name in (*self._proxied, *self._secured)},
             )
             for i in range(nodes)
         ]
@@ -113,8 +117,9 @@ class KafkaBroker:
         return self._nodes[i].listeners[name]
 
     def bootstrap_by(self, name: str) -> str:
-        """Return the `bootstrap.servers` of the cluster through a proxied listener."""
-        return ",".join(f"{_HOST}:{port}" for port in self._proxied[name])
+        """Return the `bootstrap.servers` of the cluster through a proxied or secured listener."""
+        ports = self._proxied.get(name) or [node.listeners[name] for node in self._nodes]
+        return ",".join(f"{_HOST}:{port}" for port in ports)
 
     def __enter__(self) -> Self:
         try:
@@ -207,7 +212,7 @@ class KafkaBroker:
         node.folder.mkdir()
         node.settings.write_text("".join(f"{key}={value}\n" for key, value in self._settings(node).items()))
         # One id in 64 begins with a dash: as a separate argument it would be parsed as an option.
-        options = ["format", f"--cluster-id={cluster_id}", "--config", str(node.settings)]
+        options = ["format", f"--cluster-id={cluster_id}", "--config", str(node.settings), *self._formatting]
         return start_tied(self._java("kafka.tools.StorageTool", *options), log=node.log)
 
     def _launch(self, node: _Node) -> None:
@@ -224,7 +229,8 @@ class KafkaBroker:
         listeners += [f"{name}://{_HOST}:{port}" for name, port in node.listeners.items()]
         advertised = [f"PLAINTEXT://{_HOST}:{node.port}"]
         advertised += [f"{name}://{_HOST}:{ports[index]}" for name, ports in self._proxied.items()]
-        names = ["PLAINTEXT", "CONTROLLER", *self._proxied]
+        advertised += [f"{name}://{_HOST}:{node.listeners[name]}" for name in self._secured]
+        protocols = dict.fromkeys(["PLAINTEXT", "CONTROLLER", *self._proxied], "PLAINTEXT") | self._secured
         return {
             "process.roles": "broker,controller",
             "node.id": str(node.node_id),
@@ -232,7 +238,7 @@ class KafkaBroker:
             "listeners": ",".join(listeners),
             "advertised.listeners": ",".join(advertised),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "log.dirs": str(node.folder / "data"),
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",

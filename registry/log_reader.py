@@ -105,14 +105,18 @@ class LogReader:
     async def catch_up(self) -> State:
         """Return a State that holds every write that any node acknowledged before this call.
 
-        If the log itself shows at once that nothing was appended, it is not read. Otherwise all callers that arrive
+        If the log itself shows quickly that nothing was appended, it is not read. Otherwise all callers that arrive
         during a read of the log share the next read.
 
         Raises:
             RegistryError: 50301 if the log cannot be read, or not in time.
         """
-        if self.read_failure is None and self.log.unchanged(self.state.offset):
-            self.read_at, self._acknowledged_and_read = time.monotonic(), self._acknowledged
+        acknowledged = self._acknowledged
+        if self.read_failure is None and (
+            self.log.unchanged(self.state.offset) or await self.log.ends_at(self._offset)
+        ):
+            self.read_at = time.monotonic()
+            self._acknowledged_and_read = max(acknowledged, self._acknowledged_and_read)
             return self.state
         if self._next_reading is None:
             self._next_reading = asyncio.create_task(self._catch_up_after(self._reading))
@@ -124,6 +128,9 @@ class LogReader:
         except TimeoutError:
             raise errors.log_unreadable(LogTimeout.outline) from None
         return self.state
+
+    def _offset(self) -> int:
+        return self._state.offset
 
     async def _catch_up_after(self, under_way: "asyncio.Task[None] | None") -> None:
         if under_way:
@@ -163,6 +170,7 @@ class LogReader:
         """Apply what another worker has appended, if this one has read exactly as far as that one had before."""
         if self.state.offset == after:
             self.recent.add(entries)
+            self.log.note_append(entries[-1].offset)
             self.state = self.state.apply_all(entries)
 
     @property

@@ -9,7 +9,7 @@ Offsets grow and may have gaps. -1 means "before the first record".
 Rules of this file: protocol and values only. `records.py` defines keys and values, `state.py` their fold.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -135,6 +135,22 @@ class Log(Protocol):
         An event loop may call this: it takes microseconds, waits for nothing and never raises. A log that cannot tell
         so quickly returns False, and so does one that fails: only a read reports failures.
         """
+        ...
+
+    async def ends_at(self, read_to: Callable[[], int]) -> bool:
+        """Ask whether the log certainly holds nothing after a reader's offset; False means that this is unknown.
+
+        The question is asked after this call began. It never raises and takes less than a second: only a read reports
+        failures. A log that has no quicker way than a read returns False at once. Unlike the others, this method
+        belongs to an event loop, one at a time.
+
+        Args:
+            read_to: Returns the offset of the last record that the reader has; called when the answer is there.
+        """
+        ...
+
+    def note_append(self, last: int) -> None:
+        """Note the offset at which an append of another process of this node ended, so that `ends_at` knows it."""
         ...
 
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:

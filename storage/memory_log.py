@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from strata.storage.log import START, Conflict, Entry, LogStatus, Record
 
@@ -23,6 +23,13 @@ class MemoryLog:
     def unchanged(self, after: int) -> bool:
         """Return whether no record follows an offset; see `Log.unchanged`."""
         return after == self.end()
+
+    async def ends_at(self, _read_to: Callable[[], int]) -> bool:
+        """Return False: `unchanged` or a read tells; see `Log.ends_at`."""
+        return False
+
+    def note_append(self, last: int) -> None:
+        """Do nothing; see `Log.note_append`."""
 
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""

@@ -50,6 +50,18 @@ class ReopeningLog:
         log, base = self._current
         return after >= base and log.unchanged(after - base)
 
+    async def ends_at(self, read_to: Callable[[], int]) -> bool:
+        """Ask whether certainly no record follows a reader's offset; see `Log.ends_at`."""
+        log, base = self._current
+        # An offset of an older log lies below all of this one.
+        return await log.ends_at(lambda: max(START - 1, read_to() - base))
+
+    def note_append(self, last: int) -> None:
+        """Note where an append of another process of this node ended; see `Log.note_append`."""
+        log, base = self._current
+        if last >= base:
+            log.note_append(last - base)
+
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
         log, base = self._current

@@ -16,13 +16,14 @@ Reads and appends do not wait for each other, except while a committed record is
 their own consumer and lock (`reader.py`), and another client requests the end.
 """
 
+import asyncio
 import logging
 import math
 import random
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -31,9 +32,11 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from strata.storage.addresses import broker_addresses, why_unreachable
+from strata.storage.kafka.credentials import credentials_of
 from strata.storage.kafka.cursor import APPEND_HEADER, header, offset_of
-from strata.storage.kafka.end import End
+from strata.storage.kafka.end import End, LogEnd
 from strata.storage.kafka.fencing import Fencing
+from strata.storage.kafka.leader import Leader
 from strata.storage.kafka.pen import Fenced, Pen, Staged
 from strata.storage.kafka.reader import TopicReader
 from strata.storage.kafka.topic import prepare_topic
@@ -87,17 +90,6 @@ class Timeouts:
     write: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class _LogEnd:
-    """The end of the log: no record that a State must apply lies between `last` and `following`."""
-
-    last: int
-    following: int
-
-    def allows(self, after: int) -> bool:
-        return self.last <= after < self.following
-
-
 class KafkaLog:
     """The log in one Kafka topic, as one node uses it.
 
@@ -145,7 +137,9 @@ class KafkaLog:
         self._max_bytes = found.max_bytes
         self._now, self._seen = now, Seen(topic, found.retention_s, now)
         self._watch = TopicWatch(admin, found, self._seen, now)
-        self._end = End(admin, self._client, topic)
+        self._end = End(self._client, topic)
+        credentials = credentials_of(self._client)
+        self._leader = None if credentials is None else Leader(broker_addresses(bootstrap), topic, credentials)
         self._foreign = ForeignRecords(topic)
         self._reader = TopicReader(
             self._client,
@@ -158,12 +152,13 @@ class KafkaLog:
             timeout_s=self._timeouts.read,
             now=now,
         )
+        self._renewal: asyncio.Future[None] | None = None
         self._writes = Turns(topic)
         self._pen: Pen | None = None
         self._failed = False  # the last append, for another reason than a lost race or its size
         self._pen_offset = START
         self._pen_taken, self._pen_taking_s = 0, 0.0
-        self._known_end: _LogEnd | None = None
+        self._known_end: LogEnd | None = None
         if fencing is Fencing.NONE:
             _logger.warning(
                 "writes to topic %(topic)s are not fenced: a second writing node would damage the log; run only one",
@@ -177,6 +172,28 @@ class KafkaLog:
     def unchanged(self, _after: int) -> bool:
         """Return False: only the broker knows the end of the log; see `Log.unchanged`."""
         return False
+
+    async def ends_at(self, read_to: Callable[[], int]) -> bool:
+        """Ask the leader whether the log holds nothing that a State lacks; see `Log.ends_at`."""
+        if self._leader is None:
+            return False
+        self._renew()
+        if not self._watch.is_confirmed_lately:
+            return False
+        asked = self._now()
+        end = await self._leader.end()
+        after, ends = read_to(), (self._known_end, self._reader.known_end)
+        if not any(known is not None and known.following == end and known.allows(after) for known in ends):
+            return False
+        if not self._watch.is_confirmed_lately:
+            return False
+        self._seen.note(after, asked)
+        return True
+
+    def note_append(self, last: int) -> None:
+        """Note where an append of another process of this node ended; see `Log.note_append`."""
+        if self._fencing is Fencing.PEN:
+            self._reader.known_end = LogEnd(last, last + _MARKED)
 
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
@@ -231,10 +248,17 @@ class KafkaLog:
         self._writes.close(self._disconnect)
 
     def _disconnect(self) -> None:
+        if self._leader is not None:
+            self._leader.close()
         self._reader.close()
         if self._pen is not None:
             self._pen.close()
         self._pen = None
+
+    def _renew(self) -> None:
+        """Look the topic up in a thread, so that no read has to wait until it is confirmed."""
+        if self._watch.is_due and (self._renewal is None or self._renewal.done()):
+            self._renewal = asyncio.get_running_loop().run_in_executor(None, self._watch.renew)
 
     def _has_pen(self) -> bool:
         """Return whether this node may write, as far as it knows: the newest signature that it knows is its own."""
@@ -287,7 +311,7 @@ class KafkaLog:
         self._pen_offset = signed.offset
         self._signatures.sign(signed.offset)
         if end == signed.offset + _MARKED:
-            self._known_end = _LogEnd(self._reader.last_before(signed.offset), end)
+            self._known_end = LogEnd(self._reader.last_before(signed.offset), end)
 
     def _await_signature(self, known: int) -> None:
         """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing.
@@ -325,7 +349,7 @@ class KafkaLog:
         else:
             self._await_visible(staged[0].offset, staged[-1].offset)
             # If another writer's record took the marker's place, the next append lands elsewhere: `_check_offsets`.
-            self._known_end = _LogEnd(staged[-1].offset, staged[-1].offset + (_MARKED if pen.transactional else 1))
+            self._known_end = LogEnd(staged[-1].offset, staged[-1].offset + (_MARKED if pen.transactional else 1))
         self._seen.note(staged[-1].offset, began)
         return [
             Entry(one.offset, one.timestamp, record.key, record.value)
@@ -340,16 +364,16 @@ class KafkaLog:
         except LogCompacted:
             raise Conflict from None
 
-    def _log_end(self, pen: Pen, after: int, deadline: float) -> _LogEnd:
+    def _log_end(self, pen: Pen, after: int, deadline: float) -> LogEnd:
         """Return the end of the log: from memory while this node has the pen, unless the writer has read further."""
         if self._known_end is not None and pen.transactional and after < self._known_end.following:
             return self._known_end
         end = self._end.now(deadline)
         if self._known_end is not None and self._known_end.following == end:
             return self._known_end
-        return _LogEnd(self._reader.last_before(end), end)
+        return LogEnd(self._reader.last_before(end), end)
 
-    def _check_offsets(self, pen: Pen, known_end: _LogEnd, staged: Sequence[Staged]) -> None:
+    def _check_offsets(self, pen: Pen, known_end: LogEnd, staged: Sequence[Staged]) -> None:
         """Check that the records landed next to each other where the log ended; otherwise another writer intervened."""
         if [one.offset for one in staged] == list(range(known_end.following, known_end.following + len(staged))):
             return

@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from strata.storage.kafka.cursor import Cursor, offset_of
-from strata.storage.kafka.end import End
+from strata.storage.kafka.end import End, LogEnd
 from strata.storage.kafka.turns import Turns
 from strata.storage.kafka.watch import Clock, Seen, TopicWatch
 from strata.storage.kafka.writers import ForeignRecords, Signatures
@@ -58,6 +58,8 @@ class TopicReader:
         self._signatures, self._foreign = signatures, foreign
         self._cursor = Cursor(client, topic)
         self._turns = Turns(topic)
+        self.known_end: LogEnd | None = None
+        """The end of the log at the last read; the log may have grown since."""
 
     def read(self, after: int) -> Iterator[Entry]:
         """Yield the records after an offset; see `Log.read`."""
@@ -138,6 +140,7 @@ class TopicReader:
         self._watch.confirm(self._deadline())
         self._seen.check(complete, after)
         self._seen.note(last, began)
+        self.known_end = LogEnd(last, end)
 
     def _end_beyond(self, after: int, deadline: float) -> int:
         """Return the end, which must lie beyond `after`.

@@ -26,7 +26,7 @@ from strata.storage.log import START, LogCompacted, LogError, LogReplaced
 
 __all__ = ["Clock", "Moment", "Seen", "TopicWatch", "clock"]
 
-_CONFIRMED_S, _SILENT_S = 0.5, 5.0
+_DUE_S, _CONFIRMED_S, _SILENT_S = 0.25, 0.5, 5.0
 _TRUSTED_S = 30.0
 _RETENTION_S = 60.0
 _ATTEMPT_S = 1.0
@@ -122,10 +122,29 @@ class TopicWatch:
 
     def __init__(self, admin: AdminClient, topic: Topic, seen: Seen, now: Clock) -> None:
         self._admin, self._topic, self._seen, self._now = admin, topic, seen, now
-        self._confirmed = self._asked = self._configured = now()
+        self._confirmed = self._asked = self._renewed = self._configured = now()
         self._again_s = _CONFIRMED_S
         self._replaced = False
         self._lock = threading.Lock()
+
+    @property
+    def is_confirmed_lately(self) -> bool:
+        """Whether Kafka has confirmed the topic so recently that it cannot have been replaced and grown since."""
+        return not self._replaced and self._now().since(self._confirmed) < _CONFIRMED_S
+
+    @property
+    def is_due(self) -> bool:
+        """Whether `renew` should be called, so that the last confirmation stays recent."""
+        return self._now().since(self._renewed) >= _DUE_S
+
+    def renew(self) -> None:
+        """Ask Kafka for a new confirmation before the last one is too old; what is wrong is left to `confirm`."""
+        with self._lock:
+            asked = self._renewed = self._now()
+            if not self._replaced:
+                with suppress(LogError):
+                    if self._is_confirmed():
+                        self._confirmed = self._asked = asked
 
     def confirm(self, deadline: float, *, at_once: bool = False) -> None:
         """Check that the topic is the one that was opened; a recent answer is reused.
@@ -152,7 +171,7 @@ class TopicWatch:
                 with suppress(KafkaException):
                     self._admin.list_topics(timeout=_ATTEMPT_S)
                 time.sleep(_PAUSE_S)
-            self._confirmed = self._asked = asked
+            self._confirmed = self._asked = self._renewed = asked
             self._again_s = _CONFIRMED_S
             self._refresh_retention()
 

@@ -109,6 +109,13 @@ class SqlLog:
         """Return whether certainly no record follows an offset; see `Log.unchanged`. A server is never asked."""
         return self._probe is not None and self._file_now() == self._file and self._probe.finds_nothing(after)
 
+    async def ends_at(self, _read_to: Callable[[], int]) -> bool:
+        """Return False: `unchanged` or a read tells; see `Log.ends_at`."""
+        return False
+
+    def note_append(self, last: int) -> None:
+        """Do nothing; see `Log.note_append`."""
+
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
         if not records:

@@ -1,0 +1,371 @@
+"""The end of the topic, requested from its leader on an event loop: one request for all callers of a turn.
+
+The Kafka client answers such a request through its own threads, which costs ten times as much CPU time as the request
+itself (docs/decisions/0029). This file speaks the few messages that it takes: Metadata to find the leader, ListOffsets
+to get the last stable offset, and the two messages of a SASL login. They are of versions that all brokers since
+Kafka 2.2 know, and that need no negotiation.
+
+The answer is only ever an offset, or None for "unknown": an error, another leader, an older leader epoch, a lost
+connection, a slow answer. The caller then reads the log in its usual way, while this connection is opened again in the
+background.
+
+Rules of this file: a request is sent after its callers arrived, never before, and its answer serves no later caller.
+Answers are bounded in size, and parsing them allocates no more than they are long.
+"""
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple, cast
+
+from strata.storage.kafka.credentials import Credentials, CredentialsRefused, Exchange
+
+__all__ = ["Leader", "list_offsets_answer", "metadata_answer"]
+
+_logger = logging.getLogger(__name__)
+
+_CLIENT = b"strata"
+_LIST_OFFSETS, _METADATA, _HANDSHAKE, _AUTHENTICATE = (2, 5), (3, 7), (17, 1), (36, 1)
+_READ_COMMITTED, _LATEST = 1, -1
+_MOST_BYTES = 1 << 20
+_AT_ONCE = 2  # requests on their way; later callers share the one after them
+_ANSWER_S, _CONNECT_S = 0.5, 5.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+_LIFETIME = 0.8  # the share of a login's lifetime after which the connection is replaced
+_FAILURES = (OSError, ValueError, TimeoutError, CredentialsRefused, EOFError)
+
+
+class _Place(NamedTuple):
+    """Where the leader is, and the epoch of its leadership."""
+
+    host: str
+    port: int
+    epoch: int
+
+
+class Leader:
+    """The connection to the leader of the topic's only partition. It belongs to the event loop that uses it.
+
+    Args:
+        brokers: the first brokers to contact.
+        topic: the topic's name.
+        credentials: how to secure the connections.
+    """
+
+    def __init__(self, brokers: Sequence[tuple[str, int]], topic: str, credentials: Credentials) -> None:
+        self._brokers, self._topic, self._credentials = list(brokers), topic, credentials
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._link: _Link | None = None
+        self._request = b""
+        self._opening: asyncio.Task[None] | None = None
+        self._pause_s = 0.0
+        self._batch: asyncio.Future[int | None] | None = None
+        self._on_the_way = 0
+        self._closed = False
+
+    async def end(self) -> int | None:
+        """Return the last stable offset at some moment after this call began, or None if it is unknown."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._forget(loop)
+        if self._link is None or self._link.is_lost:
+            self._open_soon(loop)
+            return None
+        batch = self._batch
+        if batch is None:
+            batch = self._batch = loop.create_future()
+            if self._on_the_way < _AT_ONCE:
+                # At the end of this turn, so that the other callers of the turn share the request.
+                loop.call_soon(self._send, self._link)
+        return await asyncio.shield(batch)
+
+    def close(self) -> None:
+        """Close the connection; from another thread, soon."""
+        self._closed = True
+        loop, running = self._loop, None
+        with suppress(RuntimeError):  # no loop runs in this thread
+            running = asyncio.get_running_loop()
+        if loop is not None and loop is running:
+            self._drop()
+        elif loop is not None:
+            with suppress(RuntimeError):  # the loop is closed, and its connections with it
+                loop.call_soon_threadsafe(self._drop)
+
+    # --- requests
+
+    def _send(self, link: "_Link") -> None:
+        batch, self._batch = self._batch, None
+        if batch is None or batch.done():
+            return
+        if link.is_lost:
+            batch.set_result(None)
+            return
+        self._on_the_way += 1
+        answer = link.ask(_LIST_OFFSETS, self._request, _ANSWER_S)
+        answer.add_done_callback(lambda done: self._answered(link, batch, done))
+
+    def _answered(self, link: "_Link", batch: "asyncio.Future[int | None]", answer: "asyncio.Future[bytes]") -> None:
+        self._on_the_way -= 1
+        failure = None if answer.cancelled() else answer.exception()
+        end = None if failure or answer.cancelled() else list_offsets_answer(answer.result(), self._topic)
+        if not batch.done():
+            batch.set_result(end)
+        if end is None:
+            link.lose()
+        else:
+            self._pause_s = 0.0
+        if self._batch is not None:
+            self._send(link)
+
+    # --- the connection
+
+    def _forget(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin again on another event loop; only tests and commands have several, one after the other."""
+        self._loop, self._link, self._opening, self._batch = loop, None, None, None
+        self._on_the_way, self._pause_s = 0, 0.0
+
+    def _drop(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._link is not None:
+            self._link.lose()
+
+    def _open_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._opening is None and not self._closed:
+            self._opening = loop.create_task(self._open())
+
+    async def _open(self) -> None:
+        """Find the leader and connect to it; each attempt waits longer than the last, until a request succeeds."""
+        try:
+            await asyncio.sleep(self._pause_s)
+            self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
+            async with asyncio.timeout(_CONNECT_S):
+                link, place = await self._found()
+            self._request, self._link = _list_offsets(self._topic, place.epoch), link
+        except _FAILURES as error:
+            _logger.debug("cannot ask the leader of topic %s directly: %s", self._topic, type(error).__name__)
+        finally:
+            self._opening = None
+
+    async def _found(self) -> tuple["_Link", _Place]:
+        failure: Exception = OSError("no broker")
+        for host, port in self._brokers:
+            link = None
+            try:
+                link = await self._connected(host, port)
+                body = _string(self._topic.encode())
+                answer = await link.ask(_METADATA, struct.pack(">i", 1) + body + b"\0", _CONNECT_S)
+                place = metadata_answer(answer, self._topic)
+                if (place.host, place.port) == (host, port):
+                    return link, place
+                link.lose()
+                return await self._connected(place.host, place.port), place
+            except _FAILURES as error:
+                failure = error
+                if link is not None:
+                    link.lose()
+        raise failure
+
+    async def _connected(self, host: str, port: int) -> "_Link":
+        loop, tls = asyncio.get_running_loop(), self._credentials.tls
+        _, link = await loop.create_connection(
+            lambda: _Link(loop), host, port, ssl=tls, server_hostname=host if tls else None
+        )
+        try:
+            if self._credentials.mechanism is not None:
+                await self._log_in(link)
+        except BaseException:
+            link.lose()
+            raise
+        return link
+
+    async def _log_in(self, link: "_Link") -> None:
+        begin, name = self._credentials.mechanism, (self._credentials.mechanism_name or "").encode()
+        assert begin is not None  # noqa: S101 - the caller has checked it
+        loop = asyncio.get_running_loop()
+        # In threads: a token may have to be fetched, and a proof takes some milliseconds of hashing.
+        exchange = await loop.run_in_executor(None, begin)
+        message = await loop.run_in_executor(None, _next_message, exchange, None)
+        reader = _Reader(await link.ask(_HANDSHAKE, _string(name), _CONNECT_S))
+        if reader.int16() != 0:
+            raise CredentialsRefused("the broker does not offer the mechanism")
+        lifetime_ms = 0
+        while message is not None:
+            request = struct.pack(">i", len(message)) + message
+            reader = _Reader(await link.ask(_AUTHENTICATE, request, _CONNECT_S))
+            code = reader.int16()
+            reader.text()
+            reply, lifetime_ms = reader.take(max(0, reader.int32())), reader.int64()
+            if code != 0:
+                raise CredentialsRefused("the broker refuses the credentials")
+            message = await loop.run_in_executor(None, _next_message, exchange, reply)
+        if lifetime_ms > 0:
+            link.end_after(lifetime_ms / 1000 * _LIFETIME)
+
+
+def _next_message(exchange: Exchange, reply: bytes | None) -> bytes | None:
+    """Return the client's next message after a reply of the server; None after the last one."""
+    try:
+        return next(exchange) if reply is None else exchange.send(reply)
+    except StopIteration:
+        return None
+
+
+class _Link(asyncio.Protocol):
+    """One connection: requests in order, and their answers in the same order."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._waiting: deque[tuple[int, asyncio.Future[bytes], asyncio.TimerHandle]] = deque()
+        self._number = 0
+        self._ending: asyncio.TimerHandle | None = None
+        self.is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Fail all requests on their way."""
+        self.lose()
+
+    def data_received(self, data: bytes) -> None:
+        """Complete the requests whose answers have arrived."""
+        buffer = self._buffer
+        buffer += data
+        while len(buffer) >= 8:
+            size, number = struct.unpack_from(">ii", buffer)
+            if not 4 <= size <= _MOST_BYTES or not self._waiting or number != self._waiting[0][0]:
+                self.lose()
+                return
+            if len(buffer) < 4 + size:
+                return
+            body = bytes(buffer[8 : 4 + size])
+            del buffer[: 4 + size]
+            _, answer, timer = self._waiting.popleft()
+            timer.cancel()
+            if not answer.done():
+                answer.set_result(body)
+
+    def ask(self, api: tuple[int, int], body: bytes, timeout_s: float) -> "asyncio.Future[bytes]":
+        """Send a request and return its answer; it fails with OSError when the connection is lost, or too slow."""
+        answer: asyncio.Future[bytes] = self._loop.create_future()
+        if self.is_lost or self._transport is None:
+            answer.set_exception(ConnectionResetError("the connection is lost"))
+            return answer
+        self._number = (self._number + 1) & 0x7FFFFFFF
+        head = struct.pack(">hhih", *api, self._number, len(_CLIENT)) + _CLIENT
+        self._waiting.append((self._number, answer, self._loop.call_later(timeout_s, self.lose)))
+        self._transport.write(struct.pack(">i", len(head) + len(body)) + head + body)
+        return answer
+
+    def end_after(self, seconds: float) -> None:
+        """Give the connection up after some time: the broker closes it when the login expires."""
+        self._ending = self._loop.call_later(seconds, self.lose)
+
+    def lose(self) -> None:
+        """Give the connection up; a second call does nothing."""
+        if self.is_lost:
+            return
+        self.is_lost = True
+        if self._ending is not None:
+            self._ending.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        waiting, self._waiting = self._waiting, deque()
+        for _, answer, timer in waiting:
+            timer.cancel()
+            if not answer.done():
+                answer.set_exception(ConnectionResetError("the connection is lost"))
+
+
+# --- bytes
+
+
+class _Reader:
+    """The fields of an answer, in order.
+
+    Raises:
+        ValueError: The answer is shorter than its fields say.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, size: int) -> bytes:
+        end = self._at + size
+        if size < 0 or end > len(self._data):
+            raise ValueError("the answer is cut off")
+        taken, self._at = self._data[self._at : end], end
+        return taken
+
+    def int16(self) -> int:
+        return int.from_bytes(self.take(2), "big", signed=True)
+
+    def int32(self) -> int:
+        return int.from_bytes(self.take(4), "big", signed=True)
+
+    def int64(self) -> int:
+        return int.from_bytes(self.take(8), "big", signed=True)
+
+    def text(self) -> str:
+        return self.take(max(0, self.int16())).decode("utf-8", "replace")
+
+    def count(self, least: int) -> int:
+        """Return the length of an array whose items take at least so many bytes."""
+        count = max(0, self.int32())
+        if count * least > len(self._data) - self._at:
+            raise ValueError("the answer is cut off")
+        return count
+
+
+def _string(text: bytes) -> bytes:
+    return struct.pack(">h", len(text)) + text
+
+
+def _list_offsets(topic: str, epoch: int) -> bytes:
+    """Return the body of a ListOffsets request (version 5) for the last stable offset."""
+    head = struct.pack(">ibi", -1, _READ_COMMITTED, 1) + _string(topic.encode())
+    return head + struct.pack(">iiiq", 1, 0, epoch, _LATEST)
+
+
+def list_offsets_answer(body: bytes, topic: str) -> int | None:
+    """Return the offset in the answer to a ListOffsets request (version 5) for one partition; None if it has none."""
+    name = topic.encode()
+    expected = 4 + 4 + 2 + len(name) + 4 + 4 + 2 + 8 + 8 + 4
+    if len(body) != expected:
+        return None
+    at = 10 + len(name)
+    topics, length = struct.unpack_from(">ih", body, 4)
+    partitions, index, code, _, offset, _ = struct.unpack_from(">iihqqi", body, at)
+    is_expected = (topics, length, partitions, index, code) == (1, len(name), 1, 0, 0) and body[10:at] == name
+    return offset if is_expected and offset >= 0 else None
+
+
+def metadata_answer(body: bytes, topic: str) -> _Place:
+    """Return the leader in the answer to a Metadata request (version 7) for one topic.
+
+    Raises:
+        ValueError: The answer is not well-formed, or names no leader of the topic.
+    """
+    reader = _Reader(body)
+    reader.int32()  # how long the broker throttled the request
+    brokers = {}
+    for _ in range(reader.count(12)):
+        node, host, port, _rack = reader.int32(), reader.text(), reader.int32(), reader.text()
+        brokers[node] = host, port
+    reader.text(), reader.int32()  # the cluster and its controller
+    for _ in range(reader.count(9)):
+        code, name, _internal = reader.int16(), reader.text(), reader.take(1)
+        for _ in range(reader.count(26)):
+            partition_code, index, leader, epoch = reader.int16(), reader.int32(), reader.int32(), reader.int32()
+            for _ in range(3):  # replicas, those in sync, those offline
+                reader.take(4 * reader.count(4))
+            if (name, index, code, partition_code) == (topic, 0, 0, 0) and leader in brokers:
+                return _Place(*brokers[leader], epoch)
+    raise ValueError("no leader of the topic is known")
