@@ -25,6 +25,7 @@ COMMANDS = {
     "mode": "hand",
     "plan": "plan",
     "register": "hand",
+    "table-ddl": "tables",
     "undelete": "hand",
 }
 """Command -> the module in `commands` that defines it under the same name; an underscore follows a name of Python."""
@@ -47,7 +48,8 @@ class Commands(click.Group):
 def command_named(name: str) -> click.Command:
     """Return one of the commands."""
     module = import_module(f"strata.gitops.commands.{COMMANDS[name]}")
-    command: click.Command = getattr(module, f"{name}_" if hasattr(builtins, name) else name)
+    attribute = name.replace("-", "_")
+    command: click.Command = getattr(module, f"{attribute}_" if hasattr(builtins, name) else attribute)
     return command
 
 

@@ -128,7 +128,7 @@ class _Translation:
     def _column(self, field: Field, path: tuple[str, ...]) -> Column:
         names = _union_names(field.properties.get("confluent:union"))
         node = self.type(field.type, names, (*path, field.name))
-        return Column(field.name, node, _default(field))
+        return Column(field.name, node, _default(field), field.doc or "")
 
     def _union(self, node: UnionType, names: _Names, path: tuple[str, ...]) -> LogicalType:
         same = _same_unions(node)

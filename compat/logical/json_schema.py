@@ -103,7 +103,10 @@ class _Translation:
     def _column(self, name: str, node: model.Node, required: bool) -> Column:
         column = self.type(node)
         resolved = LogicalSchema(column, self.named).resolve(column)
-        return Column(name, column.or_null(column.nullable or not required), _default(model.follow(node), resolved))
+        default = _default(model.follow(node), resolved)
+        doc = node.written.get("description")
+        text = doc if isinstance(doc, str) else ""
+        return Column(name, column.or_null(column.nullable or not required), default, text)
 
     def _map(self, node: model.ObjectNode) -> LogicalType:
         if not isinstance(node.additional, model.Node):

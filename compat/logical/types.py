@@ -115,6 +115,7 @@ class Column:
     name: str
     type: LogicalType
     default: Default = Default.ABSENT
+    doc: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`follow`: a streaming query that keeps a table equal to its topic while the schema changes.
+"""`follow`: a streaming query that keeps a table in step with its topic while the schema changes.
 
 For each micro-batch the follower takes the newest version of the subject as reader schema, changes the table as far as
 no value is cast, and writes the good rows and then the dead letters, each in one commit with a mark (`formats.Mark`).
@@ -18,9 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypedDict, Unpack, get_args
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from strata.serdes.client import RegistryClient
@@ -30,6 +31,7 @@ from strata.serdes.references import resolve
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Registry, check_options, settings_of
 from strata.spark_udfs.decoding.columns import decode
+from strata.spark_udfs.evolution import run_stream
 from strata.spark_udfs.rules import RuleOption
 from strata.spark_udfs.tables.batches import Batch, Source
 from strata.spark_udfs.tables.changes import ChangeRefused, Comparison, OnChange, Path, Refusal, compare_types
@@ -96,12 +98,12 @@ def follow(
     format: TableFormatName,  # noqa: A002 - the word of Spark's writers
     **options: Unpack[FollowOptions],
 ) -> StreamingQuery:
-    """Start a query that writes a stream of frames to a table, which follows the newest version of a subject.
+    """Write a stream of frames to a table, which follows the newest version of a subject, until the query ends.
 
     A new field becomes a column, with the field's documentation as its comment; a column gets wider where the format
     can do it; a field with an alias renames its column where the format tracks columns by id. A change that would cast
-    a value is refused: the query fails before it writes, and its checkpoint stays where it was. A field that the
-    schema has no longer leaves its column, which is null from then on.
+    a value is refused before anything is written, and the checkpoint stays where it was. A field that the schema has no
+    longer leaves its column, which is null from then on.
 
     A record that cannot be decoded goes to the table of dead letters, with its bytes, the reason and where it was. Each
     record is in one of the two tables once, even if the driver or an executor is killed at any moment.
@@ -116,12 +118,12 @@ def follow(
         **options: see `FollowOptions`.
 
     Returns:
-        The running query. It fails with a `StreamingQueryException` that holds the text of `ChangeRefused` if the
-        table cannot follow a version that is registered while it runs.
+        The query that ended, because it was stopped or had read everything.
 
     Raises:
-        ChangeRefused: If the table cannot follow the newest version as it is now.
-        SerdeError: If the registry does not have the subject, or does not answer.
+        ChangeRefused: If the table cannot follow a version, at the start or while the query runs.
+        StreamingQueryException: If the query failed for another reason.
+        SerdeError: If the registry does not have the subject, or does not answer at the start.
         TypeError: If an option is unknown or has the wrong type.
         ValueError: If an option has a value that is not allowed, or the stream lacks a column.
     """
@@ -139,14 +141,21 @@ def follow(
     )
     follower = _Follower(source, settings_of(registry), subject, table, FORMATS[format], options)
     follower.prepare(stream)
-    writer = stream.writeStream.foreachBatch(follower.write).option("checkpointLocation", checkpoint)
-    if options.get("trigger"):
-        writer = writer.trigger(**options["trigger"])
-    if options.get("query_name"):
-        writer = writer.queryName(str(options["query_name"]))
-    query = writer.start()
-    follower.began(str(query.id))
-    return query
+
+    def start(_reader: RegisteredSchema) -> StreamingQuery:
+        writer = stream.writeStream.foreachBatch(follower.write).option("checkpointLocation", checkpoint)
+        if options.get("trigger"):
+            writer = writer.trigger(**options["trigger"])
+        if options.get("query_name"):
+            writer = writer.queryName(str(options["query_name"]))
+        return follower.started(writer)
+
+    try:
+        return run_stream(start, registry=registry, subject=subject)
+    except StreamingQueryException as error:
+        if follower.refusal is None:
+            raise
+        raise follower.refusal from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +195,7 @@ class _Follower:
         self._has_begun = threading.Event()
         self._is_first = True
         self._caller: SparkSession | None = None
+        self.refusal: ChangeRefused | None = None
 
     def prepare(self, stream: DataFrame) -> None:
         """Make the tables unless they exist.
@@ -206,10 +216,14 @@ class _Follower:
         self._refuse(batch.key_refusals(self._table_type(spark)))
         self._format.create(spark, self._dead_table, batch.dead_letters.schema, {})
 
-    def began(self, query: str) -> None:
-        """Note the id of the query; batches wait for it."""
-        self._query = query
+    def started(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start the query; its first batch may be a repetition."""
+        self._has_begun.clear()
+        self._is_first = True
+        query = writer.start()
+        self._query = str(query.id)
         self._has_begun.set()
+        return query
 
     def write(self, df: DataFrame, number: int) -> None:
         """Write a batch, or what is left of it after a kill.
@@ -217,6 +231,13 @@ class _Follower:
         Raises:
             ChangeRefused: If the table cannot follow; nothing was written.
         """
+        try:
+            self._write(df, number)
+        except ChangeRefused as refusal:
+            self.refusal = refusal
+            raise
+
+    def _write(self, df: DataFrame, number: int) -> None:
         if not self._has_begun.wait(_START_S):
             raise TimeoutError("the query did not start")
         spark = df.sparkSession

@@ -108,3 +108,24 @@ def test_an_edit_and_a_deleted_version_brought_back(run, files, service):
     assert "subject  version  id\nr        4        1\n" == run("undelete", "r", "1", code=0)
     assert "expected a JSON object" in run("edit", "r", "--metadata=1", code=2)
     assert "expected [record:]PATH=TAG[,TAG]" in run("edit", "r", "--add-tags=x", code=2)
+
+
+def test_the_table_of_a_subject(run, files, service):
+    """The statement for a table is printed, of the latest version unless one is named, with its references."""
+    line = {"type": "record", "name": "Line", "fields": [{"name": "sku", "type": "string"}]}
+    order = {
+        "type": "record",
+        "name": "Order",
+        "fields": [{"name": "lines", "type": {"type": "array", "items": "Line"}}],
+    }
+    files.put("line.avsc", json.dumps(line))
+    files.put("order.avsc", json.dumps(order))
+    run("register", "line", "line.avsc", code=0)
+    run("register", ":.shop:orders-value", "order.avsc", "--reference=Line=:.:line:1", code=0)
+
+    printed = run("table-ddl", ":.shop:orders-value", "--format=delta", code=0)
+    named = run("table-ddl", "line", "1", "--format=duckdb", "--table=lake.lines", code=0)
+
+    assert "CREATE TABLE `orders` (\n  `lines` ARRAY<STRUCT<`sku`: STRING>>\n)\nUSING delta;\n" == printed
+    assert 'CREATE TABLE "lake"."lines" (\n  "sku" VARCHAR\n);\n' == named
+    assert "line has no version 7" in run("table-ddl", "line", "7", "--format=delta", code=2)

@@ -35,6 +35,10 @@ def rows(spark: SparkSession, table: str) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in spark.table(table).orderBy("offset").collect()]
 
 
+def _text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes | bytearray) else str(value)
+
+
 def answer(spark: SparkSession, step: dict[str, Any]) -> dict[str, Any]:
     """Carry out a step."""
     if "sql" in step:
@@ -44,7 +48,7 @@ def answer(spark: SparkSession, step: dict[str, Any]) -> dict[str, Any]:
         options["key"] = functions.expr(options["key"])
     error = None
     try:
-        query = follow(
+        follow(
             source(spark),
             table=table,
             subject=step["subject"],
@@ -55,7 +59,6 @@ def answer(spark: SparkSession, step: dict[str, Any]) -> dict[str, Any]:
             trigger={"availableNow": True},
             **options,
         )
-        query.awaitTermination()
     except (ValueError, TypeError, PySparkException) as failure:
         error = f"{type(failure).__name__}: {failure}"
     if step.get("quiet"):
@@ -64,7 +67,7 @@ def answer(spark: SparkSession, step: dict[str, Any]) -> dict[str, Any]:
     comments = {field.name: field.metadata.get("comment") for field in spark.table(table).schema}
     dead = rows(spark, f"{table}_dead_letters")
     result = {"error": error, "columns": columns, "comments": comments, "rows": rows(spark, table), "dead": dead}
-    return json.loads(json.dumps(result, default=lambda value: bytes(value).hex()))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(result, default=_text))  # type: ignore[no-any-return]
 
 
 def main() -> None:
