@@ -52,5 +52,6 @@ class KnownFields:
             return
         if self._size > _MOST_BYTES:
             self._old, self._young, self._size = self._young, {}, 0
-        self._young[key] = field
+        # What orjson returns keeps the buffer that it was written to, some 4 KiB; a copy does not.
+        self._young[bytes(memoryview(key))] = field
         self._size += len(key)

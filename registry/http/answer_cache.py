@@ -88,6 +88,9 @@ class AnswerCache(Generic[_KeyT]):
         """
         size = len(answer[2]) + key_bytes + _BYTES_AROUND
         if basis is self.basis() and size <= self._largest:
+            status, headers, body = answer
+            # A body from orjson keeps the buffer that it was written to, some 4 KiB; a copy does not.
+            answer = status, headers, bytes(memoryview(body))
             self._answers.put(key, (KeptAnswer(answer, header_lines(answer[1]), note), self._current()), size)
 
     def _current(self) -> int:

@@ -4,10 +4,12 @@ import gzip
 import http.client
 import json
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from unittest.mock import patch
 
+import orjson
 import pytest
 from starlette.requests import ClientDisconnect
 
@@ -350,6 +352,18 @@ def test_kept_answers_are_bounded():
 
     assert 32 == sum(cache.get(number) is not None for number in range(100))
     assert cache.get("large") is None
+
+
+def test_a_kept_answer_takes_hardly_more_than_its_bytes():
+    """The cache does not keep the buffers into which answers were written."""
+    cache = AnswerCache(lambda: None, 64 << 20)
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            cache.put(number, (200, [], orjson.dumps({"id": number})), None, key_bytes=0)
+        assert 500 * 1_000 > tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
 
 
 # --- never stale

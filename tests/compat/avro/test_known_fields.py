@@ -1,6 +1,7 @@
 """Fields that are read once: what they may not change in a schema, in a check and in a comparison."""
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -109,3 +110,15 @@ def test_the_table_is_bounded(monkeypatch):
 
     assert table.get(b"0" * 10) is None
     assert 40 > len(table._young) + len(table._old)
+
+
+def test_a_key_takes_hardly_more_than_its_bytes():
+    """The table does not keep the buffers into which its keys were written."""
+    field, table = fields_of(record(optional("a")))[0], KnownFields()
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            table.put(KnownFields.key({"name": f"field_{number}", "type": "int"}), field)
+        assert 500 * 500 > tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
