@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from strata.compat.limits import NotAtOnce
 from strata.registry import errors
 from strata.registry.decide.decision import Decide
 from strata.registry.loop_load import LoopLoad
@@ -181,7 +182,8 @@ def plan(state: State, group: Sequence[Command]) -> Plan:
         except Exception as failure:  # noqa: BLE001 - a failure must not affect the other requests of the group
             command.records = 0
             made.outcomes.append((command, None, failure))
-            made.all_append = False
+            # A decision that comes again in its turn answers nothing now, so nothing depends on this State.
+            made.all_append &= isinstance(failure, NotAtOnce)
             continue
         records = [*decision.records, *draft.tombstones_besides(decision.records)]
         made.outcomes.append((command, decision.answer, None))

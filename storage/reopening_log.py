@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from strata.storage.log import START, Conflict, Entry, Log, LogReplaced, LogStatus, Record
 
-__all__ = ["ReopeningLog"]
+__all__ = ["CLOSING", "ReopeningLog"]
+
+CLOSING = "strata-closing"
+"""The name of the threads that close logs that were replaced."""
 
 _SPAN = 1 << 48
 
@@ -109,4 +112,4 @@ class ReopeningLog:
             # Never create the log here: it would be empty, and whether to create it is up to those who deleted it.
             self._current, self._replaced = (self._opened(True), base + _SPAN), False
         # Closing may have to wait for a call that is still running.
-        threading.Thread(target=old.close, daemon=True).start()
+        threading.Thread(target=old.close, name=CLOSING, daemon=True).start()

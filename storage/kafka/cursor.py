@@ -59,12 +59,14 @@ class Position:
         following: the offset after it, and after what is not a record.
         is_record: False while `last` is only the offset after which reading began.
         is_assumed: whether the last offset before `following` is taken for a marker.
+        ends_append: whether the last record is the last one of its transaction.
     """
 
     last: int
     following: int
     is_record: bool
     is_assumed: bool = False
+    ends_append: bool = False
 
 
 class Cursor:
@@ -113,6 +115,7 @@ class Cursor:
             if self._recent and offset_of(self._recent[0]) <= after + 1:
                 return [message for message in self._recent if after < offset_of(message) < end]
             self._seek(after)
+        self._skip_marker(end)
         deadline = time.monotonic() + timeout_s
         taken: list[Message] = []
         if self._consumer is not None and self._position is not None and self._position.is_assumed:
@@ -161,6 +164,15 @@ class Cursor:
 
     def _following(self) -> int:
         return self._position.following if self._position else 0
+
+    def _skip_marker(self, end: int) -> None:
+        """Advance over the marker of the transaction whose last record was the last one delivered.
+
+        After an append of its own, a node reads that record before it knows the new end.
+        """
+        position = self._position
+        if position is not None and position.ends_append and position.following == position.last + 1 == end - 1:
+            self._position = replace(position, following=end, is_assumed=True)
 
     def _seek(self, after: int) -> None:
         self._pending.clear()
@@ -217,7 +229,7 @@ class Cursor:
             if offset_of(last) == end - 2 and is_last:
                 following = max(following, end)
             self._recent.extend(drained)
-            position = Position(offset_of(last), following, is_record=True)
+            position = Position(offset_of(last), following, is_record=True, ends_append=is_last)
         self._position = replace(position, following=following, is_assumed=is_assumed)
         return drained
 

@@ -16,7 +16,6 @@ Reads and appends do not wait for each other, except while a committed record is
 their own consumer and lock (`reader.py`), and another client requests the end.
 """
 
-import asyncio
 import logging
 import math
 import random
@@ -24,6 +23,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +64,7 @@ _logger = logging.getLogger(__name__)
 _NOOP = encode(NoopKey())
 # Offsets that a transaction's last record takes up: the record and the transaction's marker.
 _MARKED = 2
-_DELIVERY_S = 0.05
+_DELIVERY_S = 0.005
 _REACHED_S = 3.0
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
 # Losing the pen is expected, and logged in one line (`writers.py`); the client reports it as several fatal errors.
@@ -152,7 +152,8 @@ class KafkaLog:
             timeout_s=self._timeouts.read,
             now=now,
         )
-        self._renewal: asyncio.Future[None] | None = None
+        self._renewals = ThreadPoolExecutor(1, thread_name_prefix="strata-topic")
+        self._renewal: Future[None] | None = None
         self._writes = Turns(topic)
         self._pen: Pen | None = None
         self._failed = False  # the last append, for another reason than a lost race or its size
@@ -250,6 +251,7 @@ class KafkaLog:
     def _disconnect(self) -> None:
         if self._leader is not None:
             self._leader.close()
+        self._renewals.shutdown()
         self._reader.close()
         if self._pen is not None:
             self._pen.close()
@@ -258,7 +260,8 @@ class KafkaLog:
     def _renew(self) -> None:
         """Look the topic up in a thread, so that no read has to wait until it is confirmed."""
         if self._watch.is_due and (self._renewal is None or self._renewal.done()):
-            self._renewal = asyncio.get_running_loop().run_in_executor(None, self._watch.renew)
+            with suppress(RuntimeError):  # the log is closed
+                self._renewal = self._renewals.submit(self._watch.renew)
 
     def _has_pen(self) -> bool:
         """Return whether this node may write, as far as it knows: the newest signature that it knows is its own."""
@@ -358,6 +361,7 @@ class KafkaLog:
 
     def _check_knowledge(self, after: int, deadline: float) -> None:
         """Refuse a writer that was at the end too long ago: compaction may have dropped records it has not read."""
+        self._renew()
         self._watch.confirm(deadline)
         try:
             self._seen.since(after)

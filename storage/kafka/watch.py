@@ -157,9 +157,11 @@ class TopicWatch:
             LogReplaced: Another topic has the name.
             LogError: The topic is gone, or Kafka has not answered for a long time.
         """
+        if not at_once and self._is_answered(self._now()):
+            return  # without waiting for a thread that renews
         with self._lock:
             asked = self._now()
-            if not self._replaced and not at_once and asked.since(self._asked) < self._again_s:
+            if not at_once and self._is_answered(asked):
                 return
             while not self._is_confirmed():
                 if not at_once and self._now().since(self._confirmed) < _TRUSTED_S:
@@ -174,6 +176,9 @@ class TopicWatch:
             self._confirmed = self._asked = self._renewed = asked
             self._again_s = _CONFIRMED_S
             self._refresh_retention()
+
+    def _is_answered(self, now: Moment) -> bool:
+        return not self._replaced and now.since(self._asked) < self._again_s
 
     def _is_confirmed(self) -> bool:
         """Return whether Kafka confirms the topic's id; false if it does not answer or knows no such topic."""

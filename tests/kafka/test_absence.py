@@ -1,8 +1,10 @@
 """A node after an absence: deletions that compaction has dropped, deleted records, and a replaced topic."""
 
+import asyncio
 import http.client
 import json
 import signal
+import threading
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -19,7 +21,7 @@ from strata.storage.log import START, Conflict, Log, LogCompacted, LogError, Log
 from strata.storage.open_log import open_log
 from strata.storage.record_json import encode
 from strata.storage.records import ModeKey
-from strata.storage.reopening_log import ReopeningLog
+from strata.storage.reopening_log import CLOSING, ReopeningLog
 
 if TYPE_CHECKING:
     from tests.kafka.conftest import Topic
@@ -289,6 +291,7 @@ async def test_a_node_goes_on_with_the_topic_that_was_created_again(topic: "Topi
         )
         assert {"new": "READONLY"} == dict(writer.state.modes)
         assert {"new": "READONLY"} == dict((await writer.catch_up()).modes)
+        await _old_log_closed()
     with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
         fresh = Writer(log)
         fresh.replay()
@@ -306,6 +309,15 @@ async def test_a_write_does_not_land_in_the_topic_that_was_created_again(topic: 
         seen = await writer.write(lambda state: Decision(set(state.modes), [encode(ModeKey("b"), "READONLY")]))
         assert set() == seen
         assert {"b": "READONLY"} == dict(writer.state.modes)
+        await _old_log_closed()
+
+
+async def _old_log_closed() -> None:
+    """Wait until the connections of the log that was replaced are closed, while their event loop still runs."""
+    for thread in threading.enumerate():
+        if thread.name == CLOSING:
+            await asyncio.to_thread(thread.join, _WAIT_S)
+    await asyncio.sleep(0.02)
 
 
 def _until_it(does: str, log: Log, after: int) -> None:

@@ -70,6 +70,25 @@ def test_no_acknowledgement_before_visibility(topic: "Topic", monkeypatch: pytes
     assert [entry for entry in other.read(first[-1].offset) if entry.offset > first[-1].offset] == list(written)
 
 
+def test_a_read_after_an_append_of_its_own(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that has just appended reads to the new end without waiting for the broker: only a marker is left."""
+    node = topic.node()
+    written = node.append(START, [_record("a")])
+    list(node.read(START))
+    for name in "bc":
+        written = node.append(written[-1].offset, [_record(name)])
+
+    def fetch(_cursor: Cursor, _deadline: float) -> None:
+        raise AssertionError("the cursor waits for the broker")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cursor, "_fetch", fetch)
+        assert list(node.read(written[-1].offset)) == []
+    other = topic.node().append(written[-1].offset, [_record("d")])
+    assert _keys(node)[-1] == b"d"
+    assert list(node.read(other[-1].offset)) == []
+
+
 def test_an_append_that_never_becomes_visible(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
     """An answered commit that no node can read in time is an unknown outcome, not an acknowledgement."""
     node = topic.node()
