@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from strata.frames import BadFrame, Frame, GlueVersion, MessagePath, SchemaName, open_frame
 from strata.serdes.base import Serde, is_fresh
 from strata.serdes.client import RegistryClient, Schema, context_of, schema_named
 from strata.serdes.errors import (
@@ -27,7 +28,7 @@ from strata.serdes.errors import (
     SchemaError,
     SerdeError,
 )
-from strata.serdes.framing import Frame, GlueVersion, MessagePath, SchemaName, open_frame, read_header
+from strata.serdes.framing import read_header
 from strata.serdes.model import RegisteredSchema
 from strata.serdes.observer import observe
 from strata.serdes.serde_settings import DeserializerSettings
@@ -128,12 +129,14 @@ class Deserializer(Serde[DeserializerSettings]):
         try:
             header = read_header(context) if self._looks_at_headers else None
             return open_frame(data, header, indexed=self.indexed)
-        except FrameError as error:
-            error.topic = context.topic
-            # the contexts of other clients need not have these two
-            error.partition = getattr(context, "partition", None)
-            error.offset = getattr(context, "offset", None)
-            raise
+        except (BadFrame, FrameError) as error:
+            # the contexts of other clients need not have partition and offset
+            raise FrameError(
+                error.reason,
+                topic=context.topic,
+                partition=getattr(context, "partition", None),
+                offset=getattr(context, "offset", None),
+            ) from None
 
     def known(self, frame: Frame, context: RecordContext) -> Source | None:
         """Return the cached source for a frame without I/O, or None on a cache miss."""

@@ -1,30 +1,22 @@
-"""Pasted text to bytes, and the frame in front of a payload.
-
-    00 id(4, big-endian)              Confluent's frame with a schema id
-    01 guid(16)                       with the GUID instead, in front of the payload or in a record header
-    03 00|05 uuid(16)                 a frame of AWS Glue; after 05 the payload is compressed by zlib
-
-Source: the wire formats of Confluent's clients (GUIDs since release 8.0) and of AWS Glue's.
-"""
+"""Pasted text to bytes, and the frame in front of a payload, which `strata.frames` reads as for the clients."""
 
 import base64
 import binascii
 import re
-import zlib
 from typing import NamedTuple
 from uuid import UUID
 
+from strata import frames
+from strata.frames import BadFrame, GlueVersion, SchemaName
 from strata.registry.decoding.parts import Broken, Cursor
 
-__all__ = ["Frame", "bytes_of", "message_indexes", "open_frame", "unpacked"]
+__all__ = ["Frame", "bytes_of", "check_header", "message_indexes", "open_frame", "open_header", "unpacked"]
 
 _SPACES = re.compile(r"[\s,]+")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _PREFIX = re.compile(r"(?:\\x|0x)", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _BASE64_FRAME = "AAAA"  # magic byte 0 and the first bytes of a small id; no frame begins with 0xAA
-_GUID_SIZE = 16
-_MOST_INDEXES = 64
 
 
 class Frame(NamedTuple):
@@ -36,6 +28,7 @@ class Frame(NamedTuple):
         start: where the payload starts.
         glue: the UUID of the schema version in AWS Glue, in a frame of its.
         is_packed: whether the payload is compressed.
+        path: what follows the name of the schema in a record header: the path to a Protobuf message; None without one.
     """
 
     kind: str
@@ -43,6 +36,7 @@ class Frame(NamedTuple):
     start: int
     glue: UUID | None = None
     is_packed: bool = False
+    path: bytes | None = None
 
 
 def bytes_of(text: str, encoding: str = "") -> bytes:
@@ -77,14 +71,33 @@ def bytes_of(text: str, encoding: str = "") -> bytes:
 
 def open_frame(data: bytes) -> Frame:
     """Return the frame of a record; bytes without a known one are a bare payload."""
-    if len(data) >= 5 and data[0] == 0 and data[1] < 0x80:
-        return Frame("Confluent, schema id", int.from_bytes(data[1:5], "big"), 5)
-    if len(data) > _GUID_SIZE and data[0] == 1:
-        return Frame("Confluent, schema GUID", UUID(bytes=data[1:17]), 17)
-    if len(data) > _GUID_SIZE + 1 and data[0] == 3 and data[1] in (0, 5):
-        packed, version = "compressed, " if data[1] else "", UUID(bytes=data[2:18])
-        return Frame(f"AWS Glue, {packed}schema version {version}", None, 18, version, bool(data[1]))
-    return Frame("none", None, 0)
+    if frames.is_packed(data):
+        version = UUID(bytes=data[2 : frames.GLUE_HEADER_SIZE])
+        return Frame(
+            f"AWS Glue, compressed, schema version {version}", None, frames.GLUE_HEADER_SIZE, version, is_packed=True
+        )
+    try:
+        return _named(*frames.split_name(data), len(data))
+    except BadFrame:
+        return Frame("none", None, 0)
+
+
+def open_header(header: bytes) -> Frame | None:
+    """Return the frame of a record whose header names its schema by the GUID; None if it does not."""
+    try:
+        schema, path = frames.split_name(b"", header)
+    except BadFrame:
+        return None
+    if not isinstance(schema, UUID):
+        return None
+    return Frame("Confluent, schema GUID in a record header", schema, 0, path=path)
+
+
+def _named(schema: SchemaName, payload: bytes, size: int) -> Frame:
+    start = size - len(payload)
+    if isinstance(schema, GlueVersion):
+        return Frame(f"AWS Glue, schema version {schema}", None, start, schema.uuid)
+    return Frame(f"Confluent, schema {'GUID' if isinstance(schema, UUID) else 'id'}", schema, start)
 
 
 def unpacked(data: bytes, frame: Frame, most: int) -> bytes:
@@ -95,26 +108,38 @@ def unpacked(data: bytes, frame: Frame, most: int) -> bytes:
     """
     if not frame.is_packed:
         return data
-    packed = zlib.decompressobj()
     try:
-        payload = packed.decompress(data[frame.start :], most)
-    except zlib.error as error:
-        raise Broken(frame.start, "", f"expected a payload compressed by zlib: {error}") from None
-    if not packed.eof:
-        raise Broken(frame.start, "", f"expected a whole compressed payload of at most {most} bytes")
-    return data[: frame.start] + payload
+        return frames.inflated(data, most)
+    except BadFrame as fault:
+        raise Broken(frame.start, "", fault.reason) from None
 
 
-def message_indexes(cursor: Cursor) -> tuple[int, ...]:
-    """Read the path to a Protobuf message, outermost first.
+def message_indexes(cursor: Cursor, frame: Frame) -> tuple[int, ...]:
+    """Return the path to a Protobuf message, outermost first; a bare payload is the first message.
 
     Raises:
-        Broken: there is none.
+        Broken: there is none, or something follows it in a record header.
     """
+    if not frame.start and frame.path is None:
+        return (0,)
     start = cursor.offset
-    count = cursor.zigzag("", "the number of message indexes")
-    if not 0 <= count <= _MOST_INDEXES:
-        raise Broken(start, "", f"expected at most {_MOST_INDEXES} message indexes, got {count}")
-    indexes = tuple(cursor.zigzag("", "a message index") for _ in range(count)) or (0,)
-    cursor.note(start, "", "message indexes", list(indexes))
+    try:
+        indexes, size = frames.read_indexes(cursor.data[start : cursor.end] if frame.path is None else frame.path)
+    except BadFrame as fault:
+        raise Broken(start, "", f"expected the message indexes: {fault.reason}") from None
+    if frame.path is None:
+        cursor.offset += size
+        cursor.note(start, "", "message indexes", list(indexes))
+    else:
+        check_header(frame.path[size:])
     return indexes
+
+
+def check_header(rest: bytes | None) -> None:
+    """Check that a record header holds nothing more.
+
+    Raises:
+        Broken: it does.
+    """
+    if rest:
+        raise Broken(0, "", "expected the end of the record header, but bytes are left")

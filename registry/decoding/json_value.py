@@ -1,6 +1,7 @@
 """Decodes a JSON value and says where its schema refuses it.
 
-It refuses what the deserializer (`strata.serdes.json_schema`) refuses; a test compares the two on damaged records.
+It reads text by `strata.strict_json`, as the deserializer (`strata.serdes.json_schema`) does, and refuses the values
+that the deserializer refuses; a test compares the two on damaged records.
 """
 
 import json
@@ -10,10 +11,10 @@ from typing import Any
 from urllib.parse import urljoin
 
 import jsonschema_rs
-import orjson
 
 from strata.compat.schema import ResolvedReference
 from strata.registry.decoding.parts import Broken, Cursor, Json
+from strata.strict_json import NotJson, load
 
 __all__ = ["decode_json", "refusal"]
 
@@ -30,24 +31,12 @@ def decode_json(cursor: Cursor) -> Json:
     Raises:
         Broken: the bytes are not JSON; the offset is that of the byte.
     """
-    data = cursor.data[cursor.offset : cursor.end]
     try:
-        text = data.decode()
-        value: Json = json.loads(text, parse_constant=_refuse)
-    except UnicodeDecodeError as error:
-        raise Broken(cursor.offset + error.start, "", f"expected JSON in UTF-8: {error.reason}") from None
-    except json.JSONDecodeError as error:
-        raise Broken(cursor.offset + len(text[: error.pos].encode()), "", f"not valid JSON: {error.msg}") from None
-    except RecursionError:
-        raise Broken(cursor.offset, "", "the value is nested too deeply; it is not read") from None
-    except ValueError as error:
-        raise Broken(cursor.offset, "", f"expected JSON: {error}") from None
+        value: Json = load(cursor.data[cursor.offset : cursor.end])
+    except NotJson as fault:
+        raise Broken(cursor.offset + (fault.offset or 0), "", f"not valid JSON: {fault.reason}") from None
     if _depth(value) > _MOST_NESTED:
         raise Broken(cursor.offset, "", f"the value is nested deeper than {_MOST_NESTED} levels; it is not shown")
-    try:
-        orjson.loads(data)  # stricter, and what clients use: half of a surrogate pair, a number beyond doubles
-    except orjson.JSONDecodeError as error:
-        raise Broken(cursor.offset + len(text[: error.pos].encode()), "", f"not valid JSON: {error.msg}") from None
     cursor.offset = cursor.end
     return value
 
@@ -84,10 +73,6 @@ def _with_dialect(schema: Any) -> Any:
     if isinstance(schema, dict) and not _DIALECTS.fullmatch(str(schema.get("$schema"))):
         return {**schema, "$schema": _DRAFT_7}
     return schema
-
-
-def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
 
 
 def _inner(value: Any) -> Iterator[Any]:

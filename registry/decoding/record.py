@@ -7,7 +7,7 @@ from strata.compat.avro.model import AvroSchema
 from strata.compat.protobuf.schema import ProtobufSchema
 from strata.compat.schema import ParsedSchema, ResolvedReference
 from strata.registry.decoding.avro_value import decode_avro
-from strata.registry.decoding.frames import Frame, message_indexes
+from strata.registry.decoding.frames import Frame, check_header, message_indexes
 from strata.registry.decoding.json_value import decode_json, refusal
 from strata.registry.decoding.parts import Broken, Cursor, Json, Part
 from strata.registry.decoding.protobuf_value import decode_protobuf
@@ -50,11 +50,11 @@ def decoded(
     """
     cursor = Cursor(data, frame.start, len(data))
     try:
+        if isinstance(schema, ProtobufSchema):
+            return Decoded(decode_protobuf(schema, message_indexes(cursor, frame), cursor), cursor.parts)
+        check_header(frame.path)
         if isinstance(schema, AvroSchema):
             return Decoded(decode_avro(schema, cursor), cursor.parts)
-        if isinstance(schema, ProtobufSchema):
-            indexes = message_indexes(cursor) if frame.start else (0,)
-            return Decoded(decode_protobuf(schema, indexes, cursor), cursor.parts)
         value = decode_json(cursor)
     except Broken as broken:
         return Decoded(parts=cursor.parts, broken=broken)

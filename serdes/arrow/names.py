@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.serdes.errors import FrameError
-from strata.serdes.framing import (
+from strata.frames import (
     GLUE_HEADER_SIZE,
     GUID_HEADER_SIZE,
     HEADER_SIZE,
@@ -25,10 +24,9 @@ from strata.serdes.framing import (
     MAGIC_BYTE_GUID,
     MAX_INFLATED,
     SchemaName,
-    inflated,
-    join,
-    open_frame,
 )
+from strata.serdes.errors import FrameError
+from strata.serdes.framing import inflated, join, open_frame
 
 __all__ = ["Names", "Renamed", "has_other_names"]
 

@@ -3,11 +3,10 @@
 A datetime needs a time zone and is written as ISO 8601 text, as dates and times of day are. NaN, integers of more than
 64 bits and decimals are errors with a path.
 
-Rules of this file: no schema; orjson bounds the depth of parsed text.
+Rules of this file: no schema; `strata.strict_json` reads text.
 """
 
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Iterable
@@ -19,15 +18,11 @@ from uuid import UUID
 
 import orjson
 
+from strata import strict_json
 from strata.serdes import errors
 
 __all__ = ["dump", "load"]
 
-_DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)).ljust(256)
-_LONG_INTEGER = b"0" * 19
-"""An integer of so many digits may exceed 64 bits; a pattern search would take thirty times as long."""
-_INFINITY = "number is infinity"
-"""What orjson says of `1e400`."""
 _TIMES = (date, time)
 _INTEGERS = range(-(2**63), 2**64)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -40,17 +35,14 @@ def load(payload: bytes) -> Any:
         DecodeError: If the payload is not JSON or is nested too deeply.
     """
     try:
-        value = orjson.loads(payload)
-        # orjson turns integers beyond 64 bits into floats; it has bounded the depth for json.loads
-        return json.loads(payload) if _LONG_INTEGER in payload.translate(_DIGITS) else value
-    except (ValueError, RecursionError) as error:
-        offset = error.pos if isinstance(error, json.JSONDecodeError) else None
-        if _INFINITY in str(error):
+        return strict_json.load(payload)
+    except strict_json.NotJson as fault:
+        if fault.is_too_large:
             raise errors.DecodeError(
-                errors.DecodeReason.OUT_OF_RANGE, "a number beyond doubles", offset=offset
+                errors.DecodeReason.OUT_OF_RANGE, "a number beyond doubles", offset=fault.offset
             ) from None
-        reason = errors.DecodeReason.LIMIT if isinstance(error, RecursionError) else errors.DecodeReason.MALFORMED
-        raise errors.DecodeError(reason, "invalid JSON", offset=offset) from None
+        reason = errors.DecodeReason.LIMIT if fault.is_too_deep else errors.DecodeReason.MALFORMED
+        raise errors.DecodeError(reason, "invalid JSON", offset=fault.offset) from None
 
 
 def dump(value: Any) -> bytes:

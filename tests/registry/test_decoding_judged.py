@@ -1,6 +1,8 @@
 """The page that decodes a record never calls good what the deserializer of the same schema refuses."""
 
 import json
+import uuid
+import zlib
 from random import Random
 
 import pytest
@@ -12,14 +14,19 @@ from harness.protobuf_cases import Maker as ProtobufMaker
 from harness.protobuf_cases import fill, message_class
 from strata.compat.formats import FORMATS
 from strata.compat.schema import SchemaFormat
-from strata.registry.decoding.frames import Frame
-from strata.registry.decoding.record import decoded
-from strata.serdes.avro import compile_decoder
-from strata.serdes.errors import DecodeError, SchemaError
+from strata.registry.decoding.frames import Frame, open_frame, open_header, unpacked
+from strata.registry.decoding.parts import Broken
+from strata.registry.decoding.record import MOST_BYTES, decoded
+from strata.serdes.avro import AvroDeserializer, compile_decoder
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import DecodeError, SchemaError, SerdeError
+from strata.serdes.json_schema import JsonDeserializer
 from strata.serdes.json_schema.serializer import documents_of, validating
 from strata.serdes.json_schema.validator import compiled
 from strata.serdes.model import Schema
+from strata.serdes.protobuf import ProtobufDeserializer
 from strata.serdes.protobuf.wire_types import parsed_strictly
+from strata.serdes.settings import ClientSettings
 
 
 def is_good(kind, text, payload):
@@ -147,3 +154,83 @@ def test_protobuf(size):
 
     assert [] == worse
     assert good > size / 2
+
+
+class Anything:
+    """A registry that has one schema under every id and GUID, and among the versions of AWS Glue."""
+
+    def __init__(self, text, kind):
+        self._schema = {"schema": text, "schemaType": kind}
+
+    def request(self, method, path, **_):
+        """Answer a request."""
+        assert method == "GET"
+        return [self._schema] if path.startswith("/v1/glue/") else self._schema
+
+    def close(self):
+        """Do nothing."""
+
+
+def shown_good(kind, schema, text, data, header):
+    """Return whether the page calls a whole record good."""
+    frame = open_frame(data) if header is None else open_header(header)
+    if frame is None or (frame.schema is None and frame.glue is None):
+        return False
+    if frame.glue is not None and kind == "PROTOBUF":
+        return False
+    try:
+        data = unpacked(data, frame, MOST_BYTES)
+    except Broken:
+        return False
+    found = decoded(data, frame, schema, text, ())
+    return found.broken is None and found.refused is None and not found.note
+
+
+GUID = uuid.UUID(int=7).bytes
+TEXTS = {
+    "AVRO": ('{"type":"record","name":"R","fields":[{"name":"a","type":["null","string"]}]}', b"\x02\x02x"),
+    "JSON": ('{"type":"object","properties":{"a":{"type":"string"}}}', b'{"a":"x"}'),
+    "PROTOBUF": ('syntax = "proto3"; message A { message B { string b = 1; } string a = 1; }', b"\x0a\x01x"),
+}
+PATHS = [b"\0", b"\2\0", b"\4\0\0"]
+
+
+def framed(payload, kind, chance):
+    """Return a record with its header, in one of the ways to frame it."""
+    path = chance.choice(PATHS) if kind == "PROTOBUF" else b""
+    return chance.choice(
+        [
+            (b"\0\0\0\0\7" + path + payload, None),
+            (b"\1" + GUID + path + payload, None),
+            (payload, b"\1" + GUID + path),
+            (b"\3\0" + GUID + payload, None),
+            (b"\3\5" + GUID + zlib.compress(payload), None),
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("size", [1500, pytest.param(40_000, marks=pytest.mark.slow)])
+def test_whole_frames(kind, size):
+    """Frames of every kind, with random damage to the record, to its header, and to both."""
+    (text, payload), chance = TEXTS[kind], Random(7)
+    schema = FORMATS[SchemaFormat(kind)].parse(text, strict=False)
+    settings = ClientSettings.of("http://nowhere.invalid")
+    client = RegistryClient.from_settings(settings, transport=Anything(text, kind))
+    read = {"AVRO": AvroDeserializer, "JSON": JsonDeserializer, "PROTOBUF": ProtobufDeserializer}[kind](client)
+    worse, good = [], 0
+    for _ in range(size):
+        data, header = framed(payload, kind, chance)
+        data = damaged(data, chance) if chance.randrange(3) else data
+        if header is not None and chance.randrange(2):
+            header = damaged(header, chance)
+        shown = shown_good(kind, schema, text, data, header)
+        good += shown
+        if shown:
+            try:
+                read(data, field="value", headers=[] if header is None else [("__value_schema_id", header)])
+            except SerdeError as error:
+                worse.append((data, header, str(error)))
+
+    assert [] == worse
+    assert good > size / 10

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from strata.registry import errors
 from strata.registry.access.visibility import is_readable, readable_use, unknown_schema
-from strata.registry.decoding.frames import Frame, bytes_of, open_frame, unpacked
+from strata.registry.decoding.frames import Frame, bytes_of, open_frame, open_header, unpacked
 from strata.registry.decoding.parts import Broken
 from strata.registry.decoding.record import MOST_BYTES, Decoded, decoded
 from strata.registry.lookup import ids_of_guid, schema_by_id, versions_of_glue
@@ -60,10 +60,10 @@ def show_decoding(page: Page) -> dict[str, Any]:
 def _frame(page: Page, data: bytes) -> Frame:
     """Return the frame of a record: that in its header, if the form has one, else the one in front of it."""
     if header := page.text("header"):
-        frame = open_frame(bytes_of(header, page.text("encoding")) + b"\0")
-        if not isinstance(frame.schema, UUID):
+        frame = open_header(bytes_of(header, page.text("encoding")))
+        if frame is None:
             raise errors.unreadable_body("Expected magic byte 1 and a GUID of 16 bytes in the record header")
-        return Frame("Confluent, schema GUID in a record header", frame.schema, 0)
+        return frame
     if given := page.text("id"):
         if not (given.isascii() and given.isdecimal() and len(given) < 11):
             raise errors.unreadable_body(f"Expected a schema id, such as 7, got {given[:100]!r}")
