@@ -75,7 +75,9 @@ class Deserializer(Serde[DeserializerSettings]):
     def __init__(self, client: RegistryClient, from_dict: FromDict | None, conf: Mapping[str, Any] | None) -> None:
         super().__init__(client, DeserializerSettings, conf, from_dict=from_dict)
         self._from_dict = from_dict
-        self._looks_at_headers = self._settings.schema_id_deserializer == "dual"
+        opening = self._settings.schema_id_deserializer
+        self._opening = opening if callable(opening) else None
+        self._looks_at_headers = opening == "dual"
         capacity = client.settings.cache_size
         self._sources: SharedCache[Any, Source] = SharedCache(capacity)
         self._scopes: SharedCache[tuple[str, str | None], str] = SharedCache(capacity)
@@ -120,6 +122,10 @@ class Deserializer(Serde[DeserializerSettings]):
         frame = self.open(data, context)
         return self.read(frame, context, self.known(frame, context) or self.source(frame, context), data)
 
+    def forget(self) -> None:
+        """Forget the schemas of all topics, so that the registry is asked again."""
+        self._sources.discard(lambda _: True)
+
     def open(self, data: bytes, context: RecordContext) -> Frame:
         """Split a record into the name of its schema, message path and payload.
 
@@ -127,6 +133,8 @@ class Deserializer(Serde[DeserializerSettings]):
             FrameError: If the bytes are not a registry frame; it has the topic, partition and offset of the context.
         """
         try:
+            if self._opening is not None:
+                return self._opening(data, context)
             header = read_header(context) if self._looks_at_headers else None
             return open_frame(data, header, indexed=self.indexed)
         except (BadFrame, FrameError) as error:

@@ -11,14 +11,14 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from strata.serdes.client import RegistryClient
-from strata.serdes.framing import FRAMINGS, Framing
+from strata.serdes.framing import FRAMINGS, Frame, Framing
 from strata.serdes.model import AVRO, JSON, PROTOBUF
 from strata.serdes.subject_name_strategies import SubjectNameStrategy, strategy_named
 
-__all__ = ["DeserializerSettings", "SerdeSettings", "SerializerSettings"]
+__all__ = ["DeserializerSettings", "Missing", "SerdeSettings", "SerializerSettings"]
 
 _EXECUTOR_SETTING = re.compile(r"rule\.executors\.([^.]+\..+)")
 """Settings of rule executors: `rule.executors.<rule name, _TYPE_ or _default_>.<setting>`."""
@@ -48,24 +48,37 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "dlq.redact.rule.types": _TEXT,
     "use.schema.id": (lambda value: type(value) is int and value >= 0, "a schema id"),
     "unknown.fields": (lambda value: value in ("refuse", "drop"), "refuse or drop"),
+    "unfit.values": (lambda value: value in ("refuse", "bend"), "refuse or bend"),
     "schema.id.serializer": (
         lambda value: callable(value) or value in FRAMINGS,
         f"a function, {' or '.join(FRAMINGS)}",
     ),
     "reference.subject.name.strategy": (callable, "a function"),
     "use.deprecated.format": (lambda value: value is False, "False"),
-    "schema.id.deserializer": (lambda value: value in ("dual", "prefix"), "dual or prefix"),
+    "schema.id.deserializer": (
+        lambda value: callable(value) or value in ("dual", "prefix"),
+        "a function, dual or prefix",
+    ),
 }
 """The check of each setting that is not a flag, and what it expects. None is allowed where it is the default."""
 
-_ONE_FORMAT = {
+_FORMATS = {
     "round.times": AVRO,
+    "validate.strict": AVRO,
+    "validate.strict.allow.default": AVRO,
+    "unfit.values": AVRO + JSON,
     "validate": JSON,
     "skip.known.types": PROTOBUF,
     "reference.subject.name.strategy": PROTOBUF,
     "use.deprecated.format": PROTOBUF,
 }
-"""The settings that only one format has."""
+"""The settings that not all formats have."""
+
+
+Opening = Callable[[bytes, Any], Frame]
+"""Splits a record into the parts of its frame, with the context of the record."""
+Missing = Literal["default or null", "default", "error"]
+"""What the value of a key that a record lacks may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +115,7 @@ class SerdeSettings:
             ValueError: If a setting is unknown, has a value that is not allowed, or contradicts another one.
         """
         known = {one.name.replace("_", "."): one for one in fields(cls) if one.default is not MISSING}
-        known = {name: one for name, one in known.items() if _ONE_FORMAT.get(name, format) == format}
+        known = {name: one for name, one in known.items() if format in _FORMATS.get(name, format)}
         values: dict[str, Any] = {}
         executors: dict[str, Any] = {}
         unknown = []
@@ -153,6 +166,9 @@ class SerializerSettings(SerdeSettings):
     unknown_fields: str = "refuse"
     schema_id_serializer: Framing | str = "prefix"
     round_times: bool = False
+    unfit_values: str = "refuse"
+    validate_strict: bool = False
+    validate_strict_allow_default: bool = False
     validate: bool = True
     skip_known_types: bool = True
     reference_subject_name_strategy: Callable[..., str] | None = None
@@ -173,6 +189,18 @@ class SerializerSettings(SerdeSettings):
         return self.unknown_fields == "drop"
 
     @property
+    def bends(self) -> bool:
+        """Whether values that do not fit are written as confluent-kafka writes them."""
+        return self.unfit_values == "bend"
+
+    @property
+    def missing(self) -> Missing:
+        """What a missing key of a record may stand for."""
+        if self.validate_strict:
+            return "error"
+        return "default" if self.validate_strict_allow_default else "default or null"
+
+    @property
     def framing(self) -> Framing:
         """How a record carries its schema id or GUID."""
         given = self.schema_id_serializer
@@ -183,5 +211,5 @@ class SerializerSettings(SerdeSettings):
 class DeserializerSettings(SerdeSettings):
     """The settings of a deserializer."""
 
-    schema_id_deserializer: str = "dual"
+    schema_id_deserializer: Opening | str = "dual"
     validate: bool = True

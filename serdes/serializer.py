@@ -7,6 +7,8 @@ running them may block while their executors ask a server.
 Rules of this file: it names subjects, calls the client and frames payloads; the bytes of a format are the format's.
 """
 
+import re
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -28,13 +30,19 @@ if TYPE_CHECKING:
     from strata.serdes.rules.contracts import Writing
     from strata.serdes.rules.fields import Values
 
-__all__ = ["Encode", "Serializer", "Target", "TextSerializer", "ToDict"]
+__all__ = ["BentValueWarning", "Encode", "Serializer", "Target", "TextSerializer", "ToDict"]
 
 Encode = Callable[[Any], bytes]
 ToDict = Callable[[Any, RecordContext], Any]
 
 _NOT_REGISTERED = frozenset({ErrorCode.SUBJECT_NOT_FOUND, ErrorCode.SCHEMA_NOT_FOUND})
+_MOST_WARNINGS = 1000
+_INDEX = re.compile(r"\[[^\]]*\]")
 _CHOICES = ("use.schema.id", "use.latest.with.metadata", "use.latest.version")
+
+
+class BentValueWarning(UserWarning):
+    """A value did not fit the schema and was changed, since `unfit.values` is `bend`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,7 @@ class Serializer(Serde[SerializerSettings]):
         self._frame = self._settings.framing
         self._needs_guid = self._settings.schema_id_serializer in ("guid", "header")
         self._targets: SharedCache[Any, Target] = SharedCache(client.settings.cache_size)
+        self._warned: set[tuple[str, str]] = set()
         if (observer := getattr(client, "observer", None)) is not None:
             observe(self, observer, "encode", ["target"], "write")
 
@@ -132,6 +141,19 @@ class Serializer(Serde[SerializerSettings]):
         else:
             payload = target.rules.payload(fields, context, target.encode)
         return self._frame(payload, context, target.schema)
+
+    def forget(self) -> None:
+        """Forget the schemas of all topics, so that the registry is asked again."""
+        self._targets.discard(lambda _: True)
+
+    def _bent(self, detail: str, path: str) -> None:
+        """Warn of a value that was changed, once for each field and kind of change."""
+        change = detail, _INDEX.sub("[]", path)
+        if change in self._warned or len(self._warned) >= _MOST_WARNINGS:
+            return
+        self._warned.add(change)
+        where = f"field {path}: " if path else ""
+        warnings.warn(f'{where}{detail}; unfit.values is "bend"', BentValueWarning, stacklevel=2)
 
     def _key(self, context: RecordContext) -> Any:
         """Return the cache key of a target: topic and field, or the subject if the strategy is the caller's own."""

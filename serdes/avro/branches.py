@@ -40,7 +40,7 @@ def takes_null(node: Node) -> bool:
 
 
 def chooser(
-    union: Union, explain: Explain | None = None, *, round_times: bool = False
+    union: Union, explain: Explain | None = None, *, round_times: bool = False, first: bool = False
 ) -> Callable[[Any], tuple[int, Any]]:
     """Return a function from a value to the position of its branch and the value without its branch name.
 
@@ -48,6 +48,8 @@ def chooser(
         union: the union.
         explain: says what is wrong with a value in the branch that it resembles most.
         round_times: let texts of times fit a coarser unit, if they fit nothing else.
+        first: choose as fastavro does: the first branch besides records that fits, where a float gives way to a double
+            behind it, else the record with the most keys.
 
     Raises:
         EncodeError: From the returned function, if the value fits no branch or names an unknown one.
@@ -59,6 +61,11 @@ def chooser(
         if isinstance(one, Record | Enum | Fixed)
         for name in (one.simple_name, one.name)
     }
+    others = [at for at, one in enumerate(branches) if not isinstance(one, Record)]
+    kinds = [one.kind if isinstance(one, Primitive) else None for one in branches]
+    doubles = {}  # the double behind a float, which takes its place
+    if {Kind.FLOAT, Kind.DOUBLE} <= set(kinds) and kinds.index(Kind.FLOAT) < kinds.index(Kind.DOUBLE):
+        doubles[kinds.index(Kind.FLOAT)] = kinds.index(Kind.DOUBLE)
     if not any(isinstance(one, Array) for one in branches):
         names = {str(one.kind): at for at, one in enumerate(branches) if isinstance(one, Primitive)} | names
 
@@ -71,6 +78,8 @@ def chooser(
             return names[value[0]], value[1]
         fits = [fit(one, value) for one in branches]
         best = max(fits, default=_NO)
+        if first and (plain := [at for at in others if fits[at]]):
+            return doubles.get(plain[0], plain[0]), value
         if best == _NO and round_times:  # a finer branch comes first, since it loses nothing
             fits = [fit(one, value, round_times=True) for one in branches]
             best = max(fits, default=_NO)

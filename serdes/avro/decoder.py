@@ -49,6 +49,7 @@ def compile_decoder(
     limits: Limits = DEFAULT_LIMITS,
     numeric_times: bool = False,
     tagged_unions: bool = False,
+    named_records: bool = False,
 ) -> Decoder:
     """Return a function from the payload of a frame to a value; it raises `DecodeError`.
 
@@ -61,6 +62,7 @@ def compile_decoder(
         limits: bounds for hostile payloads.
         numeric_times: leave dates, times and timestamps numbers, in the reader's unit.
         tagged_unions: return the values of unions of several types besides null as `Branch(position, value)`.
+        named_records: return the records of unions as pairs of full name and value.
 
     Raises:
         SchemaError: If a schema text cannot be used. Schemas that do not match are not an error here: the decoder
@@ -68,7 +70,7 @@ def compile_decoder(
         TypeError: If a schema is neither a text nor a node.
     """
     try:
-        shape = Shape(numeric_times=numeric_times, tagged_unions=tagged_unions)
+        shape = Shape(numeric_times=numeric_times, tagged_unions=tagged_unions, named_records=named_records)
         resolved = plan(node_of(writer), None if reader is None or reader == writer else node_of(reader), shape)
         listing = write_decoder(resolved)
     except RecursionError:

@@ -107,7 +107,8 @@ class _DecoderWriter(SourceWriter):
                 self._choose(plan, lambda branch: self._read(branch, into))
             case plans.Tag():
                 self._read(plan.value, into)
-                self.line(f"{into} = {self.constant(Branch)}({plan.position}, {into})")
+                pair = self.constant(Branch) if isinstance(plan.position, int) else ""
+                self.line(f"{into} = {pair}({plan.position!r}, {into})")
             case plans.Fields():
                 self._read_fields(plan, into)
             case plans.Fail():

@@ -12,26 +12,57 @@ chooses union branches.
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from strata.serdes.avro import schema as nodes
+from strata.serdes.avro.bending import Bending, Report
 from strata.serdes.avro.branches import chooser, takes_null
 from strata.serdes.avro.logical_types import Shape, default_value
 from strata.serdes.avro.raw_values import NAMES, lack, lowering
-from strata.serdes.avro.source_lines import Explain, Listing, Part, SourceWriter, compile_listing, place, shorten
+from strata.serdes.avro.source_lines import (
+    PATHS,
+    Explain,
+    Listing,
+    Part,
+    SourceWriter,
+    compile_listing,
+    place,
+    shorten,
+)
 from strata.serdes.errors import EncodeError, SchemaError, index_part, join_path, key_part, unknown_symbol
+from strata.serdes.serde_settings import Missing
 
 __all__ = ["Encoder", "compile_encoder"]
 
 Encoder = Callable[[Any], bytes]
 
 _DEEPEST_BLOCK = 12
+_NAMED = nodes.Record | nodes.Enum | nodes.Fixed
 _BITS = {nodes.Kind.INT: 32, nodes.Kind.LONG: 64}
 _PACK = {nodes.Kind.FLOAT: struct.Struct("<f").pack, nodes.Kind.DOUBLE: struct.Struct("<d").pack}
 
 
-def compile_encoder(schema: str | nodes.Node, *, drop_unknown: bool = False, round_times: bool = False) -> Encoder:
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The choices of the caller of `compile_encoder`."""
+
+    drop_unknown: bool = False
+    round_times: bool = False
+    missing: Missing = "default or null"
+    bending: Bending | None = None
+
+
+def compile_encoder(
+    schema: str | nodes.Node,
+    *,
+    drop_unknown: bool = False,
+    round_times: bool = False,
+    missing: Missing = "default or null",
+    bends: Report | None = None,
+) -> Encoder:
     """Return a function from a value to the payload of a frame; it raises `EncodeError`.
 
     A missing key of a record takes the field's default, or null if the field allows it. A key that is not a field is an
@@ -41,22 +72,29 @@ def compile_encoder(schema: str | nodes.Node, *, drop_unknown: bool = False, rou
         schema: the schema, as text or parsed; one with references must be parsed.
         drop_unknown: drop keys that are not fields instead.
         round_times: round times and timestamps that are finer than the schema's unit down, instead of raising.
+        missing: what a missing key of a record may stand for.
+        bends: write values that do not fit, and choose branches of unions, as confluent-kafka does, and report each
+            change here; see `strata.serdes.avro.bending`.
 
     Raises:
         SchemaError: If the schema text cannot be used, or its types nest too deeply.
         TypeError: If the schema is neither a text nor a node.
     """
     try:
-        return _compiled(nodes.node_of(schema), {}, drop_unknown=drop_unknown, round_times=round_times)
+        bending = None if bends is None else Bending(bends)
+        options = _Options(drop_unknown, round_times or bending is not None, missing, bending)
+        return _compiled(nodes.node_of(schema), {}, options)
     except RecursionError:
         raise SchemaError("the types of the schema are nested too deeply") from None
 
 
-def _compiled(node: nodes.Node, branches: dict[int, Encoder], *, drop_unknown: bool, round_times: bool) -> Encoder:
+def _compiled(node: nodes.Node, branches: dict[int, Encoder], options: _Options) -> Encoder:
     """Return the encoder of a type; `branches` caches encoders of union branches, which explain errors."""
-    writer = _EncoderWriter(branches, drop_unknown=drop_unknown, round_times=round_times)
+    writer = _EncoderWriter(branches, options)
     writer.write(node)
-    return _guarded(compile_listing(writer.listing, "avro encoder", NAMES), writer.listing)
+    bent = {} if options.bending is None else options.bending.names
+    names = {**NAMES, **bent, PATHS: writer.listing.paths}
+    return _guarded(compile_listing(writer.listing, "avro encoder", names), writer.listing)
 
 
 def _guarded(namespace: dict[str, Any], listing: Listing) -> Encoder:
@@ -98,29 +136,36 @@ def _explain(error: Exception) -> str:
 class _EncoderWriter(SourceWriter):
     """The writer of `encode(value)` and of a function for each record that is used in several places."""
 
-    def __init__(self, branches: dict[int, Encoder], *, drop_unknown: bool, round_times: bool) -> None:
+    def __init__(self, branches: dict[int, Encoder], options: _Options) -> None:
         super().__init__()
         self._branches = branches
-        self._drop_unknown = drop_unknown
-        self._round_times = round_times
-        self._functions: dict[int, str] = {}
-        self._pending: list[nodes.Node] = []
+        self._options = options
+        self._bent = "" if options.bending is None else "bent_"
+        self._functions: dict[tuple[int, str], str] = {}
+        self._pending: list[tuple[nodes.Node, str]] = []
         self._shared: set[int] = set()
 
     def write(self, node: nodes.Node) -> None:
         self._find_shared(node, set())
         self.begin("def encode(value):")
         if isinstance(node, nodes.Primitive) and node.kind is nodes.Kind.BYTES:
-            self._lower(lowering(node.logical, round_times=self._round_times), "value")
-            self.line("return raw(value)")
+            self._lower(node.logical, "value")
+            self.line(f"return {self._bent}raw(value)")
             return
         self.line("out = bytearray()")
         self._write(node, "value")
         self.line("return bytes(out)")
         while self._pending:
-            pending = self._pending.pop()
-            self.begin(f"def {self._functions[id(pending)]}(value, out):")
+            pending, self._bent = self._pending.pop()
+            self.begin(f"def {self._functions[id(pending), self._bent]}(value, out):")
             self._write_here(pending, "value")
+
+    @contextmanager
+    def _in_union(self) -> Iterator[None]:
+        """Write the types inside the `with` as the branches of a union, which bend logical types only."""
+        outer, self._bent = self._bent, ""
+        yield
+        self._bent = outer
 
     def _find_shared(self, node: nodes.Node, seen: set[int]) -> None:
         """Collect the records that are used more than once, which includes recursive ones."""
@@ -145,18 +190,19 @@ class _EncoderWriter(SourceWriter):
         if not is_deep and id(node) not in self._shared:
             self._write_here(node, name)
             return
-        if id(node) not in self._functions:
-            self._functions[id(node)] = f"f{len(self._functions)}"
-            self._pending.append(node)
-        self.line(f"{self._functions[id(node)]}({name}, out)")
+        key = id(node), self._bent
+        if key not in self._functions:
+            self._functions[key] = f"f{len(self._functions)}"
+            self._pending.append((node, self._bent))
+        self.line(f"{self._functions[key]}({name}, out)")
 
     def _write_here(self, node: nodes.Node, name: str) -> None:
         match node:
             case nodes.Primitive():
-                self._lower(lowering(node.logical, round_times=self._round_times), name)
+                self._lower(node.logical, name)
                 self._write_primitive(node.kind, name)
             case nodes.Fixed():
-                self._lower(lowering(node.logical, node.size, round_times=self._round_times), name)
+                self._lower(node.logical, name, node.size)
                 self.line(f"if {name}.__class__ is not bytes: {name} = raw({name})")
                 self.line(f"if len({name}) != {node.size}: bad_size({name}, {node.size})")
                 self.line(f"out += {name}")
@@ -171,7 +217,10 @@ class _EncoderWriter(SourceWriter):
             case nodes.Record():
                 self._write_record(node, name)
 
-    def _lower(self, lower: Callable[[Any], Any] | None, name: str) -> None:
+    def _lower(self, logical: nodes.Logical | None, name: str, size: int | None = None) -> None:
+        lower = lowering(logical, size, round_times=self._options.round_times)
+        if self._options.bending is not None:
+            lower = self._options.bending.lowering(lower, logical)
         if lower is not None:
             self.line(f"{name} = {self.constant(lower)}({name})")
 
@@ -180,20 +229,21 @@ class _EncoderWriter(SourceWriter):
         self.lines("if n < 128: out.append(n)", "else: number(out, n)")
 
     def _write_primitive(self, kind: nodes.Kind, name: str) -> None:
+        bent = self._bent
         match kind:
             case nodes.Kind.NULL:
-                self.line(f"if {name} is not None: not_null({name})")
+                self.line(f"if {name} is not None: {bent}not_null({name})")
             case nodes.Kind.BOOLEAN:
-                self.line(f"if {name}.__class__ is not bool: {name} = boolean({name})")
+                self.line(f"if {name}.__class__ is not bool: {name} = {bent}boolean({name})")
                 self.line(f"out.append({name})")
             case nodes.Kind.INT | nodes.Kind.LONG:
                 bound = 2 ** (_BITS[kind] - 1)
-                self.line(f"if {name}.__class__ is not int: {name} = integer({name})")
-                self.line(f"if not {-bound} <= {name} < {bound}: out_of_range({name}, {_BITS[kind]})")
+                self.line(f"if {name}.__class__ is not int: {name} = {bent}integer({name})")
+                self.line(f"if not {-bound} <= {name} < {bound}: {bent}out_of_range({name}, {_BITS[kind]})")
                 self._number(f"{name} << 1 if {name} >= 0 else ~({name} << 1)")
             case nodes.Kind.FLOAT | nodes.Kind.DOUBLE:
-                self.line(f"if {name}.__class__ is not float: {name} = real({name})")
-                self.line(f"out += {self.constant(_PACK[kind])}({name})")
+                self.line(f"if {name}.__class__ is not float: {name} = {bent}real({name})")
+                self.line(f"out += {self.constant(self._pack(kind))}({name})")
             case nodes.Kind.BYTES:
                 self.line(f"if {name}.__class__ is not bytes: {name} = raw({name})")
                 self._number(f"len({name}) << 1")
@@ -204,6 +254,10 @@ class _EncoderWriter(SourceWriter):
                 self._number("len(e) << 1")
                 self.line("out += e")
 
+    def _pack(self, kind: nodes.Kind) -> Callable[[float], bytes]:
+        bending, pack = self._options.bending, _PACK[kind]
+        return pack if bending is None or kind is nodes.Kind.DOUBLE else bending.pack_float(pack)
+
     def _write_enum(self, node: nodes.Enum, name: str) -> None:
         indexes = self.constant({symbol: index for index, symbol in enumerate(node.symbols)})
         self.line(f"n = {indexes}.get({name})", lambda known: unknown_symbol(known[name], node.symbols))
@@ -212,7 +266,7 @@ class _EncoderWriter(SourceWriter):
 
     def _write_array(self, node: nodes.Array, name: str) -> None:
         item = self.variable()
-        self.line(f"if {name}.__class__ is not list: {name} = sequence({name})")
+        self.line(f"if {name}.__class__ is not list: {name} = {self._bent}sequence({name})")
         with self.block(f"if {name}:"):
             self._number(f"len({name}) << 1")
             with self.block(f"for {item} in {name}:"), self.inside(_item_of(name, item)):
@@ -235,23 +289,24 @@ class _EncoderWriter(SourceWriter):
         self.line(f"u, {name} = {self.constant(self._chooser(node))}({name})")
         self._number("u << 1")
         positions = range(len(node.branches))
-        self.cases("u", positions, lambda u: self._write(node.branches[u], name), otherwise="pass")
+        with self._in_union():
+            self.cases("u", positions, lambda u: self._write(node.branches[u], name), otherwise="pass")
 
     def _chooser(self, union: nodes.Union) -> Callable[[Any], tuple[int, Any]]:
         """Return the function that chooses a branch; to explain an error it tries the nearest branch."""
-        encoders = self._branches
-        options = {"drop_unknown": self._drop_unknown, "round_times": self._round_times}
+        encoders, options = self._branches, replace(self._options, bending=None)
 
         def explain(branch: nodes.Node, value: Any) -> EncodeError | None:
             if id(branch) not in encoders:
-                encoders[id(branch)] = _compiled(branch, encoders, **options)
+                encoders[id(branch)] = _compiled(branch, encoders, options)
             try:
                 encoders[id(branch)](value)
             except EncodeError as error:
                 return error
             return None
 
-        return chooser(union, explain, round_times=self._round_times)
+        first = self._options.bending is not None
+        return chooser(union, explain, round_times=self._options.round_times, first=first)
 
     def _write_nullable(self, node: nodes.Union, name: str, counter: str = "") -> bool:
         """Write null or the one other type, without a choice; a missing value decrements `counter`."""
@@ -266,22 +321,24 @@ class _EncoderWriter(SourceWriter):
         if counter:
             self.line(f"elif {name} is MISSING: out.append({null}); {counter} -= 1")
         with self.block("else:"):
-            if isinstance(branch, nodes.Record | nodes.Enum | nodes.Fixed):
+            if isinstance(branch, _NAMED) or (self._options.bending is not None and isinstance(branch, nodes.Primitive)):
                 choose = self.constant(self._chooser(node))
                 self.line(f"if {name}.__class__ is tuple: u, {name} = {choose}({name})")
             self.line(f"out.append({2 * other})")
-            self._write(branch, name)
+            with self._in_union():
+                self._write(branch, name)
         return True
 
     def _write_record(self, node: nodes.Record, name: str) -> None:
         """Write each field; a different number of keys reveals keys that are not fields."""
         self.line(f"if {name}.__class__ is not dict: {name} = mapping({name})")
-        counts, names, left_out = not self._drop_unknown, _names(node), ""
-        if counts and any(_default(one) is not nodes.MISSING for one in node.fields):
+        counts, names, left_out = not self._options.drop_unknown, _names(node), ""
+        missing = self._options.missing
+        if counts and any(_default(one, missing) is not nodes.MISSING for one in node.fields):
             left_out = self.variable()
             self.line(f"{left_out} = {len(node.fields)}")
         for one in node.fields:
-            value, default = self.variable(), _default(one)
+            value, default = self.variable(), _default(one, missing)
             if default is nodes.MISSING:
                 self.line(f"{value} = {name}[{one.name!r}]", _lack(name, one.name, names))
             elif counts:
@@ -312,14 +369,14 @@ def _lack(record: str, name: str, names: Mapping[str, str]) -> Explain:
     return lambda known: lack(known[record], name, names)
 
 
-def _default(one: nodes.Field) -> Any:
-    """Return the value for a missing key: the default, else null if the type allows it."""
-    if one.default is not nodes.MISSING:
+def _default(one: nodes.Field, missing: Missing) -> Any:
+    """Return the value for a missing key: the default, else null if the type allows it; MISSING is an error."""
+    if one.default is not nodes.MISSING and missing != "error":
         try:
             return default_value(one.type, one.default, Shape())
         except (ValueError, OverflowError, RecursionError):
             pass
-    return None if takes_null(one.type) else nodes.MISSING
+    return None if missing == "default or null" and takes_null(one.type) else nodes.MISSING
 
 
 def _item_of(items: str, item: str) -> Part:

@@ -46,10 +46,12 @@ class Shape:
     Attributes:
         numeric_times: dates, times and timestamps stay numbers, in the unit of the reader schema.
         tagged_unions: a value of a union of several types besides null comes as a `Branch`.
+        named_records: a record in a union comes as a pair of its full name and its value.
     """
 
     numeric_times: bool = False
     tagged_unions: bool = False
+    named_records: bool = False
 
 
 def is_tagged(union: nodes.Union, shape: Shape) -> bool:

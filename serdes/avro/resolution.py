@@ -102,9 +102,9 @@ class Branches:
 
 @dataclass(eq=False, slots=True)
 class Tag:
-    """A value of a reader's union, returned with the position of its branch."""
+    """A value of a reader's union, returned with the position of its branch, or with the name of its record."""
 
-    position: int
+    position: int | str
     value: "Plan"
 
 
@@ -228,7 +228,10 @@ class _Resolver:
         return tuple(self.resolve(branch, reader) for branch in writer.branches)
 
     def _in_union(self, writer: nodes.Node, reader: nodes.Union, index: int) -> Plan:
-        value = self.resolve(writer, reader.branches[index])
+        branch = reader.branches[index]
+        value = self.resolve(writer, branch)
+        if self._shape.named_records and isinstance(branch, nodes.Record):
+            return Tag(branch.name, value)
         is_null = isinstance(writer, nodes.Primitive) and writer.kind is nodes.Kind.NULL
         return value if is_null or not is_tagged(reader, self._shape) else Tag(index, value)
 

@@ -65,7 +65,14 @@ class AvroSerializer(TextSerializer):
         return self._encoders.get(schema.bare, lambda: self._compiled(_node(self._client, schema, subject))), ()
 
     def _compiled(self, node: Node) -> Encoder:
-        return compile_encoder(node, drop_unknown=self._settings.drop_unknown, round_times=self._settings.round_times)
+        one = self._settings
+        return compile_encoder(
+            node,
+            drop_unknown=one.drop_unknown,
+            round_times=one.round_times,
+            missing=one.missing,
+            bends=self._bent if one.bends else None,
+        )
 
     def _values(self, schema: Schema, subject: str) -> "AvroValues":
         from strata.serdes.avro.rule_values import AvroValues
@@ -83,6 +90,7 @@ class AvroDeserializer(Deserializer):
         limits: bounds for hostile payloads.
         numeric_times: leave dates, times and timestamps numbers, see `compile_decoder`.
         tagged_unions: return union values as `Branch`, see `compile_decoder`.
+        named_records: return the records of unions as pairs of full name and value.
     """
 
     format = AVRO
@@ -97,10 +105,16 @@ class AvroDeserializer(Deserializer):
         limits: Limits = DEFAULT_LIMITS,
         numeric_times: bool = False,
         tagged_unions: bool = False,
+        named_records: bool = False,
     ) -> None:
         super().__init__(client, from_dict, conf)
         self._given = (client, reader_schema, from_dict, conf)
-        self._options = {"limits": limits, "numeric_times": numeric_times, "tagged_unions": tagged_unions}
+        self._options = {
+            "limits": limits,
+            "numeric_times": numeric_times,
+            "tagged_unions": tagged_unions,
+            "named_records": named_records,
+        }
         self._wanted = None if reader_schema is None else schema_given(reader_schema, AVRO, "reader_schema")
         self._node = None if self._wanted is None else _node(client, self._wanted)
 

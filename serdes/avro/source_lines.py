@@ -12,7 +12,21 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Explain", "Listing", "Part", "SourceWriter", "compile_listing", "names_of", "place", "shorten"]
+__all__ = [
+    "PATHS",
+    "Explain",
+    "Listing",
+    "Part",
+    "SourceWriter",
+    "compile_listing",
+    "names_of",
+    "path_of",
+    "place",
+    "shorten",
+]
+
+PATHS = "__paths__"
+"""The name in compiled code for the paths of its lines."""
 
 Part = str | Callable[[Mapping[str, Any]], str]
 """A part of a path: fixed, or computed from the local variables of the frame that failed."""
@@ -132,6 +146,17 @@ def place(
             parts += [part if isinstance(part, str) else part(known) for part in paths.get(traceback.tb_lineno, ())]
         traceback = traceback.tb_next
     return shorten("".join(parts).lstrip(".")), innermost
+
+
+def path_of(frame: FrameType | None) -> str:
+    """Return the path of the value that compiled code handles now, from its innermost frame."""
+    parts: list[str] = []
+    known = None if frame is None else frame.f_globals
+    while frame is not None and frame.f_globals is known:
+        paths = frame.f_globals.get(PATHS, {}).get(frame.f_lineno, ())
+        parts[:0] = [part if isinstance(part, str) else part(frame.f_locals) for part in paths]
+        frame = frame.f_back
+    return shorten("".join(parts).lstrip("."))
 
 
 def shorten(path: str) -> str:

@@ -9,7 +9,7 @@ Rules of this file: no schema; `strata.strict_json` reads text.
 import dataclasses
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -45,12 +45,48 @@ def load(payload: bytes) -> Any:
         raise errors.DecodeError(reason, "invalid JSON", offset=fault.offset) from None
 
 
-def dump(value: Any) -> bytes:
+Report = Callable[[str, str], None]
+"""Learns what was changed, and the path of the value."""
+
+
+def dump(value: Any, bends: Report | None = None) -> bytes:
     """Return a value as UTF-8 JSON text.
+
+    Args:
+        value: the value.
+        bends: write what confluent-kafka writes with orjson, and report each change here: null for NaN and infinities,
+            and a datetime without a time zone as it is.
 
     Raises:
         EncodeError: If JSON cannot represent a part of the value; the path says which.
     """
+    try:
+        return _dumped(value)
+    except errors.EncodeError:
+        if bends is None:
+            raise
+        return _dumped(_bent(value, "", bends))
+
+
+def _bent(value: Any, path: str, report: Report) -> Any:
+    """Return a value in which what strict JSON refuses is replaced, as plain values."""
+    if isinstance(value, float) and not math.isfinite(value):
+        report("expected a finite number, got NaN or an infinity: null is written", path)
+        return None
+    if isinstance(value, datetime) and value.tzinfo is None:
+        report("expected a datetime with a time zone, got one without: it is written without", path)
+        return value.isoformat()
+    if isinstance(value, dict):
+        parts = zip(value, _inside(value, path), strict=True)
+        return {key: _bent(inner, f"{path}{part}".lstrip("."), report) for key, (part, inner) in parts}
+    if isinstance(value, list | tuple):
+        return [_bent(inner, f"{path}{part}".lstrip("."), report) for part, inner in _inside(value, path)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _bent({one.name: getattr(value, one.name) for one in dataclasses.fields(value)}, path, report)
+    return value
+
+
+def _dumped(value: Any) -> bytes:
     try:
         payload = orjson.dumps(value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATETIME)
         if b"null" in payload:  # orjson writes NaN as null

@@ -10,6 +10,7 @@ Values may be plain JSON values, dataclasses, and models of pydantic, attrs and 
 Rules of this file: it joins `base.py` with `json_text.py` and `validator.py`, and loads references.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ from strata.serdes.json_schema.places import base_uri
 from strata.serdes.json_schema.validator import Validator, compiled
 from strata.serdes.model import JSON, schema_given
 from strata.serdes.references import MAX_REFERENCES, resolve
-from strata.serdes.serializer import Encode, TextSerializer
+from strata.serdes.serializer import Encode, TextSerializer, ToDict
 
 if TYPE_CHECKING:
     from strata.serdes.json_schema.rule_values import JsonShapes, JsonValues
@@ -53,6 +54,7 @@ class JsonSerializer(TextSerializer):
             `use.latest.version` chooses one of the registry.
         to_dict: a function from your object and the context to a JSON value; its errors pass through.
         conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
+        encode: writes a value as JSON, instead of ours.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -62,22 +64,37 @@ class JsonSerializer(TextSerializer):
 
     format = JSON
 
+    def __init__(
+        self,
+        client: RegistryClient,
+        schema: str | Schema | None = None,
+        to_dict: ToDict | None = None,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        encode: Callable[[Any], str | bytes] | None = None,
+    ) -> None:
+        super().__init__(client, schema, to_dict, conf)
+        self._options = {"encode": encode}
+        bends = self._bent if self._settings.bends else None
+        self._dump: Encode = functools.partial(dump, bends=bends) if encode is None else _as_bytes(encode)
+
     def _checked(self, schema: Schema) -> str | None:
         return _title(_document(schema.text))
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
+        write = self._dump
         if not self._settings.validate:
-            return dump, ()
+            return write, ()
         validate = validator_of(self._client, schema, subject)
         drops, is_valid = self._settings.drop_unknown, validate.is_valid
 
         def encode(value: Any) -> bytes:
-            payload = dump(value)
+            payload = write(value)
             written = load(payload)
             if is_valid(written):
                 return payload
             if drops and validate.drop_unknown(written):
-                payload = dump(written)
+                payload = write(written)
             try:
                 validate(written)
             except DecodeError as error:
@@ -98,6 +115,7 @@ class JsonDeserializer(Deserializer):
     Args:
         reader_schema: the JSON Schema that values must satisfy; without it the schema that they were written with.
         from_dict: as in `Deserializer`, such as `lambda value, _: Order.model_validate(value)`.
+        decode: parses a payload, instead of ours.
     """
 
     format = JSON
@@ -108,16 +126,20 @@ class JsonDeserializer(Deserializer):
         reader_schema: str | Schema | None = None,
         from_dict: FromDict | None = None,
         conf: Mapping[str, Any] | None = None,
+        *,
+        decode: Callable[[bytes], Any] | None = None,
     ) -> None:
         super().__init__(client, from_dict, conf)
         self._given = (client, reader_schema, from_dict, conf)
+        self._options = {"decode": decode}
+        self._load = load if decode is None else decode
         wanted = None if reader_schema is None else schema_given(reader_schema, JSON, "reader_schema")
         self._validate = None if wanted is None else validator_of(client, wanted)
 
     def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Callable[[bytes], Any]:  # noqa: ARG002
         if not self._settings.validate:
-            return load
-        return validating(self._validate or validator_of(self._client, schema, subject))
+            return self._load
+        return validating(self._validate or validator_of(self._client, schema, subject), self._load)
 
     def _name_of(self, schema: Schema, indexes: MessagePath, subject: str | None) -> str | None:  # noqa: ARG002
         return _title(_document(schema.text))
@@ -146,11 +168,19 @@ def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "Jso
     return JsonValues(documents, lambda uri: compiled({"$ref": uri}, resources, ""), schema.metadata)
 
 
-def validating(validate: Validate) -> Callable[[bytes], Any]:
+def _as_bytes(encode: Callable[[Any], str | bytes]) -> Encode:
+    def write(value: Any) -> bytes:
+        text = encode(value)
+        return text.encode() if isinstance(text, str) else text
+
+    return write
+
+
+def validating(validate: Validate, parse: Callable[[bytes], Any] = load) -> Callable[[bytes], Any]:
     """Return a parser of payloads that validates each value with a validator from `validator_of`."""
 
     def decode(payload: bytes) -> Any:
-        value = load(payload)
+        value = parse(payload)
         validate(value)
         return value
 

@@ -1,0 +1,216 @@
+"""Values that do not fit an Avro schema, written as confluent-kafka writes them.
+
+    True                      for an int        1
+    1.9, Decimal("1.9")       for a long        1
+    2**40                     for an int        the varint of a long, which Java cannot read as an int
+    1e300                     for a float       infinity
+    anything                  for a boolean     its truth
+    anything                  for null          null
+    "ab", a dict, a generator for an array      its items
+    a key that is no field                      dropped
+    a datetime without a zone for a timestamp   an instant in the time zone of this machine
+    a datetime with a zone    for a local one   its date and time of day, without the zone
+    a datetime                for a date        its date
+    a time of day with a zone                   the same without it
+    a finer time              for millis        rounded down
+    another text              for a uuid        that text
+
+Inside a union it bends only what has a logical type and drops keys, since a union must find the branch of a value first.
+
+Source: what confluent-kafka 2.16 with fastavro 1.13 writes, observed row by row in `tests/serdes/test_bending.py`.
+
+Rules of this file: each function calls the strict one first; what neither takes stays an error. Each change is reported.
+"""
+
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from types import CodeType
+from typing import Any
+from uuid import UUID
+
+from strata.serdes import errors
+from strata.serdes.avro.raw_values import NAMES, TYPE_MARK
+from strata.serdes.avro.schema import Logical
+from strata.serdes.avro.source_lines import path_of
+
+__all__ = ["Bending", "Report"]
+
+Report = Callable[[str, str], None]
+"""Learns what was changed, and the path of the value."""
+
+_INT_BITS = 32
+_MOST_REPORTED = 1000
+_LONG = 2**63
+_INFINITIES = {True: b"\x00\x00\x80\x7f", False: b"\x00\x00\x80\xff"}
+_NUMBERS = (bool, float, Decimal)
+
+
+class Bending:
+    """The functions that compiled encoders call for values which do not fit.
+
+    Args:
+        report: learns of each change.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._reported: set[tuple[CodeType, int, str]] = set()
+        self.names: Mapping[str, Any] = {
+            f"bent_{name}": getattr(self, f"_{name}")
+            for name in ("integer", "real", "boolean", "raw", "sequence", "not_null", "out_of_range")
+        } | {"unknown": self._unknown}
+        """The names that generated source uses, besides the strict ones."""
+
+    def _tell(self, detail: str) -> None:
+        """Report a change, once for a line of the compiled code, which is a field of the schema."""
+        frame = sys._getframe(2)
+        change = frame.f_code, frame.f_lineno, detail
+        if change in self._reported:
+            return
+        if len(self._reported) < _MOST_REPORTED:
+            self._reported.add(change)
+        self._report(detail, path_of(frame))
+
+    def _integer(self, value: Any) -> int:
+        if not isinstance(value, _NUMBERS):
+            strict: int = NAMES["integer"](value)
+            return strict
+        number = int(value)
+        self._tell(f"expected an integer, got {errors.got(value)}: its whole part is written")
+        return number
+
+    def _out_of_range(self, number: int, bits: int) -> None:
+        if bits != _INT_BITS or not -_LONG <= number < _LONG:
+            NAMES["out_of_range"](number, bits)
+        self._tell("expected an integer of at most 32 bits, got a larger one: it is written as a long")
+
+    def _real(self, value: Any) -> float:
+        if isinstance(value, bool):
+            self._tell("expected a number, got bool: it is written as 0 or 1")
+            return float(value)
+        strict: float = NAMES["real"](value)
+        return strict
+
+    def _boolean(self, value: Any) -> bool:
+        if type(value).__name__ in ("bool", "bool_"):
+            return bool(value)
+        self._tell(f"expected a boolean, got {errors.got(value)}: its truth is written")
+        return bool(value)
+
+    def _not_null(self, value: Any) -> None:
+        self._tell(f"expected null, got {errors.got(value)}: null is written")
+
+    def _raw(self, value: Any) -> bytes:
+        """Return the bytes of a top-level value, which has no length in front."""
+        if isinstance(value, str):
+            self._tell("expected bytes, got str: its UTF-8 is written")
+            return value.encode()
+        strict: bytes = NAMES["raw"](value)
+        return strict
+
+    def _sequence(self, value: Any) -> Sequence[Any]:
+        if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Generator):
+            self._tell(f"expected an array, got {errors.got(value)}: its items are written")
+            return list(value)
+        strict: Sequence[Any] = NAMES["sequence"](value)
+        return strict
+
+    def _unknown(self, value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[str, ...]) -> None:
+        for key in value:
+            if names.get(key) != key and key != TYPE_MARK:
+                self._tell(f"the schema has no field {str(key)[:40]!r}{errors.did_you_mean(key, names.values())}: dropped")
+
+    def pack_float(self, pack: Callable[[float], bytes]) -> Callable[[float], bytes]:
+        """Return the function that packs a single float; one out of range becomes infinite."""
+
+        def packed(value: float) -> bytes:
+            try:
+                return pack(value)
+            except OverflowError:
+                self._tell("expected a number in the range of float, got a larger one: infinity is written")
+                return _INFINITIES[value > 0]
+
+        return packed
+
+    def lowering(self, strict: Callable[[Any], Any] | None, logical: Logical | None) -> Callable[[Any], Any] | None:
+        """Return the conversion of a logical type to its underlying value.
+
+        Args:
+            strict: the conversion that refuses what does not fit; it rounds times.
+            logical: the logical type.
+        """
+        bend = _BENDS.get(logical.name) if logical is not None else None
+        if strict is None or bend is None:
+            return strict
+
+        def lower(value: Any) -> Any:
+            bent, detail = bend(value)
+            if detail:
+                self._tell(detail)
+            return strict(bent) if bent is not _AS_IS else value
+
+        return lower
+
+
+_AS_IS: Any = object()
+"""In the place of a value: it is not converted."""
+
+_FINER = "expected a time in whole milliseconds, got a finer one: it is rounded down"
+
+
+def _date(value: Any) -> tuple[Any, str]:
+    if isinstance(value, datetime):
+        return date(value.year, value.month, value.day), "expected a date, got datetime: its date is written"
+    if isinstance(value, bool | float):
+        return int(value), f"expected a date, got {errors.got(value)}: its whole part is written"
+    return value, ""
+
+
+def _time(value: Any, *, millis: bool) -> tuple[Any, str]:
+    if not isinstance(value, time):
+        return _number(value)
+    detail = _FINER if millis and value.microsecond % 1000 else ""
+    if value.tzinfo is None:
+        return value, detail
+    return value.replace(tzinfo=None), "expected a time of day without a time zone, got one: the zone is dropped"
+
+
+def _number(value: Any) -> tuple[Any, str]:
+    if isinstance(value, bool | float):
+        return int(value), f"expected a time, got {errors.got(value)}: its whole part is written"
+    return value, ""
+
+
+def _timestamp(value: Any, *, local: bool, millis: bool) -> tuple[Any, str]:
+    if not isinstance(value, datetime):
+        return _number(value)
+    detail = _FINER if millis and value.microsecond % 1000 else ""
+    if (value.tzinfo is None) is local:
+        return value, detail
+    if local:
+        return value.replace(tzinfo=None), "expected a datetime without a time zone, got one: the zone is dropped"
+    here = "expected a datetime with a time zone, got one without: it is taken in the time zone of this machine"
+    return value.astimezone(), here
+
+
+def _uuid(value: Any) -> tuple[Any, str]:
+    if isinstance(value, str):
+        try:
+            UUID(value)
+        except ValueError:
+            return _AS_IS, "expected a UUID, got a string that is not one: it is written"
+    return value, ""
+
+
+_BENDS: Mapping[str, Callable[[Any], tuple[Any, str]]] = {
+    "date": _date,
+    "time-millis": lambda value: _time(value, millis=True),
+    "time-micros": lambda value: _time(value, millis=False),
+    "timestamp-millis": lambda value: _timestamp(value, local=False, millis=True),
+    "timestamp-micros": lambda value: _timestamp(value, local=False, millis=False),
+    "local-timestamp-millis": lambda value: _timestamp(value, local=True, millis=True),
+    "local-timestamp-micros": lambda value: _timestamp(value, local=True, millis=False),
+    "uuid": _uuid,
+}
