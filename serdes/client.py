@@ -89,6 +89,11 @@ class RegistryClient(ConfigClient):
         self._schemas: SharedCache[tuple[str, int | str], Schema | _Missing] = SharedCache(settings.cache_size)
         self._registrations: SharedCache[_Registration, RegisteredSchema] = SharedCache(settings.cache_size)
 
+    def clear_caches(self) -> None:
+        """Forget all schemas and registrations, so that the registry is asked again."""
+        self._schemas.discard(lambda _: True)
+        self._registrations.discard(lambda _: True)
+
     # Schemas
 
     def get_schema(self, schema_id: int, *, subject: str | None = None) -> Schema:

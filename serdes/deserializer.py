@@ -32,7 +32,7 @@ from strata.serdes.framing import read_header
 from strata.serdes.model import RegisteredSchema
 from strata.serdes.observer import observe
 from strata.serdes.serde_settings import DeserializerSettings
-from strata.serdes.subject_name_strategies import Context, RecordContext
+from strata.serdes.subject_name_strategies import Context, RecordContext, SubjectNameStrategy
 from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
@@ -121,6 +121,12 @@ class Deserializer(Serde[DeserializerSettings]):
         context = Context(topic, field, headers) if ctx is None else ctx
         frame = self.open(data, context)
         return self.read(frame, context, self.known(frame, context) or self.source(frame, context), data)
+
+    def use_strategy(self, strategy: SubjectNameStrategy) -> None:
+        """Use another subject name strategy."""
+        self._strategy = strategy
+        self._scopes.discard(lambda _: True)
+        self.forget()
 
     def forget(self) -> None:
         """Forget the schemas of all topics, so that the registry is asked again."""

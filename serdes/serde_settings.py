@@ -10,10 +10,11 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, Self
 
 from strata.serdes.client import RegistryClient
+from strata.serdes.errors import did_you_mean
 from strata.serdes.framing import FRAMINGS, Frame, Framing
 from strata.serdes.model import AVRO, JSON, PROTOBUF
 from strata.serdes.subject_name_strategies import SubjectNameStrategy, strategy_named
@@ -114,8 +115,7 @@ class SerdeSettings:
         Raises:
             ValueError: If a setting is unknown, has a value that is not allowed, or contradicts another one.
         """
-        known = {one.name.replace("_", "."): one for one in fields(cls) if one.default is not MISSING}
-        known = {name: one for name, one in known.items() if format in _FORMATS.get(name, format)}
+        known = {name: one for name, one in cls._fields().items() if format in _FORMATS.get(name, format)}
         values: dict[str, Any] = {}
         executors: dict[str, Any] = {}
         unknown = []
@@ -130,9 +130,19 @@ class SerdeSettings:
                 executors[found[1]] = value
             else:
                 unknown.append(name)
-        if unknown:
-            raise ValueError(f"unknown settings {', '.join(sorted(unknown))}; expected {', '.join(known)}")
+        for name in sorted(unknown):
+            advice = did_you_mean(name, known) or f"; expected {', '.join(known)}"
+            raise ValueError(f"unknown setting {name!r}{advice}")
         return cls(**values, executor_settings=executors)
+
+    @classmethod
+    def _fields(cls) -> "dict[str, Field[Any]]":
+        return {one.name.replace("_", "."): one for one in fields(cls) if one.default is not MISSING}
+
+    @classmethod
+    def names(cls, format: str) -> frozenset[str]:  # noqa: A002 - the field's word
+        """Return the names of the settings that a format has, besides those of rule executors."""
+        return frozenset(name for name in cls._fields() if format in _FORMATS.get(name, format))
 
     @property
     def wants_latest(self) -> bool:
@@ -192,6 +202,11 @@ class SerializerSettings(SerdeSettings):
     def bends(self) -> bool:
         """Whether values that do not fit are written as confluent-kafka writes them."""
         return self.unfit_values == "bend"
+
+    @property
+    def drops_bent(self) -> bool:
+        """Whether `unfit.values=bend` drops fields that the schema lacks."""
+        return not (self.validate_strict or self.validate_strict_allow_default)
 
     @property
     def missing(self) -> Missing:

@@ -23,7 +23,7 @@ from strata.serdes.framing import SchemaId
 from strata.serdes.model import RegisteredSchema, schema_given
 from strata.serdes.observer import observe
 from strata.serdes.serde_settings import SerializerSettings
-from strata.serdes.subject_name_strategies import Context, RecordContext
+from strata.serdes.subject_name_strategies import Context, RecordContext, SubjectNameStrategy
 from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
@@ -141,6 +141,11 @@ class Serializer(Serde[SerializerSettings]):
         else:
             payload = target.rules.payload(fields, context, target.encode)
         return self._frame(payload, context, target.schema)
+
+    def use_strategy(self, strategy: SubjectNameStrategy) -> None:
+        """Use another subject name strategy."""
+        self._strategy, self._own_strategy = strategy, True
+        self.forget()
 
     def forget(self) -> None:
         """Forget the schemas of all topics, so that the registry is asked again."""

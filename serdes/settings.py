@@ -65,6 +65,11 @@ class ClientSettings(HttpSettings):
         return cls(urls=tuple(urls), **options)  # type: ignore[arg-type]
 
     @classmethod
+    def conf_names(cls) -> frozenset[str]:
+        """Return the names that `from_conf` knows."""
+        return frozenset({*_CONF, "bearer.auth.credentials.source"})
+
+    @classmethod
     def from_conf(cls, conf: Mapping[str, Any]) -> "ClientSettings":
         """Return settings from a dict with the names of confluent-kafka's `SchemaRegistryClient`.
 

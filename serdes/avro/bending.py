@@ -52,17 +52,19 @@ class Bending:
 
     Args:
         report: learns of each change.
+        drops: whether keys that are no fields are dropped; else they are an error.
     """
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, *, drops: bool = True) -> None:
         self._report = report
         self._reported: set[tuple[CodeType, int, str]] = set()
-        self.names: Mapping[str, Any] = {
+        # What generated source calls, besides the strict functions.
+        self.names: dict[str, Any] = {
             f"bent_{name}": getattr(self, f"_{name}")
             for name in ("integer", "real", "boolean", "raw", "sequence", "not_null", "out_of_range")
-        } | {"unknown": self._unknown}
-        """The names that generated source uses, besides the strict ones."""
-
+        }
+        if drops:
+            self.names |= {"unknown": self._unknown}
     def _tell(self, detail: str) -> None:
         """Report a change, once for a line of the compiled code, which is a field of the schema."""
         frame = sys._getframe(2)

@@ -62,6 +62,7 @@ def compile_encoder(
     round_times: bool = False,
     missing: Missing = "default or null",
     bends: Report | None = None,
+    drops_bent: bool = True,
 ) -> Encoder:
     """Return a function from a value to the payload of a frame; it raises `EncodeError`.
 
@@ -75,13 +76,14 @@ def compile_encoder(
         missing: what a missing key of a record may stand for.
         bends: write values that do not fit, and choose branches of unions, as confluent-kafka does, and report each
             change here; see `strata.serdes.avro.bending`.
+        drops_bent: whether `bends` drops keys that are not fields.
 
     Raises:
         SchemaError: If the schema text cannot be used, or its types nest too deeply.
         TypeError: If the schema is neither a text nor a node.
     """
     try:
-        bending = None if bends is None else Bending(bends)
+        bending = None if bends is None else Bending(bends, drops=drops_bent)
         options = _Options(drop_unknown, round_times or bending is not None, missing, bending)
         return _compiled(nodes.node_of(schema), {}, options)
     except RecursionError:

@@ -72,6 +72,7 @@ class AvroSerializer(TextSerializer):
             round_times=one.round_times,
             missing=one.missing,
             bends=self._bent if one.bends else None,
+            drops_bent=one.drops_bent,
         )
 
     def _values(self, schema: Schema, subject: str) -> "AvroValues":

@@ -38,7 +38,7 @@ from strata.shared_cache import SharedCache
 if TYPE_CHECKING:
     from strata.serdes.protobuf.rule_values import ProtobufShapes, ProtobufValues
 
-__all__ = ["ProtobufDeserializer", "ProtobufSerializer"]
+__all__ = ["ProtobufDeserializer", "ProtobufSerializer", "decoder_of"]
 
 
 class ProtobufSerializer(Serializer):
@@ -200,10 +200,10 @@ class ProtobufDeserializer(Deserializer):
         written = find_message(self._file(schema, subject), indexes)
         wanted = self._type
         if wanted is None:
-            return _decoder(GetMessageClass(written), as_dict=self._as_dict)
+            return decoder_of(GetMessageClass(written), as_dict=self._as_dict)
         if wanted.DESCRIPTOR.name != written.name:
             raise errors.SchemaError(f"expected the message {wanted.DESCRIPTOR.full_name}, got {written.full_name}")
-        return _decoder(wanted, as_dict=self._as_dict)
+        return decoder_of(wanted, as_dict=self._as_dict)
 
     def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
         """Return the linked schema; cached for all message paths, since every frame of a topic may have a bad one."""
@@ -235,7 +235,7 @@ class ProtobufDeserializer(Deserializer):
         return ProtobufShapes(
             described,
             lambda one: inline_tags(one, resolve(self._client, one, subject)),
-            functools.partial(_decoder, as_dict=False),
+            functools.partial(decoder_of, as_dict=False),
             self._type,
             as_dict=self._as_dict,
         )
@@ -259,7 +259,8 @@ def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
     return found
 
 
-def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
+def decoder_of(kind: type[Message], *, as_dict: bool) -> Decode:
+    """Return the decoder of payloads to messages of a class, or to dicts; it raises `DecodeError`."""
     name, parse = kind.DESCRIPTOR.full_name, kind.FromString
 
     def decode(payload: bytes) -> Any:

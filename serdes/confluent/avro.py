@@ -1,0 +1,115 @@
+"""`AvroSerializer` and `AvroDeserializer` with confluent-kafka's constructors.
+
+    from strata.serdes.confluent.avro import AvroSerializer
+
+    serialize = AvroSerializer(client, schema_str, to_dict, conf={"auto.register.schemas": False})
+    frame = serialize(flight, SerializationContext("flights", MessageField.VALUE))
+
+Rules of this file: arguments in, an engine out.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from strata.serdes.avro import serializer as engine
+from strata.serdes.confluent.base import (
+    AsyncBaseDeserializer,
+    AsyncBaseSerializer,
+    BaseDeserializer,
+    BaseSerializer,
+    engine_conf,
+)
+from strata.serdes.confluent.borrowed import engine_client
+from strata.serdes.confluent.error import translating
+from strata.serdes.confluent.model import Schema, engine_schema
+from strata.serdes.confluent.rule_registry import RuleRegistry
+from strata.serdes.confluent.schema_registry_client import SchemaRegistryClient
+
+__all__ = ["AsyncAvroDeserializer", "AsyncAvroSerializer", "AvroDeserializer", "AvroSerializer"]
+
+_AVRO = "AVRO"
+
+
+class AvroSerializer(BaseSerializer):
+    """A serializer of Avro values, which registers or looks up their schema.
+
+    Args:
+        schema_registry_client: the registry.
+        schema_str: the schema of the values, a `Schema` if it has references; None if a setting such as
+            `use.latest.version` chooses one of the registry.
+        to_dict: a function from your object and the context to a value of the schema; its errors pass through.
+        conf: settings, see `docs/guides/porting.md`.
+        rule_conf: settings of rule executors, such as the secret of a KMS.
+        rule_registry: your executors and actions; without it the global ones.
+
+    Raises:
+        ValueError: If a setting is unknown or not allowed, or nothing chooses a schema.
+        TypeError: If an argument has the wrong type.
+        SchemaParseException: If the schema cannot be used.
+        SchemaRegistryError: If the registry does not know a reference of the schema.
+    """
+
+    def __init__(
+        self,
+        schema_registry_client: SchemaRegistryClient,
+        schema_str: str | Schema | None = None,
+        to_dict: Callable[[Any, Any], Any] | None = None,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: RuleRegistry | None = None,
+    ) -> None:
+        settings = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=True)
+        client, schema = engine_client(schema_registry_client), engine_schema(schema_str, _AVRO)
+        with translating():
+            made = engine.AvroSerializer(client, schema, to_dict, settings)
+        self._made(made, schema_registry_client, conf, rule_registry)
+
+
+class AvroDeserializer(BaseDeserializer):
+    """A deserializer of Avro frames, whatever registered schema they were written with.
+
+    Args:
+        schema_registry_client: the registry.
+        schema_str: the schema of the values wanted; without it each value has the shape of its writer schema.
+        from_dict: a function from the value and the context to your object; its errors pass through.
+        return_record_name: return the records of unions as pairs of full name and value.
+        conf: settings, see `docs/guides/porting.md`.
+        rule_conf: settings of rule executors, such as the secret of a KMS.
+        rule_registry: your executors and actions; without it the global ones.
+
+    Raises:
+        ValueError: If a setting is unknown or not allowed.
+        TypeError: If an argument has the wrong type.
+        SchemaParseException: If the schema cannot be used.
+        SchemaRegistryError: If the registry does not know a reference of the schema.
+    """
+
+    def __init__(
+        self,
+        schema_registry_client: SchemaRegistryClient,
+        schema_str: str | Schema | None = None,
+        from_dict: Callable[[Any, Any], Any] | None = None,
+        return_record_name: bool = False,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: RuleRegistry | None = None,
+    ) -> None:
+        if not isinstance(return_record_name, bool):
+            raise ValueError("return_record_name must be a boolean value")  # noqa: TRY004 - as confluent-kafka
+        settings = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=False)
+        client, schema = engine_client(schema_registry_client), engine_schema(schema_str, _AVRO)
+        with translating():
+            made = engine.AvroDeserializer(client, schema, from_dict, settings, named_records=return_record_name)
+        self._made(made, schema_registry_client, conf, rule_registry)
+
+
+class AsyncAvroSerializer(AsyncBaseSerializer):
+    """An awaitable form of `AvroSerializer` with the same arguments."""
+
+    _kind = AvroSerializer
+
+
+class AsyncAvroDeserializer(AsyncBaseDeserializer):
+    """An awaitable form of `AvroDeserializer` with the same arguments."""
+
+    _kind = AvroDeserializer
