@@ -107,8 +107,8 @@ class _DecoderWriter(SourceWriter):
                 self._choose(plan, lambda branch: self._read(branch, into))
             case plans.Tag():
                 self._read(plan.value, into)
-                pair = self.constant(Branch) if isinstance(plan.position, int) else ""
-                self.line(f"{into} = {pair}({plan.position!r}, {into})")
+                pair = f"{self.constant(Branch)}({plan.position}, {into})"
+                self.line(f"{into} = {pair if plan.name is None else f'({plan.name!r}, {into})'}")
             case plans.Fields():
                 self._read_fields(plan, into)
             case plans.Fail():

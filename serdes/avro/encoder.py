@@ -323,7 +323,9 @@ class _EncoderWriter(SourceWriter):
         if counter:
             self.line(f"elif {name} is MISSING: out.append({null}); {counter} -= 1")
         with self.block("else:"):
-            if isinstance(branch, _NAMED) or (self._options.bending is not None and isinstance(branch, nodes.Primitive)):
+            if isinstance(branch, _NAMED) or (
+                self._options.bending is not None and isinstance(branch, nodes.Primitive)
+            ):
                 choose = self.constant(self._chooser(node))
                 self.line(f"if {name}.__class__ is tuple: u, {name} = {choose}({name})")
             self.line(f"out.append({2 * other})")

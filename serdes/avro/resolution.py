@@ -104,8 +104,9 @@ class Branches:
 class Tag:
     """A value of a reader's union, returned with the position of its branch, or with the name of its record."""
 
-    position: int | str
+    position: int
     value: "Plan"
+    name: str | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -171,7 +172,7 @@ def plan(writer: nodes.Node, reader: nodes.Node | None, shape: Shape) -> Plan:
 def _raw(whole: Plan) -> Plan:
     match whole:
         case Tag():
-            return Tag(whole.position, _raw(whole.value))
+            return Tag(whole.position, _raw(whole.value), whole.name)
         case Scalar(kind=nodes.Kind.STRING, convert=convert):
             return Rest(bytes.decode if convert is None else lambda raw: convert(raw.decode()), whole.written)
         case Scalar():
@@ -231,7 +232,7 @@ class _Resolver:
         branch = reader.branches[index]
         value = self.resolve(writer, branch)
         if self._shape.named_records and isinstance(branch, nodes.Record):
-            return Tag(branch.name, value)
+            return Tag(index, value, branch.name)
         is_null = isinstance(writer, nodes.Primitive) and writer.kind is nodes.Kind.NULL
         return value if is_null or not is_tagged(reader, self._shape) else Tag(index, value)
 

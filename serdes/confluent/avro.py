@@ -23,7 +23,7 @@ from strata.serdes.confluent.borrowed import engine_client
 from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.model import Schema, engine_schema
 from strata.serdes.confluent.rule_registry import RuleRegistry
-from strata.serdes.confluent.schema_registry_client import SchemaRegistryClient
+from strata.serdes.confluent.schema_registry_client import AsyncSchemaRegistryClient, SchemaRegistryClient
 
 __all__ = ["AsyncAvroDeserializer", "AsyncAvroSerializer", "AvroDeserializer", "AvroSerializer"]
 
@@ -108,8 +108,46 @@ class AsyncAvroSerializer(AsyncBaseSerializer):
 
     _kind = AvroSerializer
 
+    def __init__(
+        self,
+        schema_registry_client: AsyncSchemaRegistryClient,
+        schema_str: str | Schema | None = None,
+        to_dict: Callable[[Any, Any], Any] | None = None,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: RuleRegistry | None = None,
+    ) -> None:
+        super().__init__(
+            schema_registry_client,
+            schema_str,
+            to_dict,
+            conf,
+            rule_conf,
+            rule_registry,
+        )
+
 
 class AsyncAvroDeserializer(AsyncBaseDeserializer):
     """An awaitable form of `AvroDeserializer` with the same arguments."""
 
     _kind = AvroDeserializer
+
+    def __init__(
+        self,
+        schema_registry_client: AsyncSchemaRegistryClient,
+        schema_str: str | Schema | None = None,
+        from_dict: Callable[[Any, Any], Any] | None = None,
+        return_record_name: bool = False,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: RuleRegistry | None = None,
+    ) -> None:
+        super().__init__(
+            schema_registry_client,
+            schema_str,
+            from_dict,
+            return_record_name,
+            conf,
+            rule_conf,
+            rule_registry,
+        )

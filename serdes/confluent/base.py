@@ -64,7 +64,7 @@ def engine_conf(
     _check_refused(given)
     given = {name: value for name, value in given.items() if value is not None and name not in _ALWAYS}
     if isinstance(given.get("rule.executors"), Mapping):
-        raise ValueError("rule.executors: pass rule_registry instead")
+        raise ValueError("rule.executors: pass rule_registry instead")  # noqa: TRY004 - a setting
     given |= engine_strategy(given, client)
     given.pop("subject.name.strategy.type", None)
     ttl = getattr(getattr(client, "plain", client), "latest_ttl", None)
@@ -134,7 +134,8 @@ class BaseSerde:
         named = str(getattr(kind, "value", kind)) == SubjectNameStrategyType.ASSOCIATED.value
         if not named or self._strategy_conf.get("subject.name.strategy") is not None or conf.get(KAFKA_CLUSTER_ID):
             return
-        client, known = engine_client(self._client), {}
+        client = engine_client(self._client)
+        known: dict[str, str] = {}
 
         def strategy(context: RecordContext, record: str | None) -> str:
             if not known:

@@ -12,8 +12,8 @@
     RuleFailed                   RuleError, SerializationError
     SerdeFailed                  SerdeError, SerializationError: anything else
 
-confluent-kafka lets errors of its libraries pass, such as ValueError, TypeError and EOFError of fastavro; what a program
-catches there it catches here, as far as these bases go.
+confluent-kafka lets errors of its libraries pass, such as ValueError and TypeError of fastavro; what a program catches
+there it catches here, as far as these bases go.
 
 Rules of this file: names and bases; `translated` is the only way from an error of the engine to one of these.
 """

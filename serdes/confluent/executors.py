@@ -219,14 +219,14 @@ class RuleContext:
 class RuleBase(ABC):
     """The base class of executors and actions."""
 
-    def configure(self, client_conf: dict[str, Any], rule_conf: dict[str, Any]) -> None:
+    def configure(self, client_conf: dict[str, Any], rule_conf: dict[str, Any]) -> None:  # noqa: B027 - optional
         """Take the settings of the client and those of rules; called before the first record."""
 
     @abstractmethod
     def type(self) -> str:
         """Return the type of the rules, or the name of the action."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - optional
         """Release what the object holds."""
 
 
@@ -245,7 +245,7 @@ class FieldRuleExecutor(RuleExecutor):
     def new_transform(self, ctx: RuleContext) -> FieldTransform:
         """Return the function to call with each field of one record."""
 
-    def transform(self, ctx: RuleContext, message: Any) -> Any:
+    def transform(self, ctx: RuleContext, message: Any) -> Any:  # noqa: ARG002 - an interface
         """Refuse whole values: the engine calls `new_transform`."""
         raise RuleError(f"a rule of type {self.type()} runs over fields")
 
@@ -358,6 +358,9 @@ def engine_rules(
         rule_conf: the settings of executors and actions, such as the secret of a KMS.
     """
     given = dict(rule_conf or {})
+    for known in registry.get_actions():
+        if isinstance(known, BuiltIn):
+            given = _dead_letters(getattr(known, "conf", {})) | given
     conf: dict[str, Any] = {_DLQ[name]: given[name] for name in _DLQ if given.get(name) is not None}
     conf |= {f"rule.executors._default_.param.{name}": value for name, value in given.items() if name not in _DLQ}
     executors = [one for one in registry.get_executors() if not isinstance(one, BuiltIn)]
@@ -375,6 +378,17 @@ def engine_rules(
     return conf
 
 
+def _dead_letters(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of dead letters, with a producer that its other settings describe."""
+    settings = {name: conf[name] for name in _DLQ if name in conf}
+    others = {name: value for name, value in conf.items() if name not in _DLQ}
+    if others and "producer" not in settings:
+        from strata.serdes.confluent.rules.built_in import DlqProducer
+
+        settings["producer"] = DlqProducer(others)
+    return settings
+
+
 def _factory(given: RuleExecutor) -> engine.ExecutorFactory:
     made: engine.Executor = _Fields(given) if isinstance(given, FieldRuleExecutor) else _Whole(given)
-    return lambda client, settings: made
+    return lambda *_: made

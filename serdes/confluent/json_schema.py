@@ -23,7 +23,7 @@ from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.model import Schema, engine_schema
 from strata.serdes.confluent.offline import OneSchema
 from strata.serdes.confluent.rule_registry import RuleRegistry
-from strata.serdes.confluent.schema_registry_client import SchemaRegistryClient
+from strata.serdes.confluent.schema_registry_client import AsyncSchemaRegistryClient, SchemaRegistryClient
 from strata.serdes.json_schema import serializer as engine
 
 __all__ = ["AsyncJSONDeserializer", "AsyncJSONSerializer", "JSONDeserializer", "JSONSerializer"]
@@ -98,9 +98,13 @@ class JSONDeserializer(BaseDeserializer):
     ) -> None:
         settings = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=False)
         schema = engine_schema(schema_str, _JSON)
-        if schema_registry_client is None and schema is None:
+        client: Any
+        if schema_registry_client is not None:
+            client = engine_client(schema_registry_client)
+        elif schema is not None:
+            client = OneSchema(schema)
+        else:
             raise ValueError('schema_registry_client must be provided if "schema_str" is not provided')
-        client = engine_client(schema_registry_client) if schema_registry_client is not None else OneSchema(schema)
         with translating():
             made = engine.JsonDeserializer(client, schema, from_dict, settings, decode=json_decode)
         self._made(made, schema_registry_client, conf, rule_registry)
@@ -111,8 +115,48 @@ class AsyncJSONSerializer(AsyncBaseSerializer):
 
     _kind = JSONSerializer
 
+    def __init__(
+        self,
+        schema_str: str | Schema | None,
+        schema_registry_client: AsyncSchemaRegistryClient,
+        to_dict: Callable[[Any, Any], Any] | None = None,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: RuleRegistry | None = None,
+        json_encode: Callable[[Any], str | bytes] | None = None,
+    ) -> None:
+        super().__init__(
+            schema_str,
+            schema_registry_client,
+            to_dict,
+            conf,
+            rule_conf,
+            rule_registry,
+            json_encode,
+        )
+
 
 class AsyncJSONDeserializer(AsyncBaseDeserializer):
     """An awaitable form of `JSONDeserializer` with the same arguments."""
 
     _kind = JSONDeserializer
+
+    def __init__(
+        self,
+        schema_str: str | Schema | None,
+        from_dict: Callable[[Any, Any], Any] | None = None,
+        schema_registry_client: AsyncSchemaRegistryClient | None = None,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: RuleRegistry | None = None,
+        json_decode: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        super().__init__(
+            schema_str,
+            from_dict,
+            schema_registry_client,
+            conf,
+            rule_conf,
+            rule_registry,
+            json_decode,
+        )

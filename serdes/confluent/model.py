@@ -9,8 +9,8 @@ Rules of this file: values and their JSON; the rest of the package works with `s
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from enum import Enum
-from typing import Any, Self
+from enum import Enum, StrEnum
+from typing import Any, ClassVar, Self
 
 from strata.serdes import model
 from strata.serdes.errors import wrong_schema
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-class ConfigCompatibilityLevel(str, Enum):  # noqa: UP042 - its text is that of confluent-kafka
+class ConfigCompatibilityLevel(StrEnum):
     """The compatibility levels."""
 
     BACKWARD = "BACKWARD"
@@ -52,14 +52,14 @@ class ConfigCompatibilityLevel(str, Enum):  # noqa: UP042 - its text is that of 
     NONE = "NONE"
 
 
-class RuleKind(str, Enum):  # noqa: UP042 - its text is that of confluent-kafka
+class RuleKind(StrEnum):
     """What a rule does: a condition holds or not, a transform returns a new value."""
 
     CONDITION = "CONDITION"
     TRANSFORM = "TRANSFORM"
 
 
-class RuleMode(str, Enum):  # noqa: UP042 - its text is that of confluent-kafka
+class RuleMode(StrEnum):
     """When a rule runs."""
 
     UPGRADE = "UPGRADE"
@@ -70,7 +70,7 @@ class RuleMode(str, Enum):  # noqa: UP042 - its text is that of confluent-kafka
     WRITEREAD = "WRITEREAD"
 
 
-class RulePhase(str, Enum):  # noqa: UP042 - its text is that of confluent-kafka
+class RulePhase(StrEnum):
     """The part of a rule set that a rule is in."""
 
     MIGRATION = "MIGRATION"
@@ -80,6 +80,11 @@ class RulePhase(str, Enum):  # noqa: UP042 - its text is that of confluent-kafka
 
 class _Part:
     """A value with the fields of a JSON object, in camel case; fields that are None are left out."""
+
+    _readers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    """What parses the JSON of a field."""
+    _empty: ClassVar[Mapping[str, Callable[[], Any]]] = {}
+    """The value of a field that is missing, if it is not None."""
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
@@ -91,11 +96,10 @@ class _Part:
         values = {}
         for one in fields(cls):  # type: ignore[arg-type]  # each part is a dataclass
             value = src_dict.get(_wire_name(one.name))
-            read: Callable[[Any], Any] | None = one.metadata.get("read")
             if value is None:
-                value = one.metadata.get("empty", lambda: None)()
-            elif read is not None:
-                value = read(value)
+                value = cls._empty.get(one.name, lambda: None)()
+            elif one.name in cls._readers:
+                value = cls._readers[one.name](value)
             values[one.name] = value
         return cls(**values)
 
@@ -129,14 +133,9 @@ def _json(value: Any) -> Any:
     return value
 
 
-def _read(read: Callable[[Any], Any], **more: Any) -> Any:
-    """Return a field whose JSON is parsed by a function."""
-    return field(metadata={"read": read}, **more)
-
-
-def _many(kind: type[_Part], **more: Any) -> Any:
-    """Return a field with a list of parts; a missing one is empty."""
-    return field(metadata={"read": lambda given: [kind.from_dict(one) for one in given], "empty": list}, **more)
+def _many(kind: type[_Part]) -> Callable[[Any], list[Any]]:
+    """Return the parser of a list of parts."""
+    return lambda given: [kind.from_dict(one) for one in given]
 
 
 @dataclass
@@ -197,9 +196,12 @@ class MetadataProperties(_Part):
 class Metadata(_Part):
     """The metadata of a schema."""
 
-    tags: MetadataTags | None = _read(MetadataTags.from_dict)
-    properties: MetadataProperties | None = _read(MetadataProperties.from_dict)
-    sensitive: list[str] | None = field(metadata={"empty": list})
+    _readers: ClassVar[Any] = {"tags": MetadataTags.from_dict, "properties": MetadataProperties.from_dict}
+    _empty: ClassVar[Any] = {"sensitive": list}
+
+    tags: MetadataTags | None
+    properties: MetadataProperties | None
+    sensitive: list[str] | None
 
     __hash__ = _Part.__hash__
 
@@ -208,13 +210,15 @@ class Metadata(_Part):
 class Rule(_Part):
     """A rule of a data contract."""
 
+    _readers: ClassVar[Any] = {"kind": RuleKind, "mode": RuleMode, "params": RuleParams.from_dict}
+
     name: str | None
     doc: str | None
-    kind: RuleKind | None = _read(RuleKind)
-    mode: RuleMode | None = _read(RuleMode)
+    kind: RuleKind | None
+    mode: RuleMode | None
     type: str | None
     tags: list[str] | None
-    params: RuleParams | None = _read(RuleParams.from_dict)
+    params: RuleParams | None
     expr: str | None
     on_success: str | None
     on_failure: str | None
@@ -227,9 +231,12 @@ class Rule(_Part):
 class RuleSet(_Part):
     """The rules of a schema."""
 
-    migration_rules: list[Rule] | None = _many(Rule)
-    domain_rules: list[Rule] | None = _many(Rule)
-    encoding_rules: list[Rule] | None = _many(Rule, default=None)
+    _readers: ClassVar[Any] = dict.fromkeys(("migration_rules", "domain_rules", "encoding_rules"), _many(Rule))
+    _empty: ClassVar[Any] = dict.fromkeys(("migration_rules", "domain_rules", "encoding_rules"), list)
+
+    migration_rules: list[Rule] | None
+    domain_rules: list[Rule] | None
+    encoding_rules: list[Rule] | None = None
     enable_at: str | None = None
 
     __hash__ = _Part.__hash__
@@ -260,11 +267,18 @@ class SchemaVersion(_Part):
 class Schema(_Part):
     """A schema that need not be registered."""
 
+    _readers: ClassVar[Any] = {
+        "references": _many(SchemaReference),
+        "metadata": Metadata.from_dict,
+        "rule_set": RuleSet.from_dict,
+    }
+    _empty: ClassVar[Any] = {"references": list}
+
     schema_str: str | None
     schema_type: str | None = "AVRO"
-    references: list[SchemaReference] | None = _many(SchemaReference, default_factory=list)
-    metadata: Metadata | None = _read(Metadata.from_dict, default=None)
-    rule_set: RuleSet | None = _read(RuleSet.from_dict, default=None)
+    references: list[SchemaReference] | None = field(default_factory=list)
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
@@ -287,8 +301,8 @@ class RegisteredSchema(_Part):
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Parse a JSON object, in which the properties of the schema are beside the others."""
-        names = ("subject", "version", "id", "guid")
-        return cls(*(src_dict.get(name) for name in names), schema=Schema.from_dict(src_dict))  # type: ignore[arg-type]
+        subject, version, schema_id, guid = map(src_dict.get, ("subject", "version", "id", "guid"))
+        return cls(subject, version, schema_id, guid, Schema.from_dict(src_dict))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
@@ -302,18 +316,29 @@ class RegisteredSchema(_Part):
 class ServerConfig(_Part):
     """The config of a subject, or the global one."""
 
-    compatibility: ConfigCompatibilityLevel | None = _read(ConfigCompatibilityLevel, default=None)
-    compatibility_level: ConfigCompatibilityLevel | None = _read(ConfigCompatibilityLevel, default=None)
+    _readers: ClassVar[Any] = {
+        "compatibility": ConfigCompatibilityLevel,
+        "compatibility_level": ConfigCompatibilityLevel,
+        "default_metadata": Metadata.from_dict,
+        "override_metadata": Metadata.from_dict,
+        "default_rule_set": RuleSet.from_dict,
+        "override_rule_set": RuleSet.from_dict,
+    }
+
+    compatibility: ConfigCompatibilityLevel | None = None
+    compatibility_level: ConfigCompatibilityLevel | None = None
     compatibility_group: str | None = None
-    default_metadata: Metadata | None = _read(Metadata.from_dict, default=None)
-    override_metadata: Metadata | None = _read(Metadata.from_dict, default=None)
-    default_rule_set: RuleSet | None = _read(RuleSet.from_dict, default=None)
-    override_rule_set: RuleSet | None = _read(RuleSet.from_dict, default=None)
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
 
 
 @dataclass(frozen=True)
 class Association(_Part):
     """A subject that belongs to a resource, such as a topic."""
+
+    _empty: ClassVar[Any] = {"frozen": bool}
 
     subject: str | None
     guid: str | None
@@ -322,7 +347,7 @@ class Association(_Part):
     resource_id: str | None
     resource_type: str | None
     association_type: str | None
-    frozen: bool = field(default=False, metadata={"empty": bool})
+    frozen: bool = False
 
     __hash__ = _Part.__hash__
 
@@ -331,22 +356,27 @@ class Association(_Part):
 class AssociationInfo(_Part):
     """An association in an answer."""
 
+    _readers: ClassVar[Any] = {"schema": Schema.from_dict}
+    _empty: ClassVar[Any] = {"frozen": bool}
+
     subject: str | None = None
     association_type: str | None = None
     lifecycle: str | None = None
-    frozen: bool = field(default=False, metadata={"empty": bool})
-    schema: Schema | None = _read(Schema.from_dict, default=None)
+    frozen: bool = False
+    schema: Schema | None = None
 
 
 @dataclass
 class AssociationCreateOrUpdateInfo(_Part):
     """An association to create or update."""
 
+    _readers: ClassVar[Any] = {"schema": Schema.from_dict}
+
     subject: str | None = None
     association_type: str | None = None
     lifecycle: str | None = None
     frozen: bool | None = None
-    schema: Schema | None = _read(Schema.from_dict, default=None)
+    schema: Schema | None = None
     normalize: bool | None = None
 
 
@@ -354,22 +384,26 @@ class AssociationCreateOrUpdateInfo(_Part):
 class AssociationCreateOrUpdateRequest(_Part):
     """A request to create or update the associations of a resource."""
 
+    _readers: ClassVar[Any] = {"associations": _many(AssociationCreateOrUpdateInfo)}
+
     resource_name: str | None = None
     resource_namespace: str | None = None
     resource_id: str | None = None
     resource_type: str | None = None
-    associations: list[AssociationCreateOrUpdateInfo] | None = _many(AssociationCreateOrUpdateInfo, default=None)
+    associations: list[AssociationCreateOrUpdateInfo] | None = None
 
 
 @dataclass
 class AssociationResponse(_Part):
     """The associations of a resource after a request."""
 
+    _readers: ClassVar[Any] = {"associations": _many(AssociationInfo)}
+
     resource_name: str | None = None
     resource_namespace: str | None = None
     resource_id: str | None = None
     resource_type: str | None = None
-    associations: list[AssociationInfo] | None = _many(AssociationInfo, default=None)
+    associations: list[AssociationInfo] | None = None
 
 
 def engine_schema(given: Any, format: str) -> model.Schema | None:  # noqa: A002 - the field's word

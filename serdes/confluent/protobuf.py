@@ -24,7 +24,7 @@ from strata.serdes.confluent.borrowed import engine_client
 from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.offline import OneSchema
 from strata.serdes.confluent.rule_registry import RuleRegistry
-from strata.serdes.confluent.schema_registry_client import SchemaRegistryClient
+from strata.serdes.confluent.schema_registry_client import AsyncSchemaRegistryClient, SchemaRegistryClient
 from strata.serdes.deserializer import Decode
 from strata.serdes.errors import wrong_argument
 from strata.serdes.framing import MessagePath
@@ -102,7 +102,8 @@ class ProtobufDeserializer(BaseDeserializer):
             raise wrong_argument("message_type", "a message class made by protoc", message_type)
         with translating():
             if schema_registry_client is None:
-                one: Any = OneSchema(Schema(text_of(message_type.DESCRIPTOR.file), PROTOBUF))
+                described: Any = message_type.DESCRIPTOR  # types-protobuf declares two types
+                one: Any = OneSchema(Schema(text_of(described.file), PROTOBUF))
                 made: engine.ProtobufDeserializer = _Offline(one, message_type, None, settings)
             else:
                 made = engine.ProtobufDeserializer(engine_client(schema_registry_client), message_type, None, settings)
@@ -114,8 +115,40 @@ class AsyncProtobufSerializer(AsyncBaseSerializer):
 
     _kind = ProtobufSerializer
 
+    def __init__(
+        self,
+        msg_type: type[Message],
+        schema_registry_client: AsyncSchemaRegistryClient,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: RuleRegistry | None = None,
+    ) -> None:
+        super().__init__(
+            msg_type,
+            schema_registry_client,
+            conf,
+            rule_conf,
+            rule_registry,
+        )
+
 
 class AsyncProtobufDeserializer(AsyncBaseDeserializer):
     """An awaitable form of `ProtobufDeserializer` with the same arguments."""
 
     _kind = ProtobufDeserializer
+
+    def __init__(
+        self,
+        message_type: type[Message],
+        conf: Mapping[str, Any] | None = None,
+        schema_registry_client: AsyncSchemaRegistryClient | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: RuleRegistry | None = None,
+    ) -> None:
+        super().__init__(
+            message_type,
+            conf,
+            schema_registry_client,
+            rule_conf,
+            rule_registry,
+        )

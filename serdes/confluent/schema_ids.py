@@ -10,6 +10,7 @@ from uuid import UUID
 
 from strata.serdes import framing
 from strata.serdes.confluent.error import FrameRefused
+from strata.serdes.errors import FrameError
 from strata.serdes.subject_name_strategies import RecordContext
 
 __all__ = [
@@ -69,7 +70,7 @@ class SchemaId:
         data = payload.read()
         try:
             frame = framing.open_frame(data, indexed=self.schema_type == _PROTOBUF)
-        except framing.FrameError as error:
+        except FrameError as error:
             raise FrameRefused(error.reason) from None
         self._take(frame)
         return io.BytesIO(frame.payload)

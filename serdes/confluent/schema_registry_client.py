@@ -11,7 +11,7 @@ Rules of this file: one route for each method; the engine sends, retries and cac
 
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from functools import wraps
+from functools import update_wrapper
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 from urllib.parse import urlencode
 
@@ -20,6 +20,7 @@ from strata.serdes.client import RegistryClient
 from strata.serdes.confluent.error import SchemaRegistryError, translates
 from strata.serdes.confluent.model import (
     Association,
+    AssociationCreateOrUpdateInfo,
     AssociationCreateOrUpdateRequest,
     AssociationInfo,
     AssociationResponse,
@@ -44,6 +45,8 @@ from strata.serdes.requests import segment
 
 __all__ = [
     "Association",
+    "AssociationCreateOrUpdateInfo",
+    "AssociationCreateOrUpdateRequest",
     "AssociationInfo",
     "AssociationResponse",
     "AsyncSchemaRegistryClient",
@@ -414,10 +417,10 @@ def _async(
 ) -> "Callable[Concatenate[AsyncSchemaRegistryClient, P], Coroutine[Any, Any, T]]":
     """Return an awaitable form of a method, which runs in a thread."""
 
-    @wraps(method)
-    async def awaited(self: "AsyncSchemaRegistryClient", *args: P.args, **kwargs: P.kwargs) -> T:
+    async def awaited(self: "AsyncSchemaRegistryClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await call(method, self.plain, *args, **kwargs)
 
+    update_wrapper(awaited, method)
     return awaited
 
 
@@ -498,7 +501,9 @@ class AsyncSchemaRegistryClient:
 
 def _engine(schema: Any) -> Any:
     if not hasattr(schema, "to_dict"):
-        raise wrong_argument("schema", "a Schema", schema, "make one by Schema(text)" if isinstance(schema, str) else "")
+        raise wrong_argument(
+            "schema", "a Schema", schema, "make one by Schema(text)" if isinstance(schema, str) else ""
+        )
     from strata.serdes.model import Schema as EngineSchema
 
     return EngineSchema.from_answer(schema.to_dict())

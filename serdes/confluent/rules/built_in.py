@@ -1,0 +1,142 @@
+"""The executors, actions and KMS drivers that the engine has, for programs that register them.
+
+    FieldEncryptionExecutor.register()
+    LocalKmsDriver.register()
+
+Rules of this file: registering marks a name as known; the engine does the work, `strata.serdes.rules` and
+`strata.serdes.encryption`.
+"""
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, ClassVar, Self
+
+from strata.serdes.confluent.executors import (
+    BuiltIn,
+    FieldRuleExecutor,
+    FieldTransform,
+    RuleAction,
+    RuleContext,
+    RuleError,
+    RuleExecutor,
+)
+from strata.serdes.confluent.rule_registry import RuleRegistry
+
+__all__ = ["DlqProducer", "KnownAction", "KnownDriver", "KnownExecutor", "KnownFieldExecutor"]
+
+
+class KnownExecutor(BuiltIn, RuleExecutor):
+    """An executor of the engine."""
+
+    TYPE: ClassVar[str]
+
+    def type(self) -> str:
+        """Return the type of the rules."""
+        return self.TYPE
+
+    def transform(self, ctx: RuleContext, message: Any) -> Any:  # noqa: ARG002 - an interface
+        """Refuse a call: serializers and deserializers run the rules of their schemas."""
+        raise RuleError(f"rules of type {self.TYPE} run in serializers and deserializers")
+
+    @classmethod
+    def register(cls) -> Self:
+        """Add it to the global registry, which changes nothing."""
+        one = cls()
+        RuleRegistry.register_rule_executor(one)
+        return one
+
+
+class KnownFieldExecutor(BuiltIn, FieldRuleExecutor):
+    """A field executor of the engine."""
+
+    TYPE: ClassVar[str]
+
+    def type(self) -> str:
+        """Return the type of the rules."""
+        return self.TYPE
+
+    def new_transform(self, ctx: RuleContext) -> FieldTransform:  # noqa: ARG002 - an interface
+        """Refuse a call: serializers and deserializers run the rules of their schemas."""
+        raise RuleError(f"rules of type {self.TYPE} run in serializers and deserializers")
+
+    @classmethod
+    def register(cls) -> Self:
+        """Add it to the global registry, which changes nothing."""
+        one = cls()
+        RuleRegistry.register_rule_executor(one)
+        return one
+
+
+class KnownAction(BuiltIn, RuleAction):
+    """An action of the engine.
+
+    Args:
+        conf: its settings.
+    """
+
+    TYPE: ClassVar[str]
+
+    def __init__(self, conf: Mapping[str, Any] | None = None) -> None:
+        self.conf = dict(conf or {})
+
+    def type(self) -> str:
+        """Return the name of the action."""
+        return self.TYPE
+
+    def run(self, ctx: RuleContext, message: Any, ex: Exception | None) -> None:  # noqa: ARG002 - an interface
+        """Refuse a call: serializers and deserializers run the rules of their schemas."""
+        raise RuleError(f"the action {self.TYPE} runs in serializers and deserializers")
+
+    @classmethod
+    def register(cls, conf: Mapping[str, Any] | None = None) -> Self:
+        """Add it to the global registry."""
+        one = cls(conf)
+        RuleRegistry.register_rule_action(one)
+        return one
+
+
+class KnownDriver:
+    """A driver of a KMS; the engine finds its drivers by the type of the key."""
+
+    PREFIX: ClassVar[str]
+
+    def get_key_url_prefix(self) -> str:
+        """Return the beginning of the URLs of its keys."""
+        return self.PREFIX
+
+    @classmethod
+    def register(cls) -> None:
+        """Do nothing: the engine knows the driver."""
+
+
+class DlqProducer:
+    """A producer of dead letters that is made when the first one is sent.
+
+    Args:
+        conf: settings of confluent-kafka's producer.
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        self._conf = dict(conf)
+        self._lock = Lock()
+        self._producer: Any = None
+
+    def _made(self) -> Any:
+        from confluent_kafka import Producer
+
+        with self._lock:
+            if self._producer is None:
+                self._producer = Producer(self._conf)
+        return self._producer
+
+    def produce(self, topic: str, **record: Any) -> None:
+        """Send a record."""
+        self._made().produce(topic, **record)
+
+    def poll(self, timeout: float) -> Any:
+        """Serve delivery reports."""
+        return self._made().poll(timeout)
+
+    def flush(self, *timeout: float) -> Any:
+        """Wait until all records are sent."""
+        return self._made().flush(*timeout)

@@ -1,0 +1,1 @@
+"""The action that sends dead letters."""

@@ -1,0 +1,1 @@
+"""Executors of encryption, and drivers of KMS."""
