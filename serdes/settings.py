@@ -4,10 +4,12 @@ Rules of this file: a bad setting is an error when the settings are made, and th
 never show in a repr.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from strata.http.errors import TokenRefused
 from strata.http.settings import HttpSettings, check_numbers, split_userinfo
 from strata.serdes.errors import did_you_mean
 
@@ -67,7 +69,7 @@ class ClientSettings(HttpSettings):
     @classmethod
     def conf_names(cls) -> frozenset[str]:
         """Return the names that `from_conf` knows."""
-        return frozenset({*_CONF, "bearer.auth.credentials.source"})
+        return frozenset({*_CONF, *_CUSTOM, "bearer.auth.credentials.source"})
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, Any]) -> "ClientSettings":
@@ -88,17 +90,67 @@ class ClientSettings(HttpSettings):
         if source is None and any(name.startswith("bearer.") for name in given):
             raise ValueError("bearer.auth settings need bearer.auth.credentials.source")
         missing = [name for name in ("url", *needed) if given.get(name) is None]
-        unknown = sorted(given.keys() - _CONF.keys())
+        for name in sorted(given.keys() - _CONF.keys() - set(_CUSTOM)):
+            advice = did_you_mean(name, _CONF) or f"; expected {', '.join(_CONF)}"
+            raise ValueError(f"unknown setting {name!r}{advice}")
         if missing:
             raise ValueError(f"missing settings {', '.join(missing)}")
-        if unknown:
-            raise ValueError(f"unknown settings {', '.join(unknown)}; expected {', '.join(_CONF)}")
         options: dict[str, Any] = {}
+        custom = [given.pop(name, None) for name in _CUSTOM]
+        if source == "CUSTOM":
+            options["authorize"] = CustomProvider(*custom)
         for name, value in given.items():
             if value is not None:
                 options |= _read(name, value)
         return cls.of(options.pop("url"), **options)
 
+
+class CustomProvider:
+    """The headers with the credentials that a function of the caller returns.
+
+    Args:
+        function: returns `bearer.auth.token` and, if they are needed, `bearer.auth.logical.cluster` and
+            `bearer.auth.identity.pool.id`, in a dict.
+        config: its argument.
+
+    Raises:
+        ValueError: If the function cannot be called, or its argument is not a dict; the message shows neither.
+    """
+
+    def __init__(self, function: Callable[[Mapping[str, Any]], Mapping[str, Any]], config: Mapping[str, Any]) -> None:
+        if not callable(function):
+            raise ValueError(f"{_CUSTOM[0]}: expected a function")  # noqa: TRY004 - a setting
+        if not isinstance(config, Mapping):
+            raise ValueError(f"{_CUSTOM[1]}: expected a dict")  # noqa: TRY004 - a setting
+        self._function, self._config = function, config
+
+    def __call__(self) -> dict[str, str]:
+        """Return the headers of one attempt.
+
+        Raises:
+            TokenRefused: If the function fails, or returns something else.
+        """
+        try:
+            answer = self._function(self._config)
+            token = answer["bearer.auth.token"]
+        except Exception as error:
+            raise TokenRefused(
+                f"{_CUSTOM[0]} failed with {type(error).__name__}: expected bearer.auth.token"
+            ) from error
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "target-sr-cluster": answer.get("bearer.auth.logical.cluster"),
+            "Confluent-Identity-Pool-Id": answer.get("bearer.auth.identity.pool.id"),
+        }
+        known = {name: value for name, value in headers.items() if value is not None}
+        for value in (token, *known.values()):
+            if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+                raise TokenRefused(f"{_CUSTOM[0]} returned a value that no HTTP header may contain")
+        return known
+
+
+_CUSTOM = ("bearer.auth.custom.provider.function", "bearer.auth.custom.provider.config")
+_HEADER_VALUE = re.compile(r"[!-~]+( [!-~]+)*")
 
 _Reader = Callable[[Any], dict[str, Any]]
 """Turns a value into fields of the settings; raises TypeError with the expected type."""
@@ -153,6 +205,7 @@ _CONF: Mapping[str, _Reader] = {
     "ssl.ca.location": _text("ca_file"),
     "ssl.certificate.location": _text("cert_file"),
     "ssl.key.location": _text("key_file"),
+    "ssl.key.password": _text("key_password"),
     "proxy": _text("proxy"),
     "timeout": _number("timeout", float),
     "cache.capacity": _number("cache_size", int),
@@ -173,6 +226,7 @@ def _read(name: str, value: Any) -> dict[str, Any]:
 _BEARER_SOURCES: Mapping[str | None, tuple[str, ...]] = {
     None: (),
     "STATIC_TOKEN": ("bearer.auth.token",),
+    "CUSTOM": ("bearer.auth.custom.provider.function", "bearer.auth.custom.provider.config"),
     "OAUTHBEARER": ("bearer.auth.issuer.endpoint.url", "bearer.auth.client.id", "bearer.auth.client.secret"),
 }
 """Where a token comes from, and the settings that this needs."""

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from strata.serdes.aio import AsyncDeserializer, AsyncSerializer, call
 from strata.serdes.confluent.borrowed import engine_client
+from strata.serdes.confluent.engine_rules import engine_rules
 from strata.serdes.confluent.error import refuse_unknown, translated
-from strata.serdes.confluent.executors import engine_rules
 from strata.serdes.confluent.rule_registry import RuleRegistry
 from strata.serdes.confluent.schema_ids import engine_framing, engine_opening
 from strata.serdes.confluent.schema_registry_client import AsyncSchemaRegistryClient, SchemaRegistryClient

@@ -1,22 +1,17 @@
-"""Rule executors and actions of a program, by confluent-kafka's interface, and how the engine calls them.
+"""The interface of a program's rule executors and actions, by confluent-kafka's names.
 
-Rules of this file: names and calls; what runs when is the engine's, `strata.serdes.rules`.
+Rules of this file: names; `engine_rules.py` calls them.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strata.serdes.confluent.error import RuleFailed
 from strata.serdes.confluent.model import Rule, RuleMode, Schema
-from strata.serdes.confluent.serialization import SerializationContext
-from strata.serdes.rules import executors as engine
 from strata.serdes.rules.fields import matches
-
-if TYPE_CHECKING:
-    from strata.serdes.confluent.rule_registry import RuleRegistry
 
 __all__ = [
     "DLQ_HEADER_PREFIX",
@@ -25,6 +20,7 @@ __all__ = [
     "DLQ_RULE_NAME_HEADER",
     "DLQ_RULE_SUBJECT_HEADER",
     "DLQ_RULE_TOPIC_HEADER",
+    "BuiltIn",
     "ErrorAction",
     "FieldContext",
     "FieldRuleExecutor",
@@ -38,7 +34,6 @@ __all__ = [
     "RuleError",
     "RuleExecutor",
     "clear_original_key",
-    "engine_rules",
     "get_original_key",
     "set_original_key",
 ]
@@ -294,101 +289,3 @@ class NoneAction(RuleAction):
 
 class BuiltIn:
     """Marks an executor or action that the engine has: a registration of it changes nothing."""
-
-
-def _context(known: engine.RuleContext) -> RuleContext:
-    rule = Rule.from_dict(known.rule.to_request())
-    topic: Any = known.topic
-    field: Any = "key" if known.is_key else "value"
-    record = SerializationContext(topic, field, known.headers)
-    source = None if known.source is None else Schema.from_dict(known.source.to_request())
-    target = Schema.from_dict(known.target.to_request())
-    mode = RuleMode(known.mode)
-    key = known.original_key if known.original_key is not None else get_original_key()
-    return RuleContext(
-        None, record, source, target, known.subject, mode, rule, 0, [rule], None, None, key, known.original_value
-    )
-
-
-class _Whole:
-    """An executor of a program as the engine calls it."""
-
-    def __init__(self, given: RuleExecutor) -> None:
-        self._given = given
-
-    def transform(self, context: engine.RuleContext, message: Any) -> Any:
-        return self._given.transform(_context(context), message)
-
-
-class _Fields:
-    """A field executor of a program as the engine calls it."""
-
-    def __init__(self, given: FieldRuleExecutor) -> None:
-        self._given = given
-
-    def field_transform(self, context: engine.RuleContext) -> engine.FieldTransform:
-        own = _context(context)
-        transform: Any = self._given.new_transform(own)
-        call = transform.transform if hasattr(transform, "transform") else transform
-
-        def one(field: engine.FieldContext, value: Any) -> Any:
-            kind = FieldType(field.type_name)
-            return call(own, FieldContext(field.message, field.full_name, field.name, kind, set(field.tags)), value)
-
-        return one
-
-
-def _action(given: RuleAction) -> engine.Action:
-    return lambda context, value, error: given.run(_context(context), value, error)
-
-
-_DLQ = {"dlq.topic": "dlq.topic", "dlq.auto.flush": "dlq.auto.flush", "dlq.redact.rule.types": "dlq.redact.rule.types"}
-_DLQ["producer"] = "dlq.producer"
-_OVERRIDES = {"on_success": "onSuccess", "on_failure": "onFailure", "disabled": "disabled"}
-
-
-def engine_rules(
-    registry: "RuleRegistry", client_conf: Mapping[str, Any], rule_conf: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Return the engine's settings for rules, and configure what a program registered.
-
-    Args:
-        registry: the executors, actions and overrides.
-        client_conf: the settings of the registry client.
-        rule_conf: the settings of executors and actions, such as the secret of a KMS.
-    """
-    given = dict(rule_conf or {})
-    for known in registry.get_actions():
-        if isinstance(known, BuiltIn):
-            given = _dead_letters(getattr(known, "conf", {})) | given
-    conf: dict[str, Any] = {_DLQ[name]: given[name] for name in _DLQ if given.get(name) is not None}
-    conf |= {f"rule.executors._default_.param.{name}": value for name, value in given.items() if name not in _DLQ}
-    executors = [one for one in registry.get_executors() if not isinstance(one, BuiltIn)]
-    actions = [one for one in registry.get_actions() if not isinstance(one, BuiltIn)]
-    for member in (*executors, *actions):
-        member.configure(dict(client_conf), given)
-    if executors:
-        conf["rule.executors"] = {one.type().upper(): _factory(one) for one in executors}
-    if actions:
-        conf["rule.actions"] = {one.type(): _action(one) for one in actions}
-    for one in registry.get_overrides():
-        for name, setting in _OVERRIDES.items():
-            if getattr(one, name) is not None:
-                conf[f"rule.executors._{one.type.upper()}_.{setting}"] = getattr(one, name)
-    return conf
-
-
-def _dead_letters(conf: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of dead letters, with a producer that its other settings describe."""
-    settings = {name: conf[name] for name in _DLQ if name in conf}
-    others = {name: value for name, value in conf.items() if name not in _DLQ}
-    if others and "producer" not in settings:
-        from strata.serdes.confluent.rules.built_in import DlqProducer
-
-        settings["producer"] = DlqProducer(others)
-    return settings
-
-
-def _factory(given: RuleExecutor) -> engine.ExecutorFactory:
-    made: engine.Executor = _Fields(given) if isinstance(given, FieldRuleExecutor) else _Whole(given)
-    return lambda *_: made

@@ -79,7 +79,7 @@ class RulePhase(StrEnum):
 
 
 class _Part:
-    """A value with the fields of a JSON object, in camel case; fields that are None are left out."""
+    """A value with the fields of a JSON object, in camel case; it leaves out fields without a value."""
 
     _readers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
     """What parses the JSON of a field."""

@@ -31,6 +31,11 @@ class Client(Sender):
     def _attempt(self, method: str, base: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         """Send a request with a token, and again with a new token if the registry rejects the first."""
         self._open_after_fork()
+        if self._settings.authorize is not None:
+            answer = self._exchange(method, base, target, body, {**headers, **self._settings.authorize()})
+            if answer.status != _UNAUTHORIZED:
+                return answer
+            return self._exchange(method, base, target, body, {**headers, **self._settings.authorize()})
         if self._tokens is None:
             return self._exchange(method, base, target, body, headers)
         token = self._tokens.get()

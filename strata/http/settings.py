@@ -5,7 +5,7 @@ never show in a repr. Names of other products' settings belong to the callers.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
@@ -31,6 +31,7 @@ class HttpSettings:
         client_id: the OAuth client, with `client_secret`.
         client_secret: the secret of `client_id`.
         scope: the OAuth scope to ask for.
+        authorize: returns the headers with credentials for one attempt, instead of a token; any thread may call it.
         token_ca_file: CA certificates for the token endpoint, instead of the system's.
         logical_cluster: sent with each request as `target-sr-cluster`; Confluent Cloud wants it along with tokens.
         identity_pool: sent with each request as `Confluent-Identity-Pool-Id`.
@@ -62,6 +63,7 @@ class HttpSettings:
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     scope: str | None = None
+    authorize: Callable[[], Mapping[str, str]] | None = field(default=None, repr=False)
     token_ca_file: str | None = None
     logical_cluster: str | None = None
     identity_pool: str | None = None
@@ -137,8 +139,9 @@ def _check_credentials(settings: HttpSettings) -> None:
     oauth = (settings.token_url, settings.client_id, settings.client_secret)
     if any(oauth) and not all(oauth):
         raise ValueError("expected token_url, client_id and client_secret together, got some of them")
-    if sum(way is not None for way in (settings.username, settings.token, settings.token_url)) > 1:
-        raise ValueError("expected one of username, token and token_url, got several")
+    ways = (settings.username, settings.token, settings.token_url, settings.authorize)
+    if sum(way is not None for way in ways) > 1:
+        raise ValueError("expected one of username, token, token_url and authorize, got several")
     if settings.token_url is None and (settings.scope or settings.token_ca_file):
         raise ValueError("scope and token_ca_file need a token_url")
     for name in ("token", "logical_cluster", "identity_pool"):

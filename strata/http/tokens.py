@@ -30,6 +30,7 @@ _OK = 200
 _REGISTRYS_ALONE = (
     "token",
     "token_url",
+    "authorize",
     "client_id",
     "client_secret",
     "scope",

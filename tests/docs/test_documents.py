@@ -27,6 +27,7 @@ DOCUMENTS = [
     ("docs/guides/backup-and-migration.md", []),
     ("docs/guides/git.md", []),
     ("docs/guides/leaving-glue.md", [SPARK, pytest.mark.slow]),
+    ("docs/guides/porting.md", []),
     ("docs/guides/rules.md", [KAFKA]),
     ("docs/guides/second-site.md", []),
     ("docs/guides/serdes.md", [KAFKA]),

@@ -123,7 +123,7 @@ def test_the_registrys_schema_must_read_the_local_one(client, name):
         ({"subject.name.strategy.type": "X"}, "unknown subject name strategy 'X'"),
         ({"subject.name.strategy.conf": {"x": 1}}, "unknown settings x"),
         ({"subject.name.strategy.conf": {"subject.name.strategy.fallback.type": "ASSOCIATED"}}, "expected TOPIC"),
-        ({"validate": True}, "unknown settings validate"),
+        ({"validate": True}, "unknown setting .validate.; did you mean"),
     ],
 )
 def test_bad_settings_are_refused(client, conf, says):

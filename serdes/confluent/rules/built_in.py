@@ -8,7 +8,6 @@ Rules of this file: registering marks a name as known; the engine does the work,
 """
 
 from collections.abc import Mapping
-from threading import Lock
 from typing import Any, ClassVar, Self
 
 from strata.serdes.confluent.executors import (
@@ -22,7 +21,7 @@ from strata.serdes.confluent.executors import (
 )
 from strata.serdes.confluent.rule_registry import RuleRegistry
 
-__all__ = ["DlqProducer", "KnownAction", "KnownDriver", "KnownExecutor", "KnownFieldExecutor"]
+__all__ = ["KnownAction", "KnownDriver", "KnownExecutor", "KnownFieldExecutor"]
 
 
 class KnownExecutor(BuiltIn, RuleExecutor):
@@ -107,36 +106,3 @@ class KnownDriver:
     @classmethod
     def register(cls) -> None:
         """Do nothing: the engine knows the driver."""
-
-
-class DlqProducer:
-    """A producer of dead letters that is made when the first one is sent.
-
-    Args:
-        conf: settings of confluent-kafka's producer.
-    """
-
-    def __init__(self, conf: Mapping[str, Any]) -> None:
-        self._conf = dict(conf)
-        self._lock = Lock()
-        self._producer: Any = None
-
-    def _made(self) -> Any:
-        from confluent_kafka import Producer
-
-        with self._lock:
-            if self._producer is None:
-                self._producer = Producer(self._conf)
-        return self._producer
-
-    def produce(self, topic: str, **record: Any) -> None:
-        """Send a record."""
-        self._made().produce(topic, **record)
-
-    def poll(self, timeout: float) -> Any:
-        """Serve delivery reports."""
-        return self._made().poll(timeout)
-
-    def flush(self, *timeout: float) -> Any:
-        """Wait until all records are sent."""
-        return self._made().flush(*timeout)
