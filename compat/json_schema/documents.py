@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote_plus, urldefrag, urljoin
 
 from strata.compat.json_schema.dialects import Dialect, dialect_of, dialect_within
-from strata.compat.json_schema.json_text import Json, excerpt
+from strata.compat.json_schema.json_text import Json, excerpt, write_json
 from strata.compat.json_schema.metaschemas import metaschema_of
 from strata.compat.json_schema.uris import check_uri
 from strata.compat.schema import SchemaParseError
@@ -48,6 +48,7 @@ class Documents:
         self._documents = [self._document(root, "", self._dialect)]
         self._names: dict[str, Place] = {}
         self.has_references = bool(references)
+        self._referenced = len(references)
         for name, value in references.items():
             self._documents.append(self._document(value, name, dialect_within(value, self._dialect)))
         self._taken: dict[str, Json] = {}  # the schemas of the documents in use, by name
@@ -66,6 +67,11 @@ class Documents:
         """The schema itself."""
         document = self._documents[0]
         return Place(document.root, document.uri, 0, document.dialect, root=True)
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The referenced documents by name, as text."""
+        return {one.uri: write_json(one.root) for one in self._documents[1 : self._referenced + 1]}
 
     def resolve(self, reference: str, origin: Place) -> Place:
         """Return the schema that a reference means at a place.

@@ -1,0 +1,246 @@
+"""Whether a schema allows a document, as far as the rules say so."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from strata.compat.json_schema.containment import rules as r
+from strata.compat.json_schema.containment.formats import has_format
+from strata.compat.json_schema.containment.goals import Focus
+from strata.compat.json_schema.containment.paths import NAME, PATTERN, REST, focused
+from strata.compat.json_schema.containment.values import Document, key_of, type_of
+from strata.compat.json_schema.patterns import found_in
+
+__all__ = ["allows", "allows_rule", "fails"]
+
+Verdict = bool | None  # None: the rules do not say
+
+
+def allows(schema: r.Schema, value: Document) -> Verdict:
+    """Return whether a schema allows a document; None if a rule is not understood."""
+    return _all(_RULES[type(rule)](rule, value) for rule in schema.rules) if schema.allows is None else schema.allows
+
+
+def allows_rule(rule: r.Rule, value: Document) -> Verdict:
+    """Return whether a document fulfils a rule; None if the rule is not understood."""
+    return _RULES[type(rule)](rule, value)
+
+
+def fails(schema: r.Schema, value: Document, focus: Focus = ()) -> Verdict:
+    """Return whether a schema refuses a document at the place of a path."""
+    if schema.allows is not None:
+        return not schema.allows
+    return _any(_fails(rule, value, rest) for rule, rest in focused(schema, focus))
+
+
+def _fails(rule: r.Rule, value: Document, focus: Focus) -> Verdict:
+    if not focus:
+        return _not(allows_rule(rule, value))
+    match rule:
+        case r.Properties() if isinstance(value, dict):
+            return _any(fails(schema, one, rest) for schema, one, rest in _members(rule, value, focus))
+        case r.Unevaluated(certain):
+            return None if _fails(certain, value, focus) is not False else False
+        case r.Required() if isinstance(value, dict):
+            return focus[-1] in rule.names and focus[-1] not in value
+        case r.Dependent(name, _, r.Schema() as schema) if isinstance(value, dict):
+            return fails(schema, value, focus) if name in value else False
+        case r.Items() if isinstance(value, list):
+            return _any(fails(schema, one, rest) for schema, one, rest in _elements(rule, value, focus))
+        case r.All(schemas):
+            place = int(focus[0]) if focus[0].isdecimal() else None
+            return _any(
+                fails(schema, value, focus[1:] if place == number else ())
+                for number, schema in enumerate(schemas)
+                if place in (None, number)
+            )
+        case r.Branches():
+            return _not(allows_rule(rule, value))
+        case r.Reference():
+            return fails(rule.follow(), value, focus)
+    return _not(allows_rule(rule, value))
+
+
+def _members(
+    rule: r.Properties, value: dict[str, Document], focus: Focus
+) -> Iterator[tuple[r.Schema, Document, Focus]]:
+    """Yield the properties at a place, each with a schema and the rest of the path."""
+    named = dict(rule.named)
+    word, following = focus[0], focus[1:]
+    for name, one in value.items():
+        matching = [(text, schema) for text, schema in rule.patterns if found_in(text, name)]
+        if word == NAME and name == following[0]:
+            if name in named:
+                yield named[name], one, following[1:]
+            yield from ((schema, one, following[1:]) for _, schema in matching)
+        if word == PATTERN:
+            yield from ((schema, one, following[1:]) for text, schema in matching if text == following[0])
+        if rule.rest is not None and name not in named and not matching:
+            if word == REST:
+                yield rule.rest, one, following
+            elif word == NAME and name == following[0]:
+                yield rule.rest, one, following[1:]
+
+
+def _elements(rule: r.Items, value: list[Document], focus: Focus) -> Iterator[tuple[r.Schema, Document, Focus]]:
+    """Yield the items at a place, each with a schema and the rest of the path."""
+    word, following = focus[0], focus[1:]
+    for place, one in enumerate(value):
+        if word == PATTERN and str(place) != following[0]:
+            continue
+        rest = following[1:] if word == PATTERN else following
+        if place < len(rule.first):
+            if word == PATTERN:
+                yield rule.first[place], one, rest
+        elif rule.rest is not None:
+            yield rule.rest, one, rest
+
+
+def _all(verdicts: Iterable[Verdict]) -> Verdict:
+    made: Verdict = True
+    for one in verdicts:
+        if one is False:
+            return False
+        made = None if one is None else made
+    return made
+
+
+def _not(verdict: Verdict) -> Verdict:
+    return None if verdict is None else not verdict
+
+
+def _any(verdicts: Iterable[Verdict]) -> Verdict:
+    return _not(_all(_not(one) for one in verdicts))
+
+
+def is_of(rule: r.Types, value: Document) -> bool:
+    """Return whether a value is of one of some types."""
+    name = type_of(value)
+    if name in rule.names:
+        return True
+    if name != "number" or "integer" not in rule.names:
+        return False
+    return isinstance(value, int) if rule.written else Fraction(value).denominator == 1  # type: ignore[arg-type]
+
+
+def _limit(rule: r.Limit, value: Document) -> Verdict:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return True
+    number = Fraction(value)
+    if number == rule.value:
+        return not rule.is_open
+    return number > rule.value if rule.is_low else number < rule.value
+
+
+def _multiple(rule: r.MultipleOf, value: Document) -> Verdict:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return True
+    return (Fraction(str(value)) / rule.divisor).denominator == 1
+
+
+def _size(rule: r.Size, value: Document) -> Verdict:
+    if type_of(value) != rule.type or not isinstance(value, str | list | dict):
+        return True
+    return rule.low <= len(value) and (rule.high is None or len(value) <= rule.high)
+
+
+def _properties(rule: r.Properties, value: Document) -> Verdict:
+    if not isinstance(value, dict):
+        return True
+    named = dict(rule.named)
+    verdicts: list[Verdict] = []
+    for name, one in value.items():
+        schemas = [named[name]] if name in named else []
+        schemas += [schema for pattern, schema in rule.patterns if found_in(pattern, name)]
+        if not schemas and rule.rest is not None:
+            schemas = [rule.rest]
+        verdicts += [allows(schema, one) for schema in schemas]
+    return _all(verdicts)
+
+
+def _dependent(rule: r.Dependent, value: Document) -> Verdict:
+    if not isinstance(value, dict) or rule.name not in value:
+        return True
+    if rule.schema is not None:
+        return allows(rule.schema, value)
+    return all(name in value for name in rule.names)
+
+
+def _items(rule: r.Items, value: Document) -> Verdict:
+    if not isinstance(value, list):
+        return True
+    first = len(rule.first)
+    verdicts = [allows(schema, one) for schema, one in zip(rule.first, value, strict=False)]
+    if rule.rest is not None:
+        verdicts += [allows(rule.rest, one) for one in value[first:]]
+    return _all(verdicts)
+
+
+def _count(schema: r.Schema, low: int, high: int | None, value: Document) -> Verdict:
+    if not isinstance(value, list):
+        return True
+    verdicts = [allows(schema, one) for one in value]
+    least, most = verdicts.count(True), len(verdicts) - verdicts.count(False)
+    if most < low or (high is not None and least > high):
+        return False
+    return True if least >= low and (high is None or most <= high) else None
+
+
+def _branches(rule: r.Branches, value: Document) -> Verdict:
+    verdicts = [allows(schema, value) for schema in rule.schemas]
+    if not rule.is_exclusive:
+        return _any(verdicts)
+    if verdicts.count(True) > 1 or verdicts.count(False) == len(verdicts):
+        return False
+    return None if None in verdicts else True
+
+
+def _if(rule: r.If, value: Document) -> Verdict:
+    condition = allows(rule.condition, value)
+    outcomes = allows(rule.then, value), allows(rule.otherwise, value)
+    if condition is None:
+        return outcomes[0] if outcomes[0] is outcomes[1] else None
+    return outcomes[0] if condition else outcomes[1]
+
+
+def _format(rule: r.Format, value: Document) -> Verdict:
+    if not isinstance(value, str) or has_format(rule.name, value):
+        return True
+    return False if rule.is_asserted else None
+
+
+def _unevaluated(rule: r.Unevaluated, value: Document) -> Verdict:
+    if isinstance(value, dict if isinstance(rule.certain, r.Properties) else list):
+        at_least = _RULES[type(rule.certain)](rule.certain, value)
+        if at_least is True:
+            return True
+        at_most = None if rule.possible is None else _RULES[type(rule.possible)](rule.possible, value)
+        return False if at_most is False else None
+    return True
+
+
+_RULES: Final[Mapping[type[object], Callable[[Any, Document], Verdict]]] = {
+    r.Types: is_of,
+    r.Values: lambda rule, value: key_of(value) in rule.keys,
+    r.Limit: _limit,
+    r.MultipleOf: _multiple,
+    r.Size: _size,
+    r.Pattern: lambda rule, value: not isinstance(value, str) or found_in(rule.text, value),
+    r.Format: _format,
+    r.Properties: _properties,
+    r.Unevaluated: _unevaluated,
+    r.Required: lambda rule, value: not isinstance(value, dict) or all(name in value for name in rule.names),
+    r.Absent: lambda rule, value: not isinstance(value, dict) or rule.name not in value,
+    r.Names: lambda rule, value: not isinstance(value, dict) or _all(allows(rule.schema, name) for name in value),
+    r.Dependent: _dependent,
+    r.Items: _items,
+    r.Contains: lambda rule, value: _count(rule.schema, rule.low, rule.high, value),
+    r.Count: lambda rule, value: _count(rule.schema, rule.low, rule.high, value),
+    r.Unique: lambda rule, value: not isinstance(value, list) or len(set(map(key_of, value))) == len(value),
+    r.All: lambda rule, value: _all(allows(schema, value) for schema in rule.schemas),
+    r.Branches: _branches,
+    r.Not: lambda rule, value: _not(allows(rule.schema, value)),
+    r.If: _if,
+    r.Reference: lambda rule, value: allows(rule.follow(), value),
+    r.Opaque: lambda _rule, _value: None,
+}

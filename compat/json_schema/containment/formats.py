@@ -1,0 +1,44 @@
+"""Texts of each format, and whether a text has a format, as jsonschema-rs judges it."""
+
+from functools import lru_cache
+from typing import Final
+
+from jsonschema_rs import Draft7Validator
+
+__all__ = ["EXAMPLES", "has_format"]
+
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "date": ("2024-01-31", "2000-02-29"),
+    "date-time": ("2024-01-31T12:00:00Z", "2000-02-29T00:00:00.5+01:00"),
+    "time": ("12:00:00Z", "00:00:00+01:00"),
+    "duration": ("P1D", "PT1H"),
+    "email": ("a@example.com", "b@example.org"),
+    "idn-email": ("a@example.com", "b@example.org"),
+    "hostname": ("a.example", "example.com"),
+    "idn-hostname": ("a.example", "example.com"),
+    "ipv4": ("10.0.0.1", "127.0.0.1"),
+    "ipv6": ("::1", "fe80::1"),
+    "uri": ("http://a.example/", "urn:a"),
+    "uri-reference": ("/a", "http://a.example/"),
+    "iri": ("http://a.example/", "urn:a"),
+    "iri-reference": ("/a", "http://a.example/"),
+    "uri-template": ("/a", "http://a.example/{b}"),
+    "json-pointer": ("/a", "/a/0"),
+    "relative-json-pointer": ("0", "1/a"),
+    "regex": ("a", "^a$"),
+    "uuid": ("123e4567-e89b-12d3-a456-426614174000", "00000000-0000-4000-8000-000000000000"),
+}
+"""Formats that validators know, with texts about which they agree."""
+
+
+@lru_cache(maxsize=4096)
+def has_format(name: str, text: str) -> bool:
+    """Return whether a text has a format; a text has every format that is not known."""
+    if name not in EXAMPLES:
+        return True
+    return bool(_validator(name).is_valid(text))
+
+
+@lru_cache(maxsize=64)
+def _validator(name: str) -> Draft7Validator:
+    return Draft7Validator({"format": name}, validate_formats=True, offline=True)

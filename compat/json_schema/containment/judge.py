@@ -1,0 +1,154 @@
+"""The validator's word on a document: each document is judged by jsonschema-rs before it is an answer.
+
+The validator is the one of the deserializers. Where validators differ, a document counts only if each way to read the
+schema agrees: `dependencies`, which the newer dialects dropped, may count or not.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import urljoin
+
+import jsonschema_rs
+
+from strata.compat.json_schema.containment.values import Document
+from strata.compat.json_schema.dialects import dialect_of
+from strata.compat.json_schema.model import JsonSchema
+
+__all__ = ["Judge", "NotJudgedError"]
+
+_BASE: Final = "http://strata.invalid/"  # nothing is fetched
+_DRAFT_7: Final = "http://json-schema.org/draft-07/schema#"
+_KNOWN: Final = "json-schema.org/"
+_LARGEST: Final = 1 << 20  # characters of a schema; the validator's compiler cannot be interrupted
+_MOST_WAYS: Final = 1_000_000
+_LONGEST_ERROR: Final = 300
+_BRANCHES: Final = ("allOf", "anyOf", "oneOf")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+class NotJudgedError(Exception):
+    """The validator cannot use the schema, or trying its branches would take too long."""
+
+
+class Judge:
+    """The validators of one schema.
+
+    Args:
+        schema: The schema.
+    """
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self._schema = schema
+
+    def allows(self, document: Document) -> bool:
+        """Return whether the schema allows a document, however validators read it.
+
+        Raises:
+            NotJudgedError: There is no validator for the schema or document.
+        """
+        return all(self._verdicts(document))
+
+    def refuses(self, document: Document) -> bool:
+        """Return whether the schema refuses a document, however validators read it.
+
+        Raises:
+            NotJudgedError: There is no validator for the schema or document.
+        """
+        return not any(self._verdicts(document))
+
+    def error(self, document: Document) -> str:
+        """Return why the schema refuses a document, and where.
+
+        Raises:
+            NotJudgedError: There is no validator for the schema.
+        """
+        error = next(iter(self._validators[0].iter_errors(document)))
+        path = "".join(f"/{step}" for step in error.instance_path)
+        words = str(error.message)
+        words = words if len(words) <= _LONGEST_ERROR else f"{words[:_LONGEST_ERROR]}…"
+        return f"{words} (at {path})" if path else words
+
+    def _verdicts(self, document: Document) -> Iterator[bool]:
+        if self._branches > 1 and self._branches ** _depth(document) > _MOST_WAYS:
+            raise NotJudgedError
+        for validator in self._validators:
+            try:
+                yield bool(validator.is_valid(document))
+            except ValueError as error:
+                raise NotJudgedError from error
+
+    @cached_property
+    def _texts(self) -> Mapping[str, str]:
+        return {"": self._schema.canonical, **self._schema.documents.texts}
+
+    @cached_property
+    def _branches(self) -> int:
+        """The most branches in one place, or 1 if no reference can make them nest in themselves."""
+        documents = [json.loads(text) for text in self._texts.values()]
+        has_reference, most = False, 1
+        for one in _objects(documents):
+            has_reference = has_reference or any(word in one for word in _REFERENCES)
+            most = max([most, *(len(one[word]) for word in _BRANCHES if isinstance(one.get(word), list))])
+        return most if has_reference else 1
+
+    @cached_property
+    def _validators(self) -> list[Any]:
+        if sum(map(len, self._texts.values())) > _LARGEST:
+            raise NotJudgedError
+        made = [self._compiled(lambda document: document)]
+        if dialect_of(self._schema.json).modern and any('"dependencies"' in text for text in self._texts.values()):
+            made.append(self._compiled(_without_dependencies))
+        return made
+
+    def _compiled(self, change: Callable[[Any], Any]) -> Any:
+        documents = {name: change(json.loads(text)) for name, text in self._texts.items()}
+        root = documents.pop("")
+        own = root.get("$id", root.get("id")) if isinstance(root, dict) else None
+        base = urljoin(_BASE, own) if isinstance(own, str) else _BASE
+        resources = [(urljoin(base, name), _with_dialect(document)) for name, document in documents.items()]
+        try:
+            registry = jsonschema_rs.Registry(resources, draft=jsonschema_rs.Draft7) if resources else None
+            return jsonschema_rs.validator_for(_with_dialect(root), registry=registry, base_uri=base, offline=True)
+        except (ValueError, TypeError) as error:
+            raise NotJudgedError from error
+
+
+def _with_dialect(document: Any) -> Any:
+    """Return a document that names its dialect; a missing or unknown one is draft 7, as in the registry."""
+    if isinstance(document, dict) and _KNOWN not in str(document.get("$schema")):
+        return {**document, "$schema": _DRAFT_7}
+    return document
+
+
+def _without_dependencies(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {
+            name: _without_dependencies(one)
+            for name, one in document.items()
+            if name != "dependencies" or not isinstance(one, dict)
+        }
+    return [_without_dependencies(one) for one in document] if isinstance(document, list) else document
+
+
+def _objects(documents: list[Any]) -> Iterator[dict[str, Any]]:
+    stack = list(documents)
+    while stack:
+        one = stack.pop()
+        if isinstance(one, dict):
+            yield one
+            stack += one.values()
+        elif isinstance(one, list):
+            stack += one
+
+
+def _depth(document: Document) -> int:
+    depth, level = 0, [document]
+    while level:
+        inner = [one for one in level if isinstance(one, dict | list)]
+        depth, level = (
+            depth + 1,
+            [one for outer in inner for one in (outer.values() if isinstance(outer, dict) else outer)],
+        )
+    return depth
