@@ -246,20 +246,17 @@ class _Items:
                 return False
             self._values.append(value)
             return True
-        if self._demands.is_unique:
-            goal = self._distinct(goal, place)
-        answer = self._solver.solve(goal)
+        values: dict[Key, Document] = {key_of(one): one for one in self._values} if self._demands.is_unique else {}
+        answer = self._solver.solve(self._solver.without(goal, values))
         self._builder._unsure(answer)
         if not isinstance(answer, Found):
+            if values and not self._is_alike(place) and isinstance(self._solver.solve(goal), Found):
+                # Another choice of the earlier items might have left a value for this one.
+                self._builder._unsure(Nothing.UNSURE)
             return False
         self._values.append(answer.value)
         return True
 
-    def _distinct(self, goal: Goal, place: int) -> Goal:
-        """Return the goal without the values that are there already."""
-        values: dict[Key, Document] = {key_of(one): one for one in self._values}
-        is_alike = all(other == goal for other in self._goals[:place]) and not self._demands.counts
-        if values and not is_alike:
-            # Another choice of the earlier items might have left a value for this one.
-            self._builder._is_unsure = self._builder._is_unsure or Nothing.UNSURE
-        return self._solver.without(goal, values)
+    def _is_alike(self, place: int) -> bool:
+        """Return whether all items up to a place have to fulfil the same."""
+        return not self._demands.counts and all(other == self._goals[place] for other in self._goals[:place])

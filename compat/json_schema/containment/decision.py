@@ -8,11 +8,12 @@ from random import Random
 from typing import Final, TypeAlias
 from typing import Literal as Choice
 
-from strata.compat.json_schema.containment.evaluation import fails
+from strata.compat.json_schema.containment.evaluation import allows, fails
 from strata.compat.json_schema.containment.goals import Focus, Found, Goal, Literal, OutOfWorkError, Work
 from strata.compat.json_schema.containment.judge import Judge, NotJudgedError
 from strata.compat.json_schema.containment.languages import TooManyStatesError
-from strata.compat.json_schema.containment.reader import Reader, Schemas
+from strata.compat.json_schema.containment.reader import Reader
+from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.shrinking import shrunk
 from strata.compat.json_schema.containment.solver import Solver
 from strata.compat.json_schema.containment.values import Document
@@ -111,9 +112,11 @@ class Containment:
         return Undecided("size" if is_large else "undecided")
 
     def _is_witness(self, document: Document, focus: Focus) -> bool:
+        """Ask the validator and our own rules: where the two differ, a third validator may differ too."""
         if not self._judges[0].allows(document) or not self._judges[1].refuses(document):
             return False
-        return not focus or fails(self._roots[1], document, focus) is not False
+        writer, reader = self._roots
+        return allows(writer, document) is not False and fails(reader, document, focus) is not False
 
     def _smaller(self, document: Document, focus: Focus, work: Work) -> Document:
         smaller = document

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from strata.compat.json_schema.containment import rules as r
-from strata.compat.json_schema.containment.formats import EXAMPLES
 from strata.compat.json_schema.containment.goals import (
     Alternative,
     Focus,
@@ -20,7 +19,8 @@ from strata.compat.json_schema.containment.goals import (
     Work,
 )
 from strata.compat.json_schema.containment.paths import focused
-from strata.compat.json_schema.containment.values import type_of
+from strata.compat.json_schema.containment.schemas import Schemas
+from strata.compat.json_schema.containment.values import Document, key_of, type_of
 
 __all__ = ["ways"]
 
@@ -31,18 +31,19 @@ _FULFILLED: Final[Alternatives] = [()]
 _IMPOSSIBLE: Final[Alternatives] = []
 
 
-def ways(goal: Goal, type_name: str, work: Work) -> Iterator[Leaves]:
+def ways(goal: Goal, type_name: str, schemas: Schemas, work: Work) -> Iterator[Leaves]:
     """Yield the ways in which a value of a type can fulfil a goal.
 
     Raises:
         OutOfWorkError: The work is used up, or a choice has too many branches.
     """
-    yield from _Expansion(type_name, work).run(tuple(goal), frozenset(), frozenset(), ())
+    yield from _Expansion(type_name, schemas, work).run(tuple(goal), frozenset(), frozenset(), ())
 
 
 class _Expansion:
-    def __init__(self, type_name: str, work: Work) -> None:
+    def __init__(self, type_name: str, schemas: Schemas, work: Work) -> None:
         self._type = type_name
+        self._schemas = schemas
         self._work = work
 
     def run(
@@ -159,15 +160,30 @@ class _Expansion:
 
     def values(self, rule: r.Values, is_positive: bool, focus: Focus) -> Alternatives:
         del focus
-        if any(type_of(one) == self._type for one in rule.values):
+        values = [one for one in rule.values if type_of(one) == self._type]
+        if not values:
+            return _IMPOSSIBLE if is_positive else _FULFILLED
+        if is_positive or self._type not in ("array", "object"):
             return [(Leaf(rule, is_positive),)]
-        return _IMPOSSIBLE if is_positive else _FULFILLED
+        if len(values) > 1:
+            return [tuple(Literal(self._only(one), False) for one in values)]
+        return list(self._other_than(values[0]))
 
-    def format(self, rule: r.Format, is_positive: bool, focus: Focus) -> Alternatives:
-        del focus
-        if rule.name not in EXAMPLES and rule.is_asserted:
-            return _FULFILLED if is_positive else _IMPOSSIBLE
-        return [(Leaf(rule, is_positive),)]
+    def _only(self, value: Document) -> r.Schema:
+        return self._schemas.schema((r.Values(frozenset({key_of(value)}), (value,)),))
+
+    def _other_than(self, value: Document) -> Iterator[Alternative]:
+        """Yield the ways in which an array or object can differ from another."""
+        if isinstance(value, list):
+            yield (Leaf(r.Size("array", low=len(value) + 1), True),)
+            if value:
+                yield (Leaf(r.Size("array", high=len(value) - 1), True),)
+                yield (Leaf(r.Items(tuple(map(self._only, value)), None), False),)
+        elif isinstance(value, dict):
+            for name in value:
+                yield (Leaf(r.Absent(name), True),)
+            named = tuple((name, self._only(one)) for name, one in value.items())
+            yield (Leaf(r.Properties(named, (), self._schemas.nothing), False),)
 
     def unevaluated(self, rule: r.Unevaluated, is_positive: bool, focus: Focus) -> Alternatives:
         if self._type != ("object" if isinstance(rule.certain, r.Properties) else "array"):
@@ -287,7 +303,6 @@ _BITES: Final[dict[type[object], str]] = {
 _EXPANSIONS: Final[dict[type[object], Callable[[_Expansion, Any, bool, Focus], Alternatives]]] = {
     r.Types: _Expansion.types,
     r.Values: _Expansion.values,
-    r.Format: _Expansion.format,
     r.Unevaluated: _Expansion.unevaluated,
     r.Required: _Expansion.required,
     r.Absent: _Expansion.absent,

@@ -3,9 +3,11 @@
 from functools import lru_cache
 from typing import Final
 
-from jsonschema_rs import Draft7Validator
+from jsonschema_rs import Draft202012Validator
 
-__all__ = ["EXAMPLES", "has_format"]
+from strata.compat.json_schema.dialects import Dialect
+
+__all__ = ["EXAMPLES", "has_format", "is_asserted"]
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "date": ("2024-01-31", "2000-02-29"),
@@ -30,6 +32,18 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 }
 """Formats that validators know, with texts about which they agree."""
 
+_SINCE: Final = {
+    **dict.fromkeys(("date-time", "email", "hostname", "ipv4", "ipv6", "uri"), Dialect.DRAFT_4),
+    **dict.fromkeys(("uri-reference", "uri-template", "json-pointer"), Dialect.DRAFT_6),
+    **dict.fromkeys(("date", "time", "regex", "relative-json-pointer"), Dialect.DRAFT_7),
+    **dict.fromkeys(("iri", "iri-reference", "idn-email", "idn-hostname"), Dialect.DRAFT_7),
+}
+
+
+def is_asserted(name: str, dialect: Dialect) -> bool:
+    """Return whether validators refuse a text without the format: the older dialects assert those that they define."""
+    return not dialect.modern and name in _SINCE and _SINCE[name] <= dialect
+
 
 @lru_cache(maxsize=4096)
 def has_format(name: str, text: str) -> bool:
@@ -40,5 +54,5 @@ def has_format(name: str, text: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _validator(name: str) -> Draft7Validator:
-    return Draft7Validator({"format": name}, validate_formats=True, offline=True)
+def _validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator({"format": name}, validate_formats=True, offline=True)

@@ -5,6 +5,8 @@ from fractions import Fraction
 from typing import Final
 
 from strata.compat.json_schema.containment import rules as r
+from strata.compat.json_schema.containment.formats import EXAMPLES, is_asserted
+from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.values import as_document, key_of, number_of
 from strata.compat.json_schema.dialects import Dialect
 from strata.compat.json_schema.documents import Documents, Place
@@ -12,7 +14,7 @@ from strata.compat.json_schema.json_text import Json
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
 
-__all__ = ["Reader", "Schemas"]
+__all__ = ["Reader"]
 
 _SIZES: Final = {
     "minLength": ("string", True),
@@ -23,23 +25,6 @@ _SIZES: Final = {
     "maxProperties": ("object", False),
 }
 _OPAQUE: Final = ("$recursiveRef",)
-
-
-class Schemas:
-    """The schemas of one comparison, each once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[tuple[r.Rule, ...], bool | None], r.Schema] = {}
-        self.everything = self.schema(())
-        self.nothing = self.schema((), allows=False)
-
-    def schema(self, rules: Iterable[r.Rule], *, allows: bool | None = None) -> r.Schema:
-        """Return the schema of some rules."""
-        key = tuple(dict.fromkeys(rules)), allows
-        made = self._known.get(key)
-        if made is None:
-            made = self._known[key] = r.Schema(key[0], (True if not key[0] else None) if allows is None else allows)
-        return made
 
 
 class Reader:
@@ -127,7 +112,9 @@ class Reader:
         if isinstance(value.get("pattern"), str):
             yield r.Pattern(str(value["pattern"]))
         if isinstance(value.get("format"), str):
-            yield r.Format(str(value["format"]), is_asserted=not dialect.modern)
+            name = str(value["format"])
+            if name in EXAMPLES:
+                yield r.Format(name, is_asserted(name, dialect))
 
     @staticmethod
     def _values(word: str, values: Json) -> r.Rule:

@@ -19,7 +19,7 @@ from strata.compat.json_schema.containment.goals import Answer, Found, Goal, Lea
 from strata.compat.json_schema.containment.languages import Languages
 from strata.compat.json_schema.containment.numbers import number
 from strata.compat.json_schema.containment.objects import object_
-from strata.compat.json_schema.containment.reader import Schemas
+from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.strings import string
 from strata.compat.json_schema.containment.values import Document, Key, type_of
 
@@ -59,7 +59,7 @@ class Solver:
         """
         self._open = {goal: 0}
         for type_name in self._types(goal):
-            for leaves in ways(goal, type_name, self.work):
+            for leaves in ways(goal, type_name, self._schemas, self.work):
                 answer = self._built(type_name, leaves, goal)
                 if answer is not Nothing.PROVED:
                     yield answer
@@ -112,7 +112,7 @@ class Solver:
     def _answer(self, goal: Goal) -> Answer:
         answer: Answer = Nothing.PROVED
         for type_name in self._types(goal):
-            for leaves in ways(goal, type_name, self.work):
+            for leaves in ways(goal, type_name, self._schemas, self.work):
                 made = self._built(type_name, leaves, goal)
                 if isinstance(made, Found):
                     return made
@@ -185,7 +185,9 @@ class Solver:
         goal = {Literal(self.schema(r.Types(frozenset({"string"}))), True), *literals}
         if excluded:
             goal.add(Literal(self.schema(r.Values(excluded, tuple(sorted(excluded)))), False))
-        return self.solve(frozenset(goal))
+        # Not the empty name, if there is another: validators differ about it, and people overlook it.
+        answer = self.solve(frozenset({*goal, Literal(self.schema(r.Size("string", low=1)), True)}))
+        return self.solve(frozenset(goal)) if answer is Nothing.PROVED else answer
 
     def without(self, goal: Goal, values: Mapping[Key, Document]) -> Goal:
         """Return a goal that some values do not fulfil."""
