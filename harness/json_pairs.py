@@ -283,7 +283,9 @@ class _DocumentMaker:
         for schema in schemas:
             self._scan(schema, names, numbers)
         self._names = [*sorted(names), "zz", "x-a", "a", "é"]
-        near = {one for number in numbers for one in (number, number - 1, number + 1, number + 0.5, number * 2, -number)}
+        near = {
+            one for number in numbers for one in (number, number - 1, number + 1, number + 0.5, number * 2, -number)
+        }
         self._numbers = [*sorted(one for one in near if abs(one) < 1e15), 0, 1, -1, 1.5]
         self._lengths = [0, 1, 2, 3, *(one + step for one in numbers if one in range(1, 40) for step in (-1, 0, 1))]
 
@@ -292,9 +294,9 @@ class _DocumentMaker:
             for one in schema:
                 self._scan(one, names, numbers)
         for word, value in schema.items() if isinstance(schema, dict) else ():
-            if word in ("properties", "patternProperties", "dependencies", "dependentRequired"):
-                names |= set(value)
-            elif word == "required" and isinstance(value, list):
+            if word in ("properties", "patternProperties", "dependencies", "dependentRequired") or (
+                word == "required" and isinstance(value, list)
+            ):
                 names |= set(value)
             elif word == "enum" and isinstance(value, list):
                 self._values += value

@@ -19,7 +19,7 @@ from strata.compat.limits import Limits, OutOfTime
 from strata.compat.proofs import Budget, NoWitness, Proof
 from strata.compat.result import Finding, Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
-from strata.compat.witness import avro, protobuf
+from strata.compat.witness import avro, json_schema, protobuf
 
 __all__ = ["SILENT_CHANGE", "budget_within", "proven", "silent_changes"]
 
@@ -40,6 +40,7 @@ class _Format(NamedTuple):
 
 _FORMATS: Final[Mapping[SchemaFormat, _Format]] = {
     SchemaFormat.AVRO: _Format(avro.breaks, avro.alters),
+    SchemaFormat.JSON: _Format(json_schema.breaks, json_schema.alters),
     SchemaFormat.PROTOBUF: _Format(protobuf.breaks, protobuf.alters),
 }
 

@@ -1,18 +1,22 @@
 """The decision about containment: a document, a proof, or neither."""
 
 import json
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from random import Random
 from typing import Final, TypeAlias
 from typing import Literal as Choice
 
 from strata.compat.json_schema.containment.evaluation import allows, fails
-from strata.compat.json_schema.containment.goals import Focus, Found, Goal, Literal, OutOfWorkError, Work
+from strata.compat.json_schema.containment.goals import Answer, Focus, Found, Literal, OutOfWorkError, Work
 from strata.compat.json_schema.containment.judge import Judge, NotJudgedError
 from strata.compat.json_schema.containment.languages import TooManyStatesError
+from strata.compat.json_schema.containment.paths import ROUNDED, value_path
 from strata.compat.json_schema.containment.reader import Reader
+from strata.compat.json_schema.containment.rules import Schema
 from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.shrinking import shrunk
 from strata.compat.json_schema.containment.solver import Solver
@@ -20,7 +24,7 @@ from strata.compat.json_schema.containment.values import Document
 from strata.compat.json_schema.model import JsonSchema
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 
-__all__ = ["Contained", "Containment", "Counterexample", "Decision", "Undecided"]
+__all__ = ["Contained", "Containment", "Counterexample", "Decision", "Undecided", "rounded_part"]
 
 _LARGEST: Final = 4096
 _SECONDS: Final = 0.8
@@ -65,11 +69,17 @@ class Containment:
 
     def __init__(self, writer: JsonSchema, reader: JsonSchema, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
-        self._schemas = Schemas()
         self._judges = Judge(writer), Judge(reader)
-        self._roots = [
-            Reader(number, one.documents, self._schemas, limits).root() for number, one in enumerate((writer, reader))
-        ]
+        self._schemas = Schemas()
+        self._solver = Solver(self._schemas, Work(limits, 0), _LARGEST)
+        self._readers = tuple(
+            Reader(number, one.documents, self._schemas, limits) for number, one in enumerate((writer, reader))
+        )
+
+    @cached_property
+    def _roots(self) -> tuple[Schema, Schema]:
+        writer, reader = (one.root() for one in self._readers)
+        return writer, reader
 
     def decide(self, focus: Focus = (), *, seconds: float = _SECONDS, size: int = _LARGEST) -> Decision:
         """Return a document that the writer schema allows and the reader schema refuses, or why there is none.
@@ -90,24 +100,54 @@ class Containment:
         except (NotJudgedError, RecursionError, TooManyStatesError):
             return Undecided("undecided")
 
-    def _decided(self, focus: Focus, work: Work, size: int) -> Decision:
+    def rounded(self, focus: Focus, *, seconds: float = _SECONDS, size: int = _LARGEST) -> Document:
+        """Return a document that both schemas allow, with an integer at a place that a double rounds; None: not found.
+
+        Args:
+            focus: The place: the steps of its path in the reader schema.
+            seconds: The CPU time of the search.
+            size: The most bytes of the document as JSON.
+
+        Raises:
+            OutOfTime: The time of the limits ran out.
+        """
+        work = Work(self._limits, seconds)
+        place = (*focus, ROUNDED)
+        with suppress(OutOfWorkError, NotJudgedError, RecursionError, TooManyStatesError):
+            for answer in islice(self._answers(self._first(work), place), _MOST_CANDIDATES):
+                if isinstance(answer, Found) and self._is_rounded(answer.value, place):
+                    made = self._smaller(answer.value, lambda one: self._is_rounded(one, place), work)
+                    if _bytes(made) <= size:
+                        return made
+        return None
+
+    def _first(self, work: Work) -> Solver:
+        """Return the search in the order of the schemas, which remembers what other places had inside."""
+        self._solver.start(work)
+        return self._solver
+
+    def _answers(self, solver: Solver, focus: Focus) -> Iterator[Answer]:
         writer, reader = self._roots
-        goal: Goal = frozenset({Literal(writer, True), Literal(reader, False, focus)})
+        return solver.solutions(frozenset({Literal(writer, True), Literal(reader, False, focus)}))
+
+    def _decided(self, focus: Focus, work: Work, size: int) -> Decision:
         is_proved, is_large = True, False
         for number in range(_ROUNDS):
-            solver = Solver(self._schemas, work, size, Random(number) if number else None)  # noqa: S311 - no secret
-            for answer in islice(solver.solutions(goal), _MOST_CANDIDATES):
+            solver = self._first(work)
+            if number:
+                solver = Solver(self._schemas, work, size, Random(number))  # noqa: S311 - no secret
+            for answer in islice(self._answers(solver, focus), _MOST_CANDIDATES):
                 is_proved = False
                 if not isinstance(answer, Found) or not self._is_witness(answer.value, focus):
                     continue
-                document = self._smaller(answer.value, focus, work)
-                if len(json.dumps(document, ensure_ascii=False).encode(errors="replace")) <= size:
-                    return Counterexample(document, self._judges[1].error(document))
+                document = self._smaller(answer.value, self._like(answer.value, focus), work)
+                if _bytes(document) <= size:
+                    return Counterexample(document, self._judges[1].error(document, value_path(focus)))
                 is_large = True
             is_large = is_large or solver.is_too_large
             if is_proved:
-                self._judges[0].allows(None)  # a proof about a schema that no validator takes would help nobody
-                self._judges[1].allows(None)
+                for judge in self._judges:
+                    judge.allows(None)  # a proof about a schema that no validator takes would help nobody
                 return Contained()
         return Undecided("size" if is_large else "undecided")
 
@@ -118,8 +158,34 @@ class Containment:
         writer, reader = self._roots
         return allows(writer, document) is not False and fails(reader, document, focus) is not False
 
-    def _smaller(self, document: Document, focus: Focus, work: Work) -> Document:
-        smaller = document
+    def _like(self, document: Document, focus: Focus) -> Callable[[Document], bool]:
+        """Return whether a smaller document is a witness, and is refused for no more reasons than a document."""
+        most = self._judges[1].errors(document)
+        return lambda one: self._is_witness(one, focus) and self._judges[1].errors(one) <= most
+
+    def _is_rounded(self, document: Document, place: Focus) -> bool:
+        if not self._judges[0].allows(document) or not self._judges[1].allows(document):
+            return False
+        return fails(self._roots[1], document, place) is True and rounded_part(document) is not None
+
+    @staticmethod
+    def _smaller(document: Document, is_witness: Callable[[Document], bool], work: Work) -> Document:
         with suppress(OutOfWorkError, NotJudgedError):
-            smaller = shrunk(document, lambda one: self._is_witness(one, focus), work)
-        return smaller
+            return shrunk(document, is_witness, work)
+        return document
+
+
+def rounded_part(document: Document) -> int | None:
+    """Return the first integer in a document that a double rounds, or None."""
+    stack = [document]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, dict | list):
+            stack += one.values() if isinstance(one, dict) else one
+        elif isinstance(one, int) and not isinstance(one, bool) and abs(one) < 1 << 1000 and int(float(one)) != one:
+            return one
+    return None
+
+
+def _bytes(document: Document) -> int:
+    return len(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))

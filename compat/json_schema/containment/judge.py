@@ -5,8 +5,9 @@ schema agrees: `dependencies`, which the newer dialects dropped, may count or no
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -24,6 +25,7 @@ _KNOWN: Final = "json-schema.org/"
 _LARGEST: Final = 1 << 20  # characters of a schema; the validator's compiler cannot be interrupted
 _MOST_WAYS: Final = 1_000_000
 _LONGEST_ERROR: Final = 300
+_MOST_ERRORS: Final = 20
 _BRANCHES: Final = ("allOf", "anyOf", "oneOf")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -58,21 +60,39 @@ class Judge:
         """
         return not any(self._verdicts(document))
 
-    def error(self, document: Document) -> str:
-        """Return why the schema refuses a document, and where.
+    def errors(self, document: Document) -> int:
+        """Return how many reasons the schema has to refuse a document; no more than a few are counted.
 
         Raises:
-            NotJudgedError: There is no validator for the schema.
+            NotJudgedError: There is no validator for the schema or document.
         """
-        error = next(iter(self._validators[0].iter_errors(document)))
+        self._check_ways(document)
+        return sum(1 for _ in islice(self._validators[0].iter_errors(document), _MOST_ERRORS))
+
+    def error(self, document: Document, place: Sequence[str] = ()) -> str:
+        """Return why the schema refuses a document, and where.
+
+        Args:
+            document: The document.
+            place: The steps to a part of the document; of several reasons, take the one nearest to it.
+
+        Raises:
+            NotJudgedError: There is no validator for the schema or document.
+        """
+        self._check_ways(document)
+        errors = list(islice(self._validators[0].iter_errors(document), _MOST_ERRORS))
+        error = max(errors, key=lambda one: _nearness(one.instance_path, place))
         path = "".join(f"/{step}" for step in error.instance_path)
         words = str(error.message)
         words = words if len(words) <= _LONGEST_ERROR else f"{words[:_LONGEST_ERROR]}…"
         return f"{words} (at {path})" if path else words
 
-    def _verdicts(self, document: Document) -> Iterator[bool]:
+    def _check_ways(self, document: Document) -> None:
         if self._branches > 1 and self._branches ** _depth(document) > _MOST_WAYS:
             raise NotJudgedError
+
+    def _verdicts(self, document: Document) -> Iterator[bool]:
+        self._check_ways(document)
         for validator in self._validators:
             try:
                 yield bool(validator.is_valid(document))
@@ -113,6 +133,16 @@ class Judge:
             return jsonschema_rs.validator_for(_with_dialect(root), registry=registry, base_uri=base, offline=True)
         except (ValueError, TypeError) as error:
             raise NotJudgedError from error
+
+
+def _nearness(path: Sequence[str | int], place: Sequence[str]) -> int:
+    """Return how many steps two paths share, less those that the first one does not share."""
+    shared = 0
+    for step, other in zip(path, place, strict=False):
+        if str(step) != other:
+            break
+        shared += 1
+    return 2 * shared - len(path)
 
 
 def _with_dialect(document: Any) -> Any:

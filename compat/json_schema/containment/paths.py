@@ -5,12 +5,13 @@ several types an `anyOf`) are no keywords of the schema, and are skipped. A path
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Final
 
 from strata.compat.json_schema.containment import rules as r
 from strata.compat.json_schema.containment.goals import Focus
 
-__all__ = ["NAME", "PATTERN", "REST", "focused"]
+__all__ = ["NAME", "PATTERN", "REST", "ROUNDED", "focused", "value_path"]
 
 NAME: Final = "name"
 """First step of a focus on a property: its name follows."""
@@ -18,7 +19,10 @@ PATTERN: Final = "pattern"
 """First step of a focus on a pattern of names, or on the place of an item: it follows."""
 REST: Final = "rest"
 """First step of a focus on all other properties or items."""
+ROUNDED: Final = "rounded"
+"""Last step of a focus: not where a schema fails, but where the value is an integer that a double may round."""
 
+_LARGE: Final = r.Schema((r.Types(frozenset({"integer"})), r.Limit(Fraction(2**53 + 1), True, False)), None)
 _COMBINED: Final = {"allOf": r.All, "anyOf": r.Branches, "oneOf": r.Branches}
 _RESTS: Final = {
     "additionalProperties": r.Properties,
@@ -45,8 +49,23 @@ _WORDS: Final[dict[str, type[object]]] = {
 }
 
 
+def value_path(focus: Focus) -> tuple[str, ...]:
+    """Return the steps into a document that are certain from a path into a schema."""
+    steps = iter(focus)
+    made: list[str] = []
+    for step in steps:
+        following = next(steps, "") if step in ("properties", "items", *_COMBINED) else ""
+        if step == "properties" or (step == "items" and following.isdecimal()):
+            made.append(following)
+        elif step not in _COMBINED:
+            break
+    return tuple(made)
+
+
 def focused(schema: r.Schema, focus: Focus) -> list[tuple[r.Rule, Focus]]:
     """Return the rules of a schema of which one has to fail, each with the rest of the path."""
+    if focus == (ROUNDED,):
+        return [(r.Not(_LARGE), ())]
     if focus:
         found = list(_matching(schema, focus))
         if found:
@@ -56,7 +75,7 @@ def focused(schema: r.Schema, focus: Focus) -> list[tuple[r.Rule, Focus]]:
         references: list[tuple[r.Rule, Focus]] = [
             (rule, focus) for rule in schema.rules if isinstance(rule, r.Reference)
         ]
-        if references:
+        if references or focus[-1] == ROUNDED:
             return references
     known = [(rule, ()) for rule in schema.rules if not isinstance(rule, r.Opaque)]
     return known + [(rule, ()) for rule in schema.rules if isinstance(rule, r.Opaque)]

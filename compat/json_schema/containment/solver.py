@@ -51,6 +51,12 @@ class Solver:
         self._open: dict[Goal, int] = {}
         self._lowest = _INFINITE
 
+    def start(self, work: Work) -> None:
+        """Begin another search, which remembers what this one knows."""
+        self.work = work
+        self.is_too_large = False
+        self._open, self._provisional, self._lowest = {}, {}, _INFINITE
+
     def solutions(self, goal: Goal) -> Iterator[Answer]:
         """Yield an answer for each way to fulfil a goal, but only values and doubts; if there are none, it is proved.
 

@@ -1,0 +1,103 @@
+"""The proofs of JSON Schema findings: a document that the writer schema allows and the reader schema refuses.
+
+`strata.compat.json_schema.containment` searches for the document, and asks the validator of the deserializers about it.
+A finding has no document if the search, which then is complete, shows that the reader schema refuses none at its place.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from strata.compat.difference.outcomes import Cause, Outcome
+from strata.compat.json_schema.containment.decision import (
+    Contained,
+    Containment,
+    Counterexample,
+    Decision,
+    rounded_part,
+)
+from strata.compat.json_schema.containment.values import Document
+from strata.compat.json_schema.model import JsonSchema
+from strata.compat.proofs import Altered, Budget, NoWitness, Proof, Refused, RuleOnly, Witness
+from strata.compat.result import Incompatibility
+
+__all__ = ["alters", "breaks"]
+
+_SECONDS: Final = 0.8  # CPU time for all findings, and at least a tenth of it for each
+_NOTHING_REFUSED: Final = "The reader schema allows every document that the writer schema allows."
+_NOT_HERE: Final = (
+    "The reader schema refuses no document for what it has at this place; what it refuses has findings elsewhere."
+)
+
+
+def breaks(
+    reader: JsonSchema, writer: JsonSchema, findings: Sequence[Incompatibility], budget: Budget
+) -> Iterator[Proof]:
+    """Yield a proof for each finding of `strata.compat.json_schema.rules.check`.
+
+    Args:
+        reader: The reader's schema.
+        writer: The writer's schema.
+        findings: The findings of the check of these two.
+        budget: Bounds on time and size.
+
+    Raises:
+        OutOfTime: The time ran out; the findings left have no proof.
+    """
+    containment = Containment(writer, reader, budget.limits)
+    seconds = _share(len(findings))
+    whole = containment.decide(seconds=seconds, size=budget.size) if findings else None
+    for finding in findings:
+        budget.limits.look_at_clock()
+        if isinstance(whole, Contained):
+            yield RuleOnly(_NOTHING_REFUSED)
+            continue
+        decision = containment.decide(_steps(finding.path), seconds=seconds, size=budget.size)
+        yield _proof(decision)
+
+
+def alters(reader: JsonSchema, writer: JsonSchema, outcomes: Sequence[Outcome], budget: Budget) -> Iterator[Proof]:
+    """Yield a proof for each outcome of reading with one schema what another allows.
+
+    Args:
+        reader: The reader's schema.
+        writer: The writer's schema.
+        outcomes: The outcomes of the difference of these two.
+        budget: Bounds on time and size.
+
+    Raises:
+        OutOfTime: The time ran out; the outcomes left have no proof.
+    """
+    containment = Containment(writer, reader, budget.limits)
+    seconds = _share(len(outcomes))
+    for outcome in outcomes:
+        budget.limits.look_at_clock()
+        steps = _steps(outcome.at[0])
+        if outcome.cause is not Cause.NUMBER_ROUNDED:
+            yield _proof(containment.decide(steps, seconds=seconds, size=budget.size))
+            continue
+        document = containment.rounded(steps, seconds=seconds, size=budget.size)
+        number = rounded_part(document)
+        if number is None:
+            yield NoWitness("undecided")
+        else:
+            yield Witness(document, _payload(document), Altered(number, float(number)))
+
+
+def _share(number: int) -> float:
+    return _SECONDS / min(max(number, 1), 10)
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    """Return the steps of the path of a finding, such as `#/properties/a`."""
+    return tuple(step for step in path.removeprefix("#").split("/")[1:] if step)
+
+
+def _proof(decision: Decision) -> Proof:
+    if isinstance(decision, Counterexample):
+        return Witness(decision.document, _payload(decision.document), Refused(decision.error))
+    return RuleOnly(_NOT_HERE) if isinstance(decision, Contained) else NoWitness(decision.why)
+
+
+def _payload(document: Document) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
