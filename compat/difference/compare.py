@@ -5,20 +5,22 @@ and the outcomes of reading (`outcomes.py`), which say what becomes of the value
 address, else to those below it, else to an added, removed or retyped part above it. One that fits none of them becomes
 a change itself. So a schema pair with a finding or an outcome always has a change that shows it.
 
-In Avro and JSON Schema a finding means that a reader refuses some record. In Protobuf it does not: a reader skips what
-it cannot place. There the outcomes alone decide the verdict, and a finding says that the check refuses the change.
+In Avro a finding means that a reader refuses some record. In Protobuf it does not: a reader skips what it cannot place.
+There the outcomes alone decide the verdict, and a finding says that the check refuses the change. In JSON Schema a
+finding is an opinion: it counts unless the outcomes prove that no document breaks.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from strata.compat.check import Previous, check, explain
 from strata.compat.difference import avro, avro_reading, json_reading, json_schema, protobuf, protobuf_reading
 from strata.compat.difference.edits import DOC_LIKE, Edit, EditKind, Edits, cut
-from strata.compat.difference.outcomes import Outcome, Verdict, worst
+from strata.compat.difference.outcomes import Cause, Outcome, Verdict, worst
 from strata.compat.levels import LEVELS, Direction, Level, Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.logical.policy import check_tables
@@ -79,18 +81,26 @@ class Difference:
         return worst([change.writers.verdict for change in self.changes])
 
 
+class _Findings(Enum):
+    """What a finding of a format's checker says about records."""
+
+    BREAK = auto()  # a reader refuses some record
+    OPINION = auto()  # the same, unless the outcomes prove that it refuses none
+    RULES = auto()  # nothing
+
+
 class _Format(NamedTuple):
     edits: Any  # (previous, new, limits) -> Edits; the schemas are of the format's own class
     addresses: Any  # Incompatibility -> the addresses of its place, best first
     preferred: Mapping[str, frozenset[EditKind]]  # the edits that a kind of finding is about
     outcomes: Any  # (reader, writer, limits, is_new) -> the Outcomes
-    findings_break: bool  # whether a finding means that a reader refuses some record
+    findings: _Findings
 
 
 _FORMATS: Final[Mapping[SchemaFormat, _Format]] = {
-    SchemaFormat.AVRO: _Format(avro.edits, avro.addresses, avro.PREFERRED, avro_reading.outcomes, True),
-    SchemaFormat.PROTOBUF: _Format(protobuf.edits, protobuf.addresses, {}, protobuf_reading.outcomes, False),
-    SchemaFormat.JSON: _Format(json_schema.edits, json_schema.addresses, {}, json_reading.outcomes, True),
+    SchemaFormat.AVRO: _Format(avro.edits, avro.addresses, avro.PREFERRED, avro_reading.outcomes, _Findings.BREAK),
+    SchemaFormat.PROTOBUF: _Format(protobuf.edits, protobuf.addresses, {}, protobuf_reading.outcomes, _Findings.RULES),
+    SchemaFormat.JSON: _Format(json_schema.edits, json_schema.addresses, {}, json_reading.outcomes, _Findings.OPINION),
 }
 
 
@@ -106,6 +116,7 @@ class _Side(NamedTuple):
 
 _UNSEEN: Final = "No rule of compatibility looks at this."
 _HARMLESS: Final = "The check refuses this, but it changes no value."
+_OPINION: Final = "This is what the rule says: no document was found that shows it."
 _DOC_WORDS: Final = dict.fromkeys(DOC_LIKE, _UNSEEN) | {EditKind.DOC_CHANGED: "No effect on data."}
 _READERS: Final = _Side(
     Direction.BACKWARD,
@@ -218,7 +229,7 @@ def _judged(
     """Judge the edits in one direction; add an edit for each finding or outcome that fits none."""
     findings = _findings(previous, new, side, policy, limits, version)
     is_new = side is _READERS
-    made = _Judged(edits, side, findings, _findings_break(previous, new))
+    made = _Judged(edits, side, findings, _meaning(previous, new))
     index = _Index(edits, is_new=is_new)
     for finding in findings:
         limits.look_at_clock()
@@ -231,12 +242,13 @@ def _judged(
     for outcome in outcomes(reader, writer, limits, is_new=is_new):
         for number in index.of(outcome.at, outcome.kinds, frozenset()) or [index.added(_change_of(outcome, is_new))]:
             made.outcomes.setdefault(number, []).append(outcome)
+        made.is_clear = made.is_clear and outcome.verdict not in (Verdict.BREAKS, Verdict.UNKNOWN)
     made.is_whole, made.unjudged = _is_whole(findings, limits), _unjudged(index, made, limits)
     return made
 
 
-def _findings_break(previous: ParsedSchema, new: ParsedSchema) -> bool:
-    return previous.format is not new.format or _FORMATS[new.format].findings_break
+def _meaning(previous: ParsedSchema, new: ParsedSchema) -> _Findings:
+    return _FORMATS[new.format].findings if previous.format is new.format else _Findings.BREAK
 
 
 def outcomes(reader: ParsedSchema, writer: ParsedSchema, limits: Limits, *, is_new: bool) -> Iterable[Outcome]:
@@ -384,10 +396,11 @@ def _above(at: str) -> Iterable[str]:
 class _Judged:
     """The findings and outcomes of one direction, by the number of the edit."""
 
-    def __init__(self, edits: Edits, side: _Side, findings: Sequence[Incompatibility], findings_break: bool) -> None:
-        self.edits, self.side, self.findings, self.findings_break = edits, side, findings, findings_break
+    def __init__(self, edits: Edits, side: _Side, findings: Sequence[Incompatibility], meaning: _Findings) -> None:
+        self.edits, self.side, self.findings, self.meaning = edits, side, findings, meaning
         self.refused: dict[int, list[Incompatibility]] = {}
         self.outcomes: dict[int, list[Outcome]] = {}
+        self.is_clear = True  # whether no outcome breaks or is not judged
         self.is_whole = True
         self.unjudged: frozenset[int] = frozenset()
 
@@ -397,6 +410,7 @@ class _Judged:
         findings, outcomes = self.refused.get(number, ()), self.outcomes.get(number, ())
         verdict = self._verdict(edit, number, outcomes, is_refused=bool(findings))
         sentences = dict.fromkeys(explain(finding) for finding in findings[:_MOST_SENTENCES])
+        outcomes = [one for one in outcomes if one.cause is not Cause.HARMLESS]
         sentences |= dict.fromkeys(
             one.words(is_new=self.side is _READERS) for one in outcomes[: _MOST_SENTENCES - len(sentences)]
         )
@@ -404,13 +418,20 @@ class _Judged:
         words = " ".join(map(cut, sentences)) + f" And {more} more." * (more > 0)
         if findings and verdict is Verdict.SAFE:
             words = f"{words} {_HARMLESS}"
+        if findings and self.meaning is _Findings.OPINION and verdict is Verdict.BREAKS:
+            is_shown = any(one.verdict is Verdict.BREAKS for one in outcomes)
+            words = words if is_shown else f"{words} {_OPINION}"
         return Effect(verdict, bool(findings), words or self._plain(edit, verdict), tuple(outcomes[:_MOST_SENTENCES]))
 
     def _verdict(self, edit: Edit, number: int, outcomes: Sequence[Outcome], *, is_refused: bool) -> Verdict:
-        if is_refused and self.findings_break:
+        if is_refused and self.meaning is _Findings.BREAK:
             return Verdict.BREAKS
+        judged = worst([one.verdict for one in outcomes])
+        if self.meaning is _Findings.OPINION:
+            is_decided = self.is_clear or (outcomes and judged is not Verdict.UNKNOWN)
+            return Verdict.BREAKS if is_refused and not is_decided else judged
         if outcomes:
-            return worst([one.verdict for one in outcomes])
+            return judged
         is_unknown = (number in self.unjudged or not self.is_whole) and edit.kind not in _DOC_WORDS
         return Verdict.UNKNOWN if is_unknown else Verdict.SAFE
 
@@ -424,7 +445,7 @@ def _unjudged(index: _Index, judged: _Judged, limits: Limits) -> frozenset[int]:
     """Return the edits of which the checker has said nothing, because it stopped before or above them."""
     edits = judged.edits.found
     found: set[int] = set()
-    for number in judged.refused if judged.findings_break else ():
+    for number in judged.refused if judged.meaning is _Findings.BREAK else ():
         limits.look_at_clock()
         found.update(index.hidden_by(number))
     return frozenset(number for number in found if edits[number].kind not in judged.side.harmless)

@@ -1,40 +1,52 @@
-"""What a JSON Schema's reader makes of a document, beside what the checker finds.
+"""What a JSON Schema's reader makes of a document: what it refuses, and the numbers that it rounds.
 
-A validator changes no value, so only two things are left: keywords that no rule of compatibility compares, and numbers.
-People read `integer` into integers and `number` into doubles, and a double has no room for all integers.
+The rules of compatibility are not what a validator does: they do not compare all keywords, and refuse some changes that
+break no document. So each change is decided by a search for a document that the writer's schema allows and the reader's
+schema refuses because of the change (`strata.compat.json_schema.containment`), or a proof that there is none.
+
+A validator changes no value. But people read `integer` into integers and `number` into doubles, and a double has no
+room for all integers.
 """
 
+import json
 from collections.abc import Iterator
+from time import thread_time
 from typing import Final
 
 from strata.compat.difference import json_schema
 from strata.compat.difference.edits import DOC_LIKE, Edit, EditKind
-from strata.compat.difference.outcomes import Cause, Outcome
+from strata.compat.difference.outcomes import Cause, Outcome, Verdict
+from strata.compat.json_schema.containment.decision import (
+    Contained,
+    Containment,
+    Counterexample,
+    Decision,
+    rounded_part,
+)
+from strata.compat.json_schema.containment.formats import EXAMPLES
 from strata.compat.json_schema.json_text import write_json
 from strata.compat.json_schema.model import JsonSchema
 from strata.compat.limits import Limits
 
 __all__ = ["outcomes"]
 
-_FORMATS: Final = frozenset(
+_SECONDS: Final = 1.0  # CPU time for the changes of one direction
+_SECONDS_OF_WHOLE: Final = 0.3  # for the question whether the reader refuses any document
+_SECONDS_OF_CHANGE: Final = 0.2
+_ROOT: Final = "#"
+_DEFINITIONS: Final = ("#/definitions/", "#/$defs/")
+_UNREAD: Final = frozenset(  # changes that no validator looks at
     {
-        *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
-        *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer"),
-        *("regex", "uuid"),
+        *DOC_LIKE,
+        *(EditKind.ATTRIBUTE_CHANGED, EditKind.DEFAULT_ADDED, EditKind.DEFAULT_CHANGED, EditKind.DEFAULT_REMOVED),
+        *(EditKind.TYPE_ADDED, EditKind.TYPE_REMOVED),  # of definitions: what uses them changes too
     }
 )
-_NOT_COMPARED: Final = frozenset(
-    {
-        *("contains", "propertyNames", "patternProperties", "if", "then", "else"),
-        *("dependencies", "dependentRequired", "dependentSchemas", "prefixItems"),
-        *("unevaluatedItems", "unevaluatedProperties", "minContains", "maxContains"),
-    }
-)
-_NAMED: Final = frozenset({"properties", "patternProperties", "dependencies", "definitions", "$defs", "required"})
+_FORMATS: Final = frozenset(map(write_json, EXAMPLES))
 
 
 def outcomes(reader: JsonSchema, writer: JsonSchema, limits: Limits, *, is_new: bool) -> Iterator[Outcome]:
-    """Yield the parts that the reader may refuse, though no rule compares them, or does not read as they were written.
+    """Yield what becomes of documents, for each change that a validator looks at.
 
     Args:
         reader: The reader's schema.
@@ -46,33 +58,79 @@ def outcomes(reader: JsonSchema, writer: JsonSchema, limits: Limits, *, is_new: 
         OutOfTime: The time of `limits` ran out.
     """
     del is_new
+    reading = _Reading(reader, writer, limits)
+    verdicts: list[Verdict] = []
     for edit in json_schema.edits(writer, reader, limits).found:
         limits.look_at_clock()
-        if edit.kind not in DOC_LIKE:
-            yield from _of(edit)
+        if edit.kind not in _UNREAD:
+            outcome = reading.outcome(edit)
+            verdicts.append(outcome.verdict)
+            yield outcome
+    whole = reading.whole
+    if isinstance(whole, Counterexample) and Verdict.BREAKS not in verdicts:
+        yield _refused(whole, (_ROOT,), frozenset())
+    elif not isinstance(whole, Contained | Counterexample) and not {Verdict.BREAKS, Verdict.UNKNOWN} & set(verdicts):
+        yield Outcome(Cause.UNDECIDED, (_ROOT,))
 
 
-def _of(edit: Edit) -> Iterator[Outcome]:
-    at, kinds = edit.new_at or edit.old_at, frozenset({edit.kind})
-    within = next((step for step in _steps(at[0]) if step in _NOT_COMPARED), None)
-    if edit.kind is EditKind.CONSTRAINT_CHANGED and edit.name == "format":
-        if edit.after in {write_json(name) for name in _FORMATS}:
-            yield Outcome(Cause.CONSTRAINT, at, name="format", kinds=kinds)
-    elif within is not None:
-        # Without the keyword a reader accepts more, except that a closed object accepts fewer properties.
-        is_dropped = edit.name == within and edit.after is None and within != "patternProperties"
-        if not is_dropped:
-            yield Outcome(Cause.NOT_COMPARED, at, name=within, kinds=kinds)
-    elif edit.kind is EditKind.TYPE_CHANGED and edit.name == "type":
-        before, after = ((text or "").split(" | ") for text in (edit.before, edit.after))
-        if "integer" in before and "number" in after and "number" not in before:
-            yield Outcome(Cause.NUMBER_ROUNDED, at, "integer", "number", "2^53", kinds)
+class _Reading:
+    def __init__(self, reader: JsonSchema, writer: JsonSchema, limits: Limits) -> None:
+        self._containment = Containment(writer, reader, limits)
+        self._ends = thread_time() + _SECONDS
+        self.whole = self._containment.decide(seconds=_SECONDS_OF_WHOLE)
+
+    def outcome(self, edit: Edit) -> Outcome:
+        """Return what becomes of documents because of a change."""
+        at, kinds = edit.new_at or edit.old_at, frozenset({edit.kind})
+        if isinstance(self.whole, Contained) or _only_widens(edit) or at[0].startswith(_DEFINITIONS):
+            return self._of_numbers(edit, at, kinds)
+        decision = self._decision(edit, at[0])
+        if isinstance(decision, Counterexample):
+            return _refused(decision, at, kinds)
+        if isinstance(decision, Contained):
+            return self._of_numbers(edit, at, kinds)
+        if edit.name == "format" and edit.after in _FORMATS:
+            return Outcome(Cause.FORMAT_UNCHECKED, at, after=edit.after or "", kinds=kinds)
+        return Outcome(Cause.UNDECIDED, at, kinds=kinds)
+
+    def _decision(self, edit: Edit, at: str) -> Decision | None:
+        seconds = min(_SECONDS_OF_CHANGE, self._ends - thread_time())
+        if seconds <= 0:
+            return None
+        return self._containment.decide((*_steps(at), *_keyword(edit)), seconds=seconds)
+
+    def _of_numbers(self, edit: Edit, at: tuple[str, ...], kinds: frozenset[EditKind]) -> Outcome:
+        """Return whether a double rounds what an integer holds; otherwise nothing happens."""
+        if edit.kind is EditKind.TYPE_CHANGED and edit.name == "type":
+            before, after = ((text or "").split(" | ") for text in (edit.before, edit.after))
+            if "integer" in before and "number" in after and "number" not in before:
+                seconds = max(min(_SECONDS_OF_CHANGE, self._ends - thread_time()), 0.01)
+                document = self._containment.rounded(_steps(at[0]), seconds=seconds)
+                if rounded_part(document) is not None:
+                    return Outcome(Cause.NUMBER_ROUNDED, at, "integer", "number", "2^53", kinds)
+        return Outcome(Cause.HARMLESS, at, kinds=kinds)
 
 
-def _steps(at: str) -> Iterator[str]:
-    """Yield the keywords of an address, without the names of properties."""
-    steps = iter(at.split("/")[1:])
-    for step in steps:
-        yield step
-        if step in _NAMED:
-            next(steps, None)
+def _steps(at: str) -> tuple[str, ...]:
+    return tuple(at.split("/")[1:])
+
+
+def _keyword(edit: Edit) -> tuple[str, ...]:
+    """Return the keyword of a change that its address does not end with."""
+    if edit.kind in (EditKind.BRANCH_ADDED, EditKind.BRANCH_REMOVED):
+        return (edit.name,)
+    return ("type",) if edit.kind is EditKind.TYPE_CHANGED and edit.name == "type" else ()
+
+
+def _only_widens(edit: Edit) -> bool:
+    """Return whether a change lets the reader's schema allow more, whatever else it says."""
+    if edit.kind is EditKind.CONSTRAINT_CHANGED:
+        return edit.after is None and edit.name != "patternProperties"  # whose names a closed object lets pass
+    if edit.kind is EditKind.REQUIRED_CHANGED:
+        return edit.after == "optional"
+    return edit.kind is EditKind.SYMBOL_ADDED
+
+
+def _refused(example: Counterexample, at: tuple[str, ...], kinds: frozenset[EditKind]) -> Outcome:
+    document = json.dumps(example.document, ensure_ascii=False)
+    return Outcome(Cause.DOCUMENT_REFUSED, at, document, name=example.error, kinds=kinds)

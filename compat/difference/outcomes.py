@@ -28,14 +28,15 @@ class Cause(StrEnum):
     """Why a reader refuses a record or reads another value; the value is the name for programs."""
 
     BYTES_NOT_TEXT = "BYTES_NOT_TEXT"
-    CONSTRAINT = "CONSTRAINT"
     DEFAULT_DIFFERS = "DEFAULT_DIFFERS"
+    DOCUMENT_REFUSED = "DOCUMENT_REFUSED"
     ENUM_DEFAULT = "ENUM_DEFAULT"
     ENUM_MOVED = "ENUM_MOVED"
     ENUM_UNKNOWN = "ENUM_UNKNOWN"
+    FORMAT_UNCHECKED = "FORMAT_UNCHECKED"
+    HARMLESS = "HARMLESS"
     MISPARSED = "MISPARSED"
     MOVED = "MOVED"
-    NOT_COMPARED = "NOT_COMPARED"
     NOT_A_UUID = "NOT_A_UUID"
     NUMBER_CUT = "NUMBER_CUT"
     NUMBER_ROUNDED = "NUMBER_ROUNDED"
@@ -46,24 +47,31 @@ class Cause(StrEnum):
     REINTERPRETED = "REINTERPRETED"
     RENAMED_DEFAULT = "RENAMED_DEFAULT"
     REQUIRED_MISSING = "REQUIRED_MISSING"
+    UNDECIDED = "UNDECIDED"
     WIRE_TYPE = "WIRE_TYPE"
 
 
 _BREAKING: Final = frozenset(
-    {Cause.BYTES_NOT_TEXT, Cause.CONSTRAINT, Cause.MISPARSED, Cause.NOT_A_UUID, Cause.REQUIRED_MISSING}
+    {Cause.BYTES_NOT_TEXT, Cause.DOCUMENT_REFUSED, Cause.MISPARSED, Cause.NOT_A_UUID, Cause.REQUIRED_MISSING}
 )
+_VERDICTS: Final = {
+    Cause.FORMAT_UNCHECKED: Verdict.UNKNOWN,
+    Cause.HARMLESS: Verdict.SAFE,
+    Cause.UNDECIDED: Verdict.UNKNOWN,
+}
 _WORDS: Final = {
     Cause.BYTES_NOT_TEXT: "Values that are not UTF-8 cannot be read as text; some readers replace their bytes.",
-    Cause.CONSTRAINT: "Data may break the keyword {name!r}, which no rule of compatibility compares.",
     Cause.DEFAULT_DIFFERS: "Where the field is not set, {readers} read the default {after} instead of {before}.",
+    Cause.DOCUMENT_REFUSED: "{Readers} refuse {before}: {name}.",
     Cause.ENUM_DEFAULT: "{Readers} lack {before} and read the default {after} instead.",
     Cause.ENUM_MOVED: "{Readers} read {before} as {after}.",
     Cause.ENUM_UNKNOWN: "{Readers} lack {before} and get a bare number, or the default.",
     Cause.REINTERPRETED: "{Readers} read {before} as {after}: the same bytes become other values, without an error.",
+    Cause.FORMAT_UNCHECKED: "Some validators refuse text that is not of the format {after}; others do not check it.",
+    Cause.HARMLESS: "{Readers} refuse no document because of this.",
     Cause.MISPARSED: "{Readers} take bytes of {before} for {after}; some cannot be read.",
     Cause.MOVED: "{Readers} read what was written as {before} as {after}.",
     Cause.NOT_A_UUID: "Text that is not a UUID cannot be read.",
-    Cause.NOT_COMPARED: "Not judged: no rule of compatibility compares all of {name!r}.",
     Cause.NUMBER_CUT: "{Readers} read {before} as {after}: some numbers become other numbers, without an error.",
     Cause.NUMBER_ROUNDED: "{Readers} read {before} as {after}: integers beyond {name} are rounded.",
     Cause.ONE_OF_MANY: "{Readers} keep one value where {before} holds several.",
@@ -72,6 +80,7 @@ _WORDS: Final = {
     Cause.REMOVED_DEFAULT: "{Readers} read the default {after}, which looks like a written value.",
     Cause.RENAMED_DEFAULT: "{Readers} do not see what is written as {before}, and read the default {after} instead.",
     Cause.REQUIRED_MISSING: "{Readers} refuse a record without this field.",
+    Cause.UNDECIDED: "Not judged: no document was found that {readers} refuse, and no proof that there is none.",
     Cause.WIRE_TYPE: "{Readers} expect {after} and skip the bytes of {before}: the value is lost.",
 }
 
@@ -97,9 +106,9 @@ class Outcome(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the part breaks, changes in silence, or is not judged."""
-        if self.cause is Cause.NOT_COMPARED:
-            return Verdict.UNKNOWN
+        """Whether the part breaks, changes in silence, is not judged, or is safe after all."""
+        if self.cause in _VERDICTS:
+            return _VERDICTS[self.cause]
         return Verdict.BREAKS if self.cause in _BREAKING else Verdict.SILENT
 
     def words(self, *, is_new: bool, version: int | None = None) -> str:
