@@ -26,6 +26,7 @@ _DIALECTS: Final = (
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2020-12/schema",
 )
+_NAMED: Final = frozenset({"properties", "patternProperties", "dependencies", "dependentRequired"})
 
 Schema = Any  # a schema as JSON; it nests without an end that a type could say
 
@@ -86,7 +87,9 @@ class PairMaker:
         return {"type": self._chance.choice(_TYPES)}
 
     def _values(self) -> Schema:
-        values = self._chance.sample([*_TEXTS, *_NUMBERS[:5], None, True, [], {"a": 1}], self._chance.randrange(1, 4))
+        values: list[Any] = self._chance.sample(
+            [*_TEXTS, *_NUMBERS[:5], None, True, [], {"a": 1}], self._chance.randrange(1, 4)
+        )
         if self._chance.random() < 0.3 and not self._is_fourth:
             return {"const": values[0]}
         return {"enum": values}

@@ -236,7 +236,7 @@ _RULES: Final[Mapping[type[object], Callable[[Any, Document], Verdict]]] = {
     r.Items: _items,
     r.Contains: lambda rule, value: _count(rule.schema, rule.low, rule.high, value),
     r.Count: lambda rule, value: _count(rule.schema, rule.low, rule.high, value),
-    r.Unique: lambda rule, value: not isinstance(value, list) or len(set(map(key_of, value))) == len(value),
+    r.Unique: lambda _rule, value: not isinstance(value, list) or len(set(map(key_of, value))) == len(value),
     r.All: lambda rule, value: _all(allows(schema, value) for schema in rule.schemas),
     r.Branches: _branches,
     r.Not: lambda rule, value: _not(allows(rule.schema, value)),

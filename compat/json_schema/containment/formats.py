@@ -7,7 +7,7 @@ from jsonschema_rs import Draft202012Validator
 
 from strata.compat.json_schema.dialects import Dialect
 
-__all__ = ["EXAMPLES", "has_format", "is_asserted"]
+__all__ = ["EXAMPLES", "LENGTHS", "has_format", "is_asserted"]
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "date": ("2024-01-31", "2000-02-29"),
@@ -32,6 +32,15 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 }
 """Formats that validators know, with texts about which they agree."""
 
+LENGTHS: Final[dict[str, tuple[int, int | None]]] = {
+    "date": (10, 10),
+    "date-time": (20, None),
+    "email": (3, None),
+    "ipv4": (7, 15),
+    "ipv6": (2, 45),
+    "uri": (2, None),
+}
+"""The shortest and the longest text of formats."""
 _SINCE: Final = {
     **dict.fromkeys(("date-time", "email", "hostname", "ipv4", "ipv6", "uri"), Dialect.DRAFT_4),
     **dict.fromkeys(("uri-reference", "uri-template", "json-pointer"), Dialect.DRAFT_6),

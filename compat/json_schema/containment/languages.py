@@ -20,6 +20,7 @@ _LAST: Final = 0x10FFFF
 _SURROGATES: Final = (0xD800, 0xDFFF)  # no characters of JSON text in UTF-8
 _MOST_STATES: Final = 1_500
 _MOST_TERMS: Final = 60_000
+_LONGEST: Final = 10_000  # characters of a member
 _NICEST: Final = "abcdefghijklmnopqrstuvwxyz" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "0123456789" + "-_ .:/@#+,;!?=*()"
 _NICE: Final = {ord(character): place for place, character in enumerate(_NICEST)}
 
@@ -248,26 +249,17 @@ class Languages:
         if term not in live:
             return None
         levels: list[dict[Term, tuple[Term, int]]] = [{term: (term, 0)}]
-        while True:
-            length = len(levels) - 1
-            if high is not None and length > high:
-                return None
+        # What is longer than this repeats a state and could be shorter: with no member up to here, there is none.
+        longest = low + len(edges) if high is None else min(high, low + len(edges))
+        if longest > _LONGEST:
+            raise TooManyStatesError
+        for length in range(longest + 1):
             if length >= low:
                 for state in levels[-1]:
                     if state.blank:
                         return _spelled(levels, state)
-                if length > low + len(edges):
-                    return None
-            if length > _MOST_STATES * 4:
-                raise TooManyStatesError
-            after: dict[Term, tuple[Term, int]] = {}
-            for state in levels[-1]:
-                for character, target in edges[state]:
-                    if target in live:
-                        after.setdefault(target, (state, character))
-            if not after:
-                return None
-            levels.append(after)
+            levels.append(_level_after(levels[-1], edges, live))
+        return None
 
     def _automaton(self, term: Term) -> dict[Term, list[tuple[int, Term]]]:
         edges: dict[Term, list[tuple[int, Term]]] = {}
@@ -286,6 +278,18 @@ class Languages:
     def contains(self, term: Term, text: str) -> bool:
         """Return whether a string is a member."""
         return reduce(self._derivative, map(ord, text), term).blank
+
+
+def _level_after(
+    level: dict[Term, tuple[Term, int]], edges: dict[Term, list[tuple[int, Term]]], live: set[Term]
+) -> dict[Term, tuple[Term, int]]:
+    """Return the states that follow those of a level, each with a state before it and the character between."""
+    after: dict[Term, tuple[Term, int]] = {}
+    for state in level:
+        for character, target in edges[state]:
+            if target in live:
+                after.setdefault(target, (state, character))
+    return after
 
 
 def _live(edges: dict[Term, list[tuple[int, Term]]]) -> set[Term]:

@@ -1,7 +1,7 @@
-"""Patterns of JSON Schema (ECMA-262) as sets of strings: those in which a pattern matches somewhere.
+r"""Patterns of JSON Schema (ECMA-262) as sets of strings: those in which a pattern matches somewhere.
 
 What regular expressions cannot say (look-around, back-references) and what dialects read differently (nested classes,
-`\\p{…}`, `\\b`) has no term: the caller learns that the pattern is not understood.
+`\p{…}`, `\b`) has no term: the caller learns that the pattern is not understood.
 """
 
 import re

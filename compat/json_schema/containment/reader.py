@@ -69,9 +69,8 @@ class Reader:
         if "$ref" in value and not place.dialect.modern:
             return [self._reference(place, str(value["$ref"]))]
         made: list[r.Rule] = []
-        for word in ("$ref", "$dynamicRef"):
-            if word in value and (word == "$ref" or place.dialect is Dialect.DRAFT_2020_12):
-                made.append(self._reference(place, str(value[word])))
+        words = ("$ref", "$dynamicRef") if place.dialect is Dialect.DRAFT_2020_12 else ("$ref",)
+        made += [self._reference(place, str(value[word])) for word in words if word in value]
         made += [r.Opaque(word) for word in _OPAQUE if word in value and place.dialect is Dialect.DRAFT_2019_09]
         made += self._scalars(place, value)
         made += self._objects(place, value)
