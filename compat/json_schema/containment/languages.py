@@ -6,7 +6,7 @@ Characters that no part of a term distinguishes are tried once. Terms are intern
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import reduce
@@ -78,9 +78,14 @@ class Term:
 
 
 class Languages:
-    """The terms of one search."""
+    """The terms of one search.
 
-    def __init__(self) -> None:
+    Args:
+        charge: Counts the states that the search visits, and may end it by an exception.
+    """
+
+    def __init__(self, charge: Callable[[int], None] = lambda _: None) -> None:
+        self._charge = charge
         self._terms: dict[tuple[object, ...], Term] = {}
         self._derivatives: dict[tuple[int, int], Term] = {}
         self._cuts: dict[int, frozenset[int]] = {}
@@ -258,6 +263,7 @@ class Languages:
                 for state in levels[-1]:
                     if state.blank:
                         return _spelled(levels, state)
+            self._charge(len(levels[-1]))
             levels.append(_level_after(levels[-1], edges, live))
         return None
 
@@ -270,6 +276,7 @@ class Languages:
                 continue
             if len(edges) > _MOST_STATES:
                 raise TooManyStatesError
+            self._charge(1)
             edges[state] = [(one, self._derivative(state, one)) for one in self._characters(state)]
             stack += [target for _, target in edges[state] if target is not self.nothing]
         edges.setdefault(self.nothing, [])

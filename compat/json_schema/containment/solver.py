@@ -25,7 +25,7 @@ from strata.compat.json_schema.containment.values import Document, Key, type_of
 
 __all__ = ["Solver"]
 
-_DEEPEST: Final = 24  # values inside values; a witness seldom needs more
+_DEEPEST: Final = 60  # values inside values; a witness seldom needs more
 _INFINITE: Final = 1 << 30
 
 
@@ -43,13 +43,16 @@ class Solver:
         self._schemas = schemas
         self.work = work
         self.longest = longest
-        self.languages = Languages()
+        self.languages = Languages(self._charge)
         self.is_too_large = False
         self._chance = chance
         self._known: dict[Goal, Answer] = {}
         self._provisional: dict[Goal, int] = {}
         self._open: dict[Goal, int] = {}
         self._lowest = _INFINITE
+
+    def _charge(self, amount: int) -> None:
+        self.work.charge(amount)  # of the current search
 
     def start(self, work: Work) -> None:
         """Begin another search, which remembers what this one knows."""

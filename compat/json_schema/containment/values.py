@@ -13,6 +13,7 @@ Document: TypeAlias = "bool | int | float | str | list[Document] | dict[str, Doc
 Key: TypeAlias = Hashable  # equal for equal values: 1 and 1.0 are equal, 1 and true are not
 
 _LARGEST_EXPONENT: Final = 300
+_LARGEST_EXPONENT_OF_SCHEMA: Final = 18
 
 
 def type_of(value: Document) -> str:
@@ -68,6 +69,6 @@ def number_of(value: Json) -> Fraction | None:
     if isinstance(value, int) and abs(value) < 1 << 63:
         return Fraction(value)
     number = Decimal(value)
-    if abs(number.adjusted()) > _LARGEST_EXPONENT or len(number.normalize().as_tuple().digits) > 15:
+    if abs(number.adjusted()) > _LARGEST_EXPONENT_OF_SCHEMA or len(number.normalize().as_tuple().digits) > 15:
         return None
     return Fraction(number)
