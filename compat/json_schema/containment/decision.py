@@ -147,7 +147,7 @@ class Containment:
             is_large = is_large or solver.is_too_large
             if is_proved:
                 for judge in self._judges:
-                    judge.allows(None)  # a proof about a schema that no validator takes would help nobody
+                    judge.allows(None)  # no proof about a schema that validators refuse
                 return Contained()
         return Undecided("size" if is_large else "undecided")
 

@@ -108,7 +108,7 @@ class Format:
     """`format`."""
 
     name: str
-    is_asserted: bool  # in the newer dialects it is an annotation, unless a validator is told otherwise
+    is_asserted: bool  # in the newer dialects it is an annotation, unless the validator is set to assert it
 
 
 @dataclass(frozen=True, slots=True)
