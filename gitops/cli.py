@@ -25,6 +25,7 @@ COMMANDS = {
     "mode": "hand",
     "plan": "plan",
     "register": "hand",
+    "replay": "replay",
     "table-ddl": "tables",
     "undelete": "hand",
 }

@@ -32,7 +32,7 @@ RECORDS = int(os.environ.get("FOLLOW_RECORDS", "200000")) // VERSIONS
 """Of each version."""
 KILLS = 20
 BATCH = 2 * RECORDS
-REFUSED = {15: ("a", "string"), 30: ("n", "double"), 45: ("d", "int")}
+REFUSED = {15: ("a", "string"), 30: ("n", "double"), 45: ("d", "string")}
 """Version -> a field and the type by which it would be cast."""
 LEFT_BEHIND = {"iceberg": ("drop", "fewer symbols"), "delta": ("drop", "fewer symbols", "rename")}
 """Changes after which an older record would be another row, so all older records are written first."""

@@ -1,0 +1,224 @@
+"""The records of a topic, from a place to the end that it had at the start.
+
+Partitions are assigned, no group is joined, and nothing is committed. Records of aborted transactions are left out.
+
+Rules of this file: Kafka in, batches of bytes out; no schemas.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from strata.gitops.errors import GitopsError
+from strata.gitops.replay.outcome import Place
+
+__all__ = ["Batch", "Start", "TopicReader", "start_of"]
+
+_BATCH: Final = 20_000
+_TIMEOUT_S: Final = 30.0
+_POLL_S: Final = 1.0
+_BLOCK: Final = 1_000
+"""Records that a sample takes one after the other."""
+_IDS: Final = ("__value_schema_id", "__key_schema_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where reading begins: at the first record, at a time in milliseconds, or so many records before the end."""
+
+    time_ms: int | None = None
+    last: int | None = None
+
+
+def start_of(text: str) -> Start:
+    """Return what `--from` says.
+
+    Raises:
+        GitopsError: If it is neither `earliest` nor a time nor a negative number.
+    """
+    if text == "earliest":
+        return Start()
+    if text.startswith("-") and text[1:].isdecimal():
+        return Start(last=int(text[1:]))
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise GitopsError(
+            f"expected earliest, a time such as 2026-11-01T00:00, or -N for the last N records of each partition, "
+            f"got {text!r}"
+        ) from None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return Start(time_ms=int(when.timestamp() * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records of one partition, in order.
+
+    Attributes:
+        partition: the partition.
+        messages: the records.
+        frames: their values, or their keys.
+        headers: the record headers that name schemas; None if no record has one.
+        passed: how many offsets the batch has advanced.
+    """
+
+    partition: int
+    messages: Sequence[Message]
+    frames: Sequence[bytes | None]
+    headers: Sequence[bytes | None] | None
+    passed: int
+
+    def place(self, row: int) -> Place:
+        """Return where a record is."""
+        return Place(self.partition, self.messages[row].offset() or 0)
+
+
+class TopicReader:
+    """A consumer of a topic; close it.
+
+    Args:
+        topic: the name of the topic.
+        settings: the settings of librdkafka.
+        is_key: whether the keys of records are read instead of their values.
+
+    Raises:
+        GitopsError: If the brokers do not answer, or the topic does not exist.
+    """
+
+    def __init__(self, topic: str, settings: Mapping[str, str], *, is_key: bool = False) -> None:
+        self._topic, self._is_key = topic, is_key
+        own: dict[str, Any] = {
+            "group.id": f"strata-replay-{uuid4()}",  # librdkafka wants one; it is never joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "queued.max.messages.kbytes": 65536,
+            "fetch.max.bytes": 33554432,
+            "log_level": 3,
+        }
+        self._error: KafkaError | None = None
+        try:
+            self._consumer = Consumer({"error_cb": self._note, **own, **settings})
+        except KafkaException as error:
+            raise GitopsError(f"the settings of Kafka are not usable: {error.args[0].str()}") from None
+        try:
+            self._ends = self._find_ends()
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+    def _note(self, error: KafkaError) -> None:
+        self._error = error
+
+    def _find_ends(self) -> dict[int, tuple[int, int]]:
+        """Return the first offset and the end of each partition that holds records."""
+        try:
+            known = self._consumer.list_topics(self._topic, timeout=_TIMEOUT_S).topics[self._topic]
+            if known.error is not None:
+                raise GitopsError(f"the topic {self._topic}: {known.error.str()}")
+            ends = {}
+            for partition in known.partitions:
+                at = TopicPartition(self._topic, partition)
+                low, high = self._consumer.get_watermark_offsets(at, timeout=_TIMEOUT_S)
+                if low < high:
+                    ends[partition] = (low, high)
+        except KafkaException as error:
+            reason = self._error.str() if self._error is not None else error.args[0].str()
+            raise GitopsError(f"the topic {self._topic} cannot be read: {reason}") from None
+        return ends
+
+    def plan(self, start: Start, sample: int | None) -> list[tuple[int, int, int]]:
+        """Return the ranges to read: partition, first offset and end.
+
+        Args:
+            start: where reading begins.
+            sample: about how many records to read, in blocks spread evenly; None means all.
+        """
+        firsts = self._firsts(start)
+        ranges = [(partition, firsts[partition], end) for partition, (_, end) in sorted(self._ends.items())]
+        ranges = [(partition, first, end) for partition, first, end in ranges if first < end]
+        total = sum(end - first for _, first, end in ranges)
+        if sample is None or sample >= total:
+            return ranges
+        blocks = max(1, -(-sample // _BLOCK))
+        size = -(-sample // blocks)
+        chosen = []
+        for number in range(blocks):
+            at = number * total // blocks
+            for partition, first, end in ranges:
+                if at < end - first:
+                    chosen.append((partition, first + at, min(first + at + size, end)))
+                    break
+                at -= end - first
+        return chosen
+
+    def _firsts(self, start: Start) -> dict[int, int]:
+        if start.last is not None:
+            return {partition: max(low, end - start.last) for partition, (low, end) in self._ends.items()}
+        if start.time_ms is None:
+            return {partition: low for partition, (low, _) in self._ends.items()}
+        asked = [TopicPartition(self._topic, partition, start.time_ms) for partition in self._ends]
+        try:
+            found = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_S) if asked else []
+        except KafkaException as error:
+            raise GitopsError(f"the topic {self._topic} cannot be read: {error.args[0].str()}") from None
+        return {at.partition: at.offset if at.offset >= 0 else self._ends[at.partition][1] for at in found}
+
+    def read(self, ranges: Sequence[tuple[int, int, int]]) -> Iterator[Batch]:
+        """Yield the records of some ranges, one range after the other.
+
+        Raises:
+            GitopsError: If a partition cannot be read, or the brokers do not answer any more.
+        """
+        for partition, first, end in ranges:
+            self._consumer.assign([TopicPartition(self._topic, partition, first)])
+            yield from self._range(partition, first, end)
+
+    def _range(self, partition: int, first: int, end: int) -> Iterator[Batch]:
+        position, heard = first, time.monotonic()
+        while position < end:
+            messages = self._consumer.consume(min(_BATCH, end - position), timeout=_POLL_S)
+            if not messages:
+                # The rest may be markers of transactions, or records that compaction has dropped.
+                [at] = self._consumer.position([TopicPartition(self._topic, partition)])
+                if at.offset >= end:
+                    return
+                if time.monotonic() - heard > _TIMEOUT_S:
+                    reason = self._error.str() if self._error is not None else "no answer"
+                    raise GitopsError(f"partition {partition} of {self._topic} at offset {position}: {reason}")
+                continue
+            heard = time.monotonic()
+            for message in messages:
+                error = message.error()
+                if error is not None:
+                    raise GitopsError(f"partition {partition} of {self._topic} at offset {position}: {error.str()}")
+            last = int(messages[-1].offset() or 0)
+            while messages and (messages[-1].offset() or 0) >= end:
+                messages.pop()
+            passed, position = min(last + 1, end) - position, last + 1
+            if messages:
+                yield self._batch(partition, messages, passed)
+
+    def _batch(self, partition: int, messages: Sequence[Message], passed: int) -> Batch:
+        frames = [message.key() if self._is_key else message.value() for message in messages]
+        headers: list[bytes | None] | None = None
+        for row, message in enumerate(messages):
+            found = message.headers()
+            if found:
+                named = dict(found).get(_IDS[self._is_key])
+                if named is not None:
+                    headers = headers or [None] * len(messages)
+                    headers[row] = named if isinstance(named, bytes) else named.encode()
+        return Batch(partition, messages, frames, headers, passed)

@@ -1,0 +1,234 @@
+"""`strata replay` reads a topic on a real broker with a schema that is not registered yet."""
+
+import json
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from strata.gitops.replay.topic import TopicReader
+from strata.serdes import AvroSerializer
+from strata.serdes.client import RegistryClient, Schema
+
+pytestmark = pytest.mark.kafka
+FLIGHT = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [
+        {"name": "carrier", "type": {"type": "enum", "name": "Carrier", "symbols": ["UA", "AA"]}},
+        {"name": "legs", "type": {"type": "array", "items": "long"}},
+    ],
+}
+
+
+class Topic:
+    """A topic of one or two partitions, and the registry that its records' schemas are in."""
+
+    def __init__(self, kafka_broker, service, files):
+        self.name, self.files, self.url = f"flights-{uuid4().hex[:12]}", files, service.url
+        self.broker = kafka_broker.bootstrap
+        self.client = RegistryClient(self.url)
+        self._producer = Producer({"bootstrap.servers": self.broker})
+
+    def put(self, frames, partition=0):
+        """Write records."""
+        for frame in frames:
+            self._producer.produce(self.name, frame, partition=partition)
+        self._producer.flush(30)
+
+    def avro(self, *values, schema=FLIGHT):
+        """Write Avro records."""
+        serialize = AvroSerializer(self.client, json.dumps(schema))
+        self.put([serialize(value, topic=self.name) for value in values])
+
+    def replay(self, candidate, *options, code, file="new.avsc"):
+        """Run the command, and return its report."""
+        self.files.put(file, candidate if isinstance(candidate, str) else json.dumps(candidate))
+        common = ["--schema", file, "--broker", self.broker, "--url", self.url, "--output", "json"]
+        return json.loads(self.files.run("replay", self.name, *common, *options, code=code))
+
+
+@pytest.fixture
+def topic(kafka_broker, service, files):
+    """Return a topic without records."""
+    return Topic(kafka_broker, service, files)
+
+
+def changed(schema, **types):
+    """Return a schema with other types of some fields."""
+    fields = [{**field, "type": types.get(field["name"], field["type"])} for field in schema["fields"]]
+    return {**schema, "fields": fields}
+
+
+def told(report):
+    """Return the findings of a report in short: kind, path, count and first offsets."""
+    return [
+        (found["kind"], found["path"], found["count"], [place["offset"] for place in found["first"]])
+        for found in report["findings"]
+    ]
+
+
+def test_every_record_is_read(topic):
+    """A candidate that reads every record as it was written is no finding; tombstones count, and all partitions."""
+    topic.avro(*[{"carrier": "UA", "legs": [number]} for number in range(10)])
+    topic.put([None])
+
+    report = topic.replay(FLIGHT | {"doc": "the same"}, code=0)
+
+    assert (11, 1, True, []) == (report["records"], report["withoutValue"], report["complete"], report["findings"])
+    assert [([f"{topic.name}-value:1"], 10)] == [(one["versions"], one["records"]) for one in report["schemas"]]
+
+
+def test_what_the_candidate_cannot_read(topic):
+    """Records that the candidate refuses are counted by path and reason, with the first offsets."""
+    topic.avro(*[{"carrier": carrier, "legs": [1]} for carrier in ("UA", "AA", "UA", "AA")])
+    topic.put([b"junk", b"\0\0\x0f\x42\x40rest"])
+    carrier = {"type": "enum", "name": "Carrier", "symbols": ["UA"]}
+
+    report = topic.replay(changed(FLIGHT, carrier=carrier), code=1)
+
+    assert [
+        ("unreadable", "carrier", 2, [1, 3]),
+        ("unreadable", "", 1, [4]),
+        ("unknown schema", "", 1, [5]),
+    ] == told(report)
+    assert "1000000" == report["findings"][2]["schema"]
+
+
+def test_values_that_change_without_an_error(topic):
+    """A long beyond 2^53 that is read as a double is shown as it was written and as it is read."""
+    topic.avro({"carrier": "UA", "legs": [1, 2**53]}, {"carrier": "UA", "legs": [7, 2**53 + 1]})
+
+    report = topic.replay(changed(FLIGHT, legs={"type": "array", "items": "double"}), code=1)
+
+    assert [("changed", "legs[]", 1, [1])] == told(report)
+    assert ("9007199254740993", "9007199254740992.0") == (
+        report["findings"][0]["writtenAs"],
+        report["findings"][0]["readAs"],
+    )
+
+
+def test_an_enum_that_falls_to_its_default(topic):
+    """A symbol that the candidate replaces by its default is another value."""
+    topic.avro(*[{"carrier": carrier, "legs": []} for carrier in ("UA", "AA")])
+    carrier = {"type": "enum", "name": "Carrier", "symbols": ["UA"], "default": "UA"}
+
+    assert [("changed", "carrier", 1, [1])] == told(topic.replay(changed(FLIGHT, carrier=carrier), code=1))
+
+
+def test_what_the_candidate_could_not_have_written(topic):
+    """Where old readers must read new records, a field that the candidate lacks is a finding."""
+    topic.avro({"carrier": "UA", "legs": [1]})
+    candidate = {**FLIGHT, "fields": FLIGHT["fields"][:1]}
+
+    assert topic.replay(candidate, code=0)["findings"] == []
+    topic.client.set_config("FULL", f"{topic.name}-value")
+    assert [("not writable", "legs", 1, [0])] == told(topic.replay(candidate, code=1))
+
+
+def test_parts_of_a_topic(topic):
+    """The last records of each partition, those since a time, and a sample can be read."""
+    serialize = AvroSerializer(topic.client, json.dumps(FLIGHT))
+    frames = [serialize({"carrier": "UA", "legs": [number]}, topic=topic.name) for number in range(3000)]
+    topic.put(frames)
+
+    assert 7 == topic.replay(FLIGHT, "--from", "-7", code=0)["records"]
+    assert 3000 == topic.replay(FLIGHT, "--from", "2026-01-01", code=0)["records"]
+    assert 0 == topic.replay(FLIGHT, "--from", "2100-01-01T00:00+02:00", code=0)["records"]
+    assert 2000 == topic.replay(FLIGHT, "--sample", "2000", code=0)["records"]
+    options = ["--schema", "new.avsc", "--broker", topic.broker, "--url", topic.url, "--from", "soon"]
+    assert "expected earliest, a time" in topic.files.run("replay", topic.name, *options, code=2)
+
+
+def message(type_):
+    """Return the class of a message with one field."""
+    file = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
+    field = file.message_type.add(name="M").field.add(name="n", number=1, label=1)
+    field.type = getattr(descriptor_pb2.FieldDescriptorProto, f"TYPE_{type_.upper()}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("M"))
+
+
+def test_protobuf(topic):
+    """A number that the candidate cuts is a finding, and so is a field whose bytes it skips."""
+    text = 'syntax = "proto3"; message M { int64 n = 1; }'
+    schema_id = topic.client.register(f"{topic.name}-value", Schema(text, "PROTOBUF")).schema_id
+    frames = [message("int64")(n=number).SerializeToString() for number in (5, 2**40 + 1)]
+    topic.put([b"\0" + schema_id.to_bytes(4, "big") + b"\0" + frame for frame in frames])
+
+    narrow = topic.replay(text.replace("int64", "int32"), code=1, file="new.proto")
+    other = topic.replay(text.replace("int64", "string"), code=1, file="new.proto")
+
+    assert [("changed", "n", 1, [1])] == told(narrow)
+    assert ("1099511627777", "1") == (narrow["findings"][0]["writtenAs"], narrow["findings"][0]["readAs"])
+    assert [("changed", "n", 2, [0, 1])] == told(other)
+
+
+def test_json(topic):
+    """Documents that the candidate does not allow are counted by place and rule."""
+    text = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}})
+    schema_id = topic.client.register(f"{topic.name}-value", Schema(text, "JSON")).schema_id
+    topic.put([b"\0" + schema_id.to_bytes(4, "big") + json.dumps({"n": number}).encode() for number in (5, 50)])
+
+    report = topic.replay(text.replace('"integer"', '"integer", "maximum": 9'), code=1, file="new.schema.json")
+
+    assert [("unreadable", "n", 1, [1])] == told(report)
+
+
+def test_an_interruption_shows_what_was_seen(topic, monkeypatch):
+    """Ctrl-C prints the report of the records that were read until then, and says that it is not whole."""
+    topic.avro({"carrier": "UA", "legs": []})
+    read = TopicReader.read
+
+    def interrupted(self, ranges):
+        yield from read(self, ranges)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TopicReader, "read", interrupted)
+    topic.files.put("new.avsc", json.dumps(FLIGHT))
+    printed = topic.files.run(
+        "replay", topic.name, "--schema", "new.avsc", "--broker", topic.broker, "--url", topic.url, code=130
+    )
+
+    assert "1 records; interrupted, this is what was seen until then" in printed
+
+
+def test_nothing_is_committed(topic):
+    """No consumer group is left behind."""
+    from confluent_kafka.admin import AdminClient
+
+    topic.avro({"carrier": "UA", "legs": []})
+    topic.replay(FLIGHT, code=0)
+
+    groups = AdminClient({"bootstrap.servers": topic.broker}).list_consumer_groups(request_timeout=30).result()
+    assert [] == [group.group_id for group in groups.valid if "replay" in group.group_id]
+
+
+def test_errors(topic, files):
+    """A missing topic, a broker that does not answer and a candidate that is not a schema are named."""
+    topic.avro({"carrier": "UA", "legs": []})
+    files.put("new.avsc", json.dumps(FLIGHT))
+    files.put("bad.avsc", '{"type": "recrod"}')
+    url = ["--url", topic.url]
+
+    no_broker = files.run("replay", topic.name, "--schema", "new.avsc", *url, code=2)
+    bad = files.run("replay", topic.name, "--schema", "bad.avsc", "--broker", topic.broker, *url, code=2)
+    missing = files.run("replay", "no-such-topic", "--schema", "new.avsc", "--broker", topic.broker, *url, code=2)
+
+    assert "no broker: name one" in no_broker
+    assert "the candidate cannot be used" in bad
+    assert "no-such-topic" in missing
+
+
+def test_a_plan_of_blocks(topic):
+    """A sample is taken in blocks that are spread evenly over all partitions."""
+    reader = TopicReader.__new__(TopicReader)
+    reader._topic, reader._ends = "t", {0: (100, 10_100), 1: (0, 10_000)}
+
+    from strata.gitops.replay.topic import Start
+
+    assert [(0, 100, 1100), (0, 5100, 6100), (1, 0, 1000), (1, 5000, 6000)] == reader.plan(Start(), 4000)
+    assert [(0, 100, 10_100), (1, 0, 10_000)] == reader.plan(Start(), None)
+    assert [(0, 10_090, 10_100), (1, 9990, 10_000)] == reader.plan(Start(last=10), None)
