@@ -18,7 +18,7 @@ _HEADINGS = {
 
 
 def has_problems(outcome: Outcome) -> bool:
-    """Return whether the candidate would harm a reader, or there are records that nobody can read."""
+    """Return whether the candidate would harm a reader, or there are records without a usable schema."""
     return bool(outcome.findings)
 
 
