@@ -14,7 +14,7 @@ from strata.compat.protobuf.schema import ProtobufSchema
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
 from strata.compat.schema import SchemaFormat
 
-__all__ = ["Kind", "Maker", "fill", "message_class"]
+__all__ = ["Field", "Kind", "Maker", "fill", "message_class"]
 
 _SCALARS = (
     "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64",

@@ -112,11 +112,13 @@ class _Search:
                 finding.writer,
             ):
                 continue
-            if finding.kind == Kind.NAME_MISMATCH and isinstance(spot.writer, RecordType):
-                return _rule_only(spot)
-            nearest = self._nearest(spot)
-            return _rule_only(spot) if nearest is None else self._refused(*nearest)
-        return NoWitness("undecided")
+            is_name = finding.kind == Kind.NAME_MISMATCH and isinstance(spot.writer, RecordType)
+            nearest = None if is_name else self._nearest(spot)
+            return self._renamed(spot) if nearest is None else self._refused(*nearest)
+        # A reader does not get there if it refuses something above: Avro's Java library ignores the aliases of fields
+        # in a record of another name.
+        nearest = self._nearest(_Spot(self._reader.root, self._writer.root, "", ()))
+        return NoWitness("undecided") if nearest is None else self._refused(*nearest)
 
     def _ambiguous(self, spot: _Spot) -> Proof:
         """Prove that a field stands for several: the reader refuses the record, or takes one field for another."""
@@ -132,21 +134,40 @@ class _Search:
         """Return the proof of an outcome."""
         for spot in self._spots(outcome.at[0]):
             if spot.field is not None:
-                return self._missing(outcome, spot, spot.field)
+                return self._missing(spot, spot.field, is_renamed=outcome.cause is Cause.RENAMED_DEFAULT)
             for value in self._values_of(outcome.cause, spot):
                 return self._altered(spot, value)
         return NoWitness("undecided")
 
-    def _missing(self, outcome: Outcome, spot: _Spot, field: Field) -> Proof:
+    def _renamed(self, spot: _Spot) -> Proof:
+        """Prove that a record of another name is read: nothing is lost, unless its fields are known by aliases."""
+        reader, writer = self._resolution.pair(spot.reader, spot.writer)
+        if isinstance(reader, RecordType) and isinstance(writer, RecordType):
+            if self._resolution.fault(reader, writer) is not None:
+                return self._refused(spot.steps, self._values.smallest)
+            for field, source in self._resolution.sources(reader, writer):
+                known = next((writer.by_name[alias] for alias in field.aliases if alias in writer.by_name), None)
+                if source is None and known is not None:
+                    return self._defaulted(spot.steps, field, known)
+        reader, writer = (
+            cut(node.name.full if isinstance(node, NamedType) else node.kind) for node in (reader, writer)
+        )
+        return RuleOnly(_UNNAMED.format(reader=reader, writer=writer))
+
+    def _missing(self, spot: _Spot, field: Field, *, is_renamed: bool) -> Proof:
         """Prove that a reader takes a default for a field that the writer's record lacks."""
         if not isinstance(spot.writer, RecordType):
             return NoWitness("undecided")
         source = next((one for one in spot.writer.fields if field.name in one.aliases), None)
-        value, payload, record = self._written(spot.steps, self._values.smallest)
+        return self._defaulted(spot.steps, field, source if is_renamed else None)
+
+    def _defaulted(self, steps: tuple[_Step, ...], field: Field, source: Field | None) -> Proof:
+        """Prove that a reader takes the default of a field, although its value is written under another name."""
+        value, payload, record = self._written(steps, self._values.smallest)
         written: dict[str, JsonValue] = {}
-        if outcome.cause is Cause.RENAMED_DEFAULT and source is not None:
+        if source is not None:
             inner: dict[str, Value] = {}
-            value, payload, record = self._written((*spot.steps, source.name), lambda node: self._telling(node, inner))
+            value, payload, record = self._written((*steps, source.name), lambda node: self._telling(node, inner))
             written[source.name] = self._values.as_json(source.type, inner[""])
         default = default_value(field.type, field.default, self._reader.names)
         read: JsonValue = {field.name: self._names.as_json(field.type, default)}
@@ -297,6 +318,5 @@ def _type_name(node: Node) -> str:
     return f"{node.kind} {node.name.full}" if isinstance(node, NamedType) else node.kind
 
 
-def _rule_only(spot: _Spot) -> RuleOnly:
-    reader, writer = (cut(node.name.full if isinstance(node, NamedType) else node.kind) for node in spot[:2])
-    return RuleOnly(_UNNAMED.format(reader=reader, writer=writer))
+def _full_name(node: Node) -> str:
+    return cut(node.name.full if isinstance(node, NamedType) else node.kind)

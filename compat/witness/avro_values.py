@@ -105,6 +105,8 @@ class Values:
             if node.name.full not in self._costs:
                 self._relax(node)
             return self._costs[node.name.full]
+        if isinstance(node, UnionType):
+            return min((self.cost(branch) + len(_name(branch)) + 5 for branch in node.branches), default=math.inf)
         return self._cost(node)
 
     def _relax(self, node: NamedType) -> None:

@@ -95,13 +95,14 @@ class _Spot(NamedTuple):
 class _Search:
     readers: _Types
     writers: _Types
+    own_readers: _Types  # without those of imported files
     budget: Budget
 
     @classmethod
     def of(cls, reader: ProtobufSchema, writer: ProtobufSchema, budget: Budget) -> "_Search | None":
         """Return the search in two schemas; None if Google's library refuses one of them."""
-        types = [message_types(schema, budget.limits) for schema in (reader, writer)]
-        return None if types[0] is None or types[1] is None else cls(types[0], types[1], budget)
+        ours, theirs = (message_types(schema, budget.limits) for schema in (reader, writer))
+        return None if ours is None or theirs is None else cls(ours[1], theirs[1], ours[0], budget)
 
     def finding(self, finding: Incompatibility) -> Proof:
         """Return the proof of a finding."""
@@ -159,7 +160,7 @@ class _Search:
             return NoWitness("undecided")
         if self.writers[name].GetOptions().map_entry:
             return RuleOnly("The type is that of the entries of a map, and no record is an entry.")
-        if name in self.readers:
+        if name in self.own_readers:
             return RuleOnly("The reader has the type as the body of a group, so it reads each message of it.")
         message = new(self.writers[name])
         if message is None:

@@ -27,10 +27,12 @@ __all__ = ["message_types"]
 _MAIN = "main.proto"
 
 
-def message_types(schema: ProtobufSchema, limits: Limits) -> Mapping[str, Descriptor] | None:
-    """Return the message types of a schema and its imports by name without package; None if the library refuses them.
+def message_types(
+    schema: ProtobufSchema, limits: Limits
+) -> tuple[Mapping[str, Descriptor], Mapping[str, Descriptor]] | None:
+    """Return message types by name without package: of the schema itself, and of its imports too.
 
-    Of two types with one name, that of the schema itself counts.
+    Of two types with one name, that of the schema itself counts. The result is None if the library refuses a file.
 
     Raises:
         OutOfTime: The time of `limits` ran out.
@@ -39,16 +41,17 @@ def message_types(schema: ProtobufSchema, limits: Limits) -> Mapping[str, Descri
     for path, file in schema.imports.items():
         names.add(file, path)
     files = dict(_imported(schema.file.imports + schema.file.public_imports, schema.imports))
-    found: dict[str, Descriptor] = {}
+    known: dict[str, Descriptor] = {}
     try:
         for path, file in files.items():
             _add(path, file, names, pool, limits)
         _add(_MAIN, schema.file, schema.names, pool, limits)
-        for path in (*files, _MAIN):
-            found |= _types(pool.FindFileByName(path))
+        for path in files:
+            known |= _types(pool.FindFileByName(path))
+        own = _types(pool.FindFileByName(_MAIN))
     except (TypeError, ValueError, KeyError):
         return None
-    return found
+    return own, known | own
 
 
 def _imported(paths: Iterable[str], files: Mapping[str, File]) -> Mapping[str, File]:

@@ -1,0 +1,143 @@
+"""Findings with their proofs, of recorded and of random pairs of schemas: what judges look at, and the table by rule.
+
+python -m harness.proof_cases [SIZE]     print the table of docs/compatibility.md from the recorded pairs and
+SIZE random pairs of each format (2,000)
+"""
+
+import gzip
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from harness import avro_cases, protobuf_cases
+from harness.protobuf_changes import changed
+from strata.compat.formats import FORMATS
+from strata.compat.limits import Limits
+from strata.compat.proofs import Budget, NoWitness, Proof, RuleOnly
+from strata.compat.result import Incompatibility
+from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.witness.search import breaks
+
+__all__ = ["Pair", "proofs", "random_pairs", "recorded_pairs"]
+
+_RECORDED: Final = Path(__file__).resolve().parent.parent / "tests/conformance"
+_SECONDS: Final = 1.0  # of one pair
+_NAMES: Final = {SchemaFormat.AVRO: "avro", SchemaFormat.PROTOBUF: "protobuf", SchemaFormat.JSON: "json"}
+
+
+class Pair(NamedTuple):
+    """Two schemas, and where they come from."""
+
+    name: str
+    reader: ParsedSchema
+    writer: ParsedSchema
+
+
+def recorded_pairs(schema_format: SchemaFormat) -> Iterator[Pair]:
+    """Yield each recorded pair in both directions."""
+    with gzip.open(_RECORDED / f"{_NAMES[schema_format]}_compat.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for case in map(json.loads, lines):
+            try:
+                new = _parsed(schema_format, case, case["new"])
+                for previous in (_parsed(schema_format, case, one) for one in case["previous"]):
+                    yield Pair(f"{case['id']}, backward", new, previous)
+                    yield Pair(f"{case['id']}, forward", previous, new)
+            except SchemaParseError:
+                continue
+
+
+def _parsed(schema_format: SchemaFormat, case: Mapping[str, Any], schema: Mapping[str, Any]) -> ParsedSchema:
+    registered = {(entry["subject"], entry["version"]): entry for entry in case.get("references", ())}
+    found: dict[tuple[str, int], ResolvedReference] = {}
+
+    def follow(referring: Mapping[str, Any]) -> None:
+        for one in referring.get("references", ()):
+            key = one["subject"], one["version"]
+            if key not in found:
+                follow(registered[key])
+                found[key] = ResolvedReference(one["name"], registered[key]["schema"], f"{key[0]} {key[1]}")
+
+    follow(schema)
+    return FORMATS[schema_format].parse(schema["schema"], strict=False, references=[*found.values()])
+
+
+def random_pairs(schema_format: SchemaFormat, chance: Random) -> Iterator[Pair]:
+    """Yield random pairs without end: small changes of Avro and Protobuf schemas."""
+    number = 0
+    make = _MAKERS[schema_format](chance)
+    while True:
+        number += 1
+        try:
+            reader, writer = (FORMATS[schema_format].parse(text, strict=False) for text in make())
+        except SchemaParseError:
+            continue
+        yield Pair(f"random {number}", reader, writer)
+
+
+def _avro(chance: Random) -> Callable[[], tuple[str, str]]:
+    maker = avro_cases.Maker(chance)
+
+    def make() -> tuple[str, str]:
+        case = maker.case()
+        return case.reader, case.writer
+
+    return make
+
+
+def _protobuf(chance: Random) -> Callable[[], tuple[str, str]]:
+    maker = protobuf_cases.Maker(chance)
+
+    def make() -> tuple[str, str]:
+        kind = maker.kind()
+        texts = [kind.text(), changed(kind, chance).text()]
+        chance.shuffle(texts)
+        return texts[0], texts[1]
+
+    return make
+
+
+_MAKERS: Final[Mapping[SchemaFormat, Callable[[Random], Callable[[], tuple[str, str]]]]] = {
+    SchemaFormat.AVRO: _avro,
+    SchemaFormat.PROTOBUF: _protobuf,
+}
+
+
+def proofs(pair: Pair) -> list[tuple[Incompatibility, Proof]]:
+    """Return the findings of the check of a pair, each with its proof."""
+    findings = FORMATS[pair.writer.format].check(pair.reader, pair.writer)
+    budget = Budget(Limits().ending_in(_SECONDS))
+    return list(zip(findings, breaks(pair.reader, pair.writer, findings, budget), strict=True))
+
+
+def _shape(proof: Proof) -> str:
+    if isinstance(proof, NoWitness):
+        return "undecided"
+    return "rule only" if isinstance(proof, RuleOnly) else "witness"
+
+
+def _rows(schema_format: SchemaFormat, size: int) -> Iterator[str]:
+    counts: dict[str, Counter[str]] = {}
+    pairs = recorded_pairs(schema_format)
+    drawn = random_pairs(schema_format, Random(2031)) if schema_format in _MAKERS else iter(())  # noqa: S311
+    for pair in (*pairs, *(pair for pair, _ in zip(drawn, range(size), strict=False))):
+        for finding, proof in proofs(pair):
+            counts.setdefault(finding.kind, Counter())[_shape(proof)] += 1
+    for rule in sorted(counts):
+        shown = " | ".join(f"{counts[rule][name]:,}" for name in ("witness", "rule only", "undecided"))
+        yield f"| {_NAMES[schema_format].capitalize()} | `{rule}` | {shown} |"
+
+
+def main(size: int) -> None:
+    """Print the table."""
+    lines = ["| format | rule | witness | rule only | undecided |", "| --- | --- | --: | --: | --: |"]
+    for schema_format in _NAMES:
+        lines += _rows(schema_format, size)
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
