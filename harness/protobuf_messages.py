@@ -26,6 +26,7 @@ __all__ = ["Task", "in_java", "in_python"]
 
 _SOURCE: Final = Path(__file__).with_name("jvm") / "ProtobufMessages.java"
 _TIMEOUT_S: Final = 500
+_TASKS_A_JVM: Final = 4000  # each brings its descriptors
 
 
 class Task(NamedTuple):
@@ -36,24 +37,22 @@ class Task(NamedTuple):
 
 
 def in_java(tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Return what the Java library reads for each task, as `value` or `error`; one JVM for all of them."""
+    """Return what the Java library reads for each task, as `value` or `error`."""
     jars = protobuf_jars()
+    with tempfile.TemporaryDirectory() as folder:
+        compile_java([_SOURCE], Path(folder), *jars)
+        class_path = os.pathsep.join(map(str, (folder, *jars, spark_class_path())))
+        parts = (tasks[at : at + _TASKS_A_JVM] for at in range(0, len(tasks), _TASKS_A_JVM))
+        return [answer for part in parts for answer in _answers(part, class_path)]
+
+
+def _answers(tasks: Sequence[Task], class_path: str) -> list[dict[str, Any]]:
     lines = "".join(
         json.dumps({"files": _files(kind.file), "message": kind.full_name, "payload": payload.hex()}) + "\n"
         for kind, payload in tasks
     )
-    with tempfile.TemporaryDirectory() as folder:
-        compile_java([_SOURCE], Path(folder), *jars)
-        done = subprocess.run(
-            [
-                *("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-                *("-cp", os.pathsep.join(map(str, (folder, *jars, spark_class_path()))), "ProtobufMessages"),
-            ],
-            input=lines.encode(),
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            check=True,
-        )
+    command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path, "ProtobufMessages"]
+    done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=_TIMEOUT_S, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -149,10 +149,7 @@ class _Search:
                 known = next((writer.by_name[alias] for alias in field.aliases if alias in writer.by_name), None)
                 if source is None and known is not None:
                     return self._defaulted(spot.steps, field, known)
-        reader, writer = (
-            cut(node.name.full if isinstance(node, NamedType) else node.kind) for node in (reader, writer)
-        )
-        return RuleOnly(_UNNAMED.format(reader=reader, writer=writer))
+        return RuleOnly(_UNNAMED.format(reader=_full_name(reader), writer=_full_name(writer)))
 
     def _missing(self, spot: _Spot, field: Field, *, is_renamed: bool) -> Proof:
         """Prove that a reader takes a default for a field that the writer's record lacks."""
