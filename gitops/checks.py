@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from strata.compat.check import CheckResult, Previous, check, finding
+from strata.compat.check import CheckResult, Previous, check
 from strata.compat.formats import FORMATS
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import Limits
 from strata.compat.logical.advice import table_findings
 from strata.compat.result import Finding
-from strata.compat.schema import SchemaParseError
+from strata.compat.schema import ParsedSchema, SchemaParseError
+from strata.compat.witness.search import SILENT_CHANGE, budget_within, proven, silent_changes
 from strata.gitops.desired import Desired, Subject
 from strata.gitops.errors import GitopsError
 from strata.gitops.positions import Position, position_in_error, position_of
@@ -61,10 +62,12 @@ class Options:
     Attributes:
         level: the compatibility level of all subjects; None for that of each.
         policy: how strictly differences count; None for that of each.
+        silent: how much it matters that a change is accepted although values change without an error.
     """
 
     level: Level | None = None
     policy: Policy | None = None
+    silent: Severity = Severity.NOTE
 
 
 def check_tree(desired: Desired, against: Versions | None, options: Options, label: str) -> list[Problem]:
@@ -90,7 +93,7 @@ def check_tree(desired: Desired, against: Versions | None, options: Options, lab
             level = _level(desired, subject, against, options)
             grouped = _Grouped(against, desired.group(subject.name)) if against else None
             policy = _policy(desired, subject, against, options)
-            found = list(_check_subject(subject, parser, earlier, grouped, level, policy))
+            found = list(_check_subject(subject, parser, earlier, grouped, level, policy, options.silent))
             broken |= {one.subject for one in found if one.rule == INVALID}
             problems += found
     return problems + [
@@ -146,7 +149,13 @@ def _property(metadata: Mapping[str, Any] | None, name: str) -> str | None:
 
 
 def _check_subject(
-    subject: Subject, parser: Parser, earlier: Parser, against: _Grouped | None, level: Level, policy: Policy
+    subject: Subject,
+    parser: Parser,
+    earlier: Parser,
+    against: _Grouped | None,
+    level: Level,
+    policy: Policy,
+    silent: Severity,
 ) -> Iterator[Problem]:
     text = subject.text or ""
 
@@ -184,9 +193,11 @@ def _check_subject(
         label = against.source.label if against else ""
         yield problem(Severity.UNJUDGED, UNJUDGED, f"The earlier version in {label} cannot be used: {error}")
         return
-    for found in _findings(result, in_tree=against is not None and isinstance(against.source, TreeVersions)):
+    is_numbered = against is None or not isinstance(against.source, TreeVersions)
+    for found in _findings(new, previous, level, result, is_numbered=is_numbered):
         position = position_of(text, "" if found.table else found.path, found.field, subject.format)
-        yield Problem(Severity.ERROR, found.rule, subject.name, subject.file, position, found.advice, found)
+        severity = silent if found.rule == SILENT_CHANGE else Severity.ERROR
+        yield Problem(severity, found.rule, subject.name, subject.file, position, found.advice, found)
 
 
 def _renamed(subject: Subject, label: str) -> str:
@@ -197,9 +208,16 @@ def _renamed(subject: Subject, label: str) -> str:
     )
 
 
-def _findings(result: CheckResult, *, in_tree: bool) -> Iterator[Finding]:
-    """Yield the findings of a check; a file of a tree has no version, and the words say "the previous version"."""
-    for incompatibility in result.incompatibilities:
-        yield finding(replace(incompatibility, version=None) if in_tree else incompatibility)
+def _findings(
+    new: ParsedSchema, previous: Sequence[Previous], level: Level, result: CheckResult, *, is_numbered: bool
+) -> Iterator[Finding]:
+    """Yield the findings of a check with their proofs, then the changes of values that it accepts.
+
+    A file of a tree has no version, and the words say "the previous version".
+    """
+    budget = budget_within(Limits())
+    refused = result.incompatibilities
+    yield from proven(new, previous, refused, budget, is_numbered=is_numbered)
     for tables in result.tables:
-        yield from table_findings(replace(tables, version=None) if in_tree else tables)
+        yield from table_findings(tables if is_numbered else replace(tables, version=None))
+    yield from silent_changes(new, previous, level, refused, budget, is_numbered=is_numbered)

@@ -6,13 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from strata.compat.check import Previous, check
 from strata.compat.difference.compare import difference
 from strata.compat.difference.text import as_lines
 from strata.compat.formats import FORMATS
+from strata.compat.levels import Level
 from strata.compat.limits import Limits
-from strata.compat.schema import SchemaParseError
+from strata.compat.result import Finding
+from strata.compat.schema import ParsedSchema, SchemaParseError
+from strata.compat.witness.search import budget_within, proven, silent_changes
+from strata.compat.witness.text import lines_of
 from strata.gitops.desired import Desired, Subject
 from strata.gitops.errors import GitopsError
+from strata.gitops.findings import finding_json
 from strata.gitops.positions import position_in_error
 from strata.gitops.registries import Outcome, Registry
 from strata.gitops.rights import Resource
@@ -55,6 +61,7 @@ class Change:
         version: the version that a schema gets.
         error: why the registry rejects it.
         file: the file of a schema.
+        findings: what the subject's level says about the latest version, with proofs, and changes of values.
     """
 
     step: Mapping[str, Any]
@@ -63,6 +70,7 @@ class Change:
     version: int | None = None
     error: str | None = None
     file: str = ""
+    findings: tuple[Finding, ...] = ()
 
     @property
     def title(self) -> str:
@@ -194,11 +202,12 @@ class _Explanations:
         latest = self.registry.service.version(step["subject"], None)
         if latest is None:
             return replace(change, reason="new subject")
-        details = tuple(self._schema(step, latest))
+        findings = tuple(self._findings(subject, latest))
+        details = (*self._schema(step, latest), *_proof_lines(findings))
         reason = (
             "an older version holds this schema" if step.get("goesBack") else f"differs from version {latest.version}"
         )
-        return replace(change, reason=reason, details=details)
+        return replace(change, reason=reason, details=details, findings=findings)
 
     def fault(self, subject: Subject, error: str | None) -> str | None:
         """Return the mistakes in the schema of a subject with their places; None if its format's tools take it.
@@ -242,14 +251,31 @@ class _Explanations:
         if "mode" in step and step["mode"] != (mode := self.registry.service.mode(scope)):
             yield f"mode: {_shown(mode)} → {step['mode']}"
 
+    def _schemas(self, subject: Subject, latest: Held) -> tuple[ParsedSchema, ParsedSchema]:
+        if subject.normalize:
+            return self.old.normalized(latest), self.new.normalized(held(subject))
+        return self.old.parse(latest, strict=False), self.new.parse(held(subject), strict=False)
+
+    def _findings(self, subject: Subject, latest: Held) -> list[Finding]:
+        """Return the findings about the latest version; none if it cannot be compared."""
+        level = Level(self.desired.level(subject.name) or self.registry.service.level(subject.name) or Level.BACKWARD)
+        limits = Limits().started()
+        try:
+            before, after = self._schemas(subject, latest)
+            previous = [Previous(latest.version, before)]
+            refused = check(after, previous, level, limits=limits).incompatibilities
+        except (SchemaParseError, GitopsError):
+            return []
+        budget = budget_within(limits)
+        return [
+            *proven(after, previous, refused, budget),
+            *silent_changes(after, previous, level, refused, budget),
+        ]
+
     def _schema(self, step: Mapping[str, Any], latest: Held) -> Iterator[str]:
         body, subject = step["schema"], self.desired.subjects[step["subject"]]
         try:
-            if subject.normalize:
-                schemas = self.old.normalized(latest), self.new.normalized(held(subject))
-            else:
-                schemas = self.old.parse(latest, strict=False), self.new.parse(held(subject), strict=False)
-            found = difference(*schemas, limits=Limits().started(), version=latest.version)
+            found = difference(*self._schemas(subject, latest), limits=Limits().started(), version=latest.version)
         except (SchemaParseError, GitopsError) as error:
             yield f"the difference cannot be shown: {error}"
         else:
@@ -258,6 +284,14 @@ class _Explanations:
         for name, before in (("metadata", latest.metadata), ("ruleSet", latest.rule_set)):
             if name in body:
                 yield from _edits(name, before or {}, body[name] or {})
+
+
+def _proof_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    for finding in findings:
+        proof = list(lines_of(finding))
+        if proof:
+            yield f"{finding.rule.replace('_', ' ').lower()}: {finding.field or '(root)'}"
+            yield from (f"  {line}" for line in proof)
 
 
 def _edits(where: str, before: Any, after: Any) -> Iterator[str]:
@@ -292,12 +326,13 @@ def plan_json(plan: Plan) -> str:
     """Return a plan as JSON: the form of plan files, which docs/guides/git.md describes."""
     changes = [
         {"title": one.title, "step": dict(one.step), "reason": one.reason, "details": list(one.details),
-         "version": one.version, "error": one.error, "file": one.file}
+         "version": one.version, "error": one.error, "file": one.file,
+         "findings": [{"rule": finding.rule, **finding_json(finding)} for finding in one.findings]}
         for one in plan.changes
     ]  # fmt: skip
     content = {"format": _FORMAT, "version": _VERSION, "registry": plan.registry, "offset": plan.offset}
     content |= {"unchanged": plan.unchanged, "changes": changes, "kept": list(plan.kept)}
-    return json.dumps(content, indent=1) + "\n"
+    return json.dumps(content, indent=1, default=str) + "\n"
 
 
 def read_plan(path: Path) -> Plan:

@@ -8,8 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from strata import __version__
+from strata.compat.witness.text import lines_of
 from strata.gitops.checks import INVALID, UNJUDGED, Problem, Severity
 from strata.gitops.desired import Desired
+from strata.gitops.findings import finding_json
 
 __all__ = ["REPORTS"]
 
@@ -25,13 +27,21 @@ _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.UNJUDGED: "warning", Severit
 
 
 def _people(problems: Sequence[Problem], checked: Desired) -> str:
-    lines = [_line(f"{_place(one)}: {one.severity}: {one.message} [{one.subject}, {one.rule}]") for one in problems]
+    lines: list[str] = []
+    for one in problems:
+        lines.append(_line(f"{_place(one)}: {one.severity}: {one.message} [{one.subject}, {one.rule}]"))
+        lines += (f"  {_line(text)}" for text in _proof(one))
     counts = {severity: sum(one.severity is severity for one in problems) for severity in Severity}
     total = sum(one.text is not None for one in checked.subjects.values())
     summary = f"{_count(total, 'schema')} checked, {_count(counts[Severity.ERROR], 'error')}"
     if counts[Severity.UNJUDGED]:
         summary += f", {counts[Severity.UNJUDGED]} not judged"
     return "\n".join([*lines, summary]) + "\n"
+
+
+def _proof(problem: Problem) -> list[str]:
+    """Return the record behind a problem in sentences."""
+    return [] if problem.finding is None else list(lines_of(problem.finding))
 
 
 def _count(number: int, noun: str) -> str:
@@ -55,11 +65,7 @@ def _as_json(problem: Problem) -> dict[str, Any]:
         "severity": problem.severity, "rule": problem.rule, "subject": problem.subject, "file": problem.file,
         "line": problem.position.line, "column": problem.position.column, "message": problem.message,
     }  # fmt: skip
-    finding = problem.finding
-    if finding is not None:
-        found |= {"path": finding.path, "field": finding.field, "direction": finding.direction,
-                  "version": finding.version, "previous": finding.previous, "new": finding.new}  # fmt: skip
-    return found
+    return found if problem.finding is None else found | finding_json(problem.finding)
 
 
 def _github(problems: Sequence[Problem], _: Desired) -> str:
@@ -98,7 +104,7 @@ def _sarif(problems: Sequence[Problem], _: Desired) -> str:
             "ruleId": one.rule,
             "ruleIndex": rules.index(one.rule),
             "level": _SARIF_LEVELS[one.severity],
-            "message": {"text": one.message},
+            "message": {"text": "\n".join([one.message, *_proof(one)])},
             "locations": [_location(one)],
         }
         for one in problems

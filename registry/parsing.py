@@ -17,7 +17,7 @@ from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
 from strata.compat.result import Finding, Incompatibility, Refusal
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from strata.compat.tags import Tags, retagged, tags_of
-from strata.compat.witness.search import budget_within, proven, silent_changes
+from strata.compat.witness.search import budget_within, load, proven, silent_changes
 from strata.registry import errors
 from strata.registry.cache import Cache
 from strata.registry.references import pinned, resolved
@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 _FORMATS: Final = dict(FORMATS)  # all of them now: no request should wait for an import
+load()
 _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
 _VerdictKey = tuple[int, tuple[tuple[int, int, str], ...], Level, Policy, str]
 

@@ -14,11 +14,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from strata.compat.check import Previous, check, explain
-from strata.compat.difference import avro, avro_reading, json_reading, json_schema, protobuf, protobuf_reading
 from strata.compat.difference.edits import DOC_LIKE, Edit, EditKind, Edits, cut
 from strata.compat.difference.outcomes import Cause, Outcome, Verdict, worst
 from strata.compat.levels import LEVELS, Direction, Level, Policy
@@ -97,11 +97,22 @@ class _Format(NamedTuple):
     findings: _Findings
 
 
-_FORMATS: Final[Mapping[SchemaFormat, _Format]] = {
-    SchemaFormat.AVRO: _Format(avro.edits, avro.addresses, avro.PREFERRED, avro_reading.outcomes, _Findings.BREAK),
-    SchemaFormat.PROTOBUF: _Format(protobuf.edits, protobuf.addresses, {}, protobuf_reading.outcomes, _Findings.RULES),
-    SchemaFormat.JSON: _Format(json_schema.edits, json_schema.addresses, {}, json_reading.outcomes, _Findings.OPINION),
-}
+@cache
+def _of(schema_format: SchemaFormat) -> _Format:
+    """Return the row of a format, whose modules are imported at its first use."""
+    match schema_format:
+        case SchemaFormat.AVRO:
+            from strata.compat.difference import avro, avro_reading
+
+            return _Format(avro.edits, avro.addresses, avro.PREFERRED, avro_reading.outcomes, _Findings.BREAK)
+        case SchemaFormat.PROTOBUF:
+            from strata.compat.difference import protobuf, protobuf_reading
+
+            return _Format(protobuf.edits, protobuf.addresses, {}, protobuf_reading.outcomes, _Findings.RULES)
+        case SchemaFormat.JSON:
+            from strata.compat.difference import json_reading, json_schema
+
+            return _Format(json_schema.edits, json_schema.addresses, {}, json_reading.outcomes, _Findings.OPINION)
 
 
 class _Side(NamedTuple):
@@ -198,7 +209,7 @@ def difference(
 
 def _edits(previous: ParsedSchema, new: ParsedSchema, limits: Limits) -> Edits:
     if previous.format is new.format:
-        edits: Edits = _FORMATS[new.format].edits(previous, new, limits)
+        edits: Edits = _of(new.format).edits(previous, new, limits)
         return edits
     edits = Edits()
     edits.add(EditKind.FORMAT_CHANGED, "", "", before=str(previous.format), after=str(new.format))
@@ -248,7 +259,7 @@ def _judged(
 
 
 def _meaning(previous: ParsedSchema, new: ParsedSchema) -> _Findings:
-    return _FORMATS[new.format].findings if previous.format is new.format else _Findings.BREAK
+    return _of(new.format).findings if previous.format is new.format else _Findings.BREAK
 
 
 def outcomes(reader: ParsedSchema, writer: ParsedSchema, limits: Limits, *, is_new: bool) -> Iterable[Outcome]:
@@ -265,13 +276,13 @@ def outcomes(reader: ParsedSchema, writer: ParsedSchema, limits: Limits, *, is_n
     """
     if reader.format is not writer.format:
         return ()
-    found: Iterable[Outcome] = _FORMATS[reader.format].outcomes(reader, writer, limits, is_new=is_new)
+    found: Iterable[Outcome] = _of(reader.format).outcomes(reader, writer, limits, is_new=is_new)
     return islice(found, _MOST_OUTCOMES)
 
 
 def addresses(finding: Incompatibility) -> Sequence[str]:
     """Return where a finding is, in the form of the addresses of outcomes."""
-    found: Sequence[str] = _FORMATS[finding.format].addresses(finding)
+    found: Sequence[str] = _of(finding.format).addresses(finding)
     return found
 
 
@@ -286,7 +297,7 @@ def _change_of(outcome: Outcome, is_new: bool) -> Edit:
 
 def _edit_of(finding: Incompatibility, *, is_new: bool) -> Edit:
     """Return a change that only its finding describes."""
-    at = _FORMATS[finding.format].addresses(finding)[0]
+    at = _of(finding.format).addresses(finding)[0]
     values = [None if value is None else cut(str(value)) for value in (finding.writer_value, finding.reader_value)]
     before, after = values if is_new else reversed(values)
     old_at, new_at = ((), (at,)) if is_new else ((at,), ())
@@ -324,7 +335,7 @@ class _Index:
         """Return the edits that a finding is about; none if it fits none."""
         if finding.kind in _GAVE_UP:
             return ()
-        form = _FORMATS[finding.format]
+        form = _of(finding.format)
         # Leave out what cannot break this direction, if something else can: new data lacks what was removed.
         harmless = (_READERS if finding.direction is Direction.BACKWARD else _WRITERS).harmless
         return self.of(form.addresses(finding), form.preferred.get(finding.kind, frozenset()), harmless)

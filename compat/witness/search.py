@@ -5,9 +5,10 @@ outcomes of the difference, which say that a value becomes another one although 
 proof for each finding, in order, and may raise `OutOfTime`, after which the proofs that they have yielded count.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
@@ -19,9 +20,8 @@ from strata.compat.limits import Limits, OutOfTime
 from strata.compat.proofs import Budget, NoWitness, Proof
 from strata.compat.result import Finding, Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
-from strata.compat.witness import avro, json_schema, protobuf
 
-__all__ = ["SILENT_CHANGE", "budget_within", "proven", "silent_changes"]
+__all__ = ["SILENT_CHANGE", "budget_within", "load", "proven", "silent_changes"]
 
 SILENT_CHANGE: Final = "SILENT_CHANGE"
 """The rule of a finding about a change that is accepted although a reader gets another value, or none."""
@@ -38,11 +38,28 @@ class _Format(NamedTuple):
     alters: Callable[[Any, Any, Sequence[Outcome], Budget], Iterator[Proof]]  # reader, writer
 
 
-_FORMATS: Final[Mapping[SchemaFormat, _Format]] = {
-    SchemaFormat.AVRO: _Format(avro.breaks, avro.alters),
-    SchemaFormat.JSON: _Format(json_schema.breaks, json_schema.alters),
-    SchemaFormat.PROTOBUF: _Format(protobuf.breaks, protobuf.alters),
-}
+@cache
+def _of(schema_format: SchemaFormat) -> _Format:
+    """Return the searches of a format, whose modules are imported at its first use."""
+    match schema_format:
+        case SchemaFormat.AVRO:
+            from strata.compat.witness import avro
+
+            return _Format(avro.breaks, avro.alters)
+        case SchemaFormat.PROTOBUF:
+            from strata.compat.witness import protobuf
+
+            return _Format(protobuf.breaks, protobuf.alters)
+        case SchemaFormat.JSON:
+            from strata.compat.witness import json_schema
+
+            return _Format(json_schema.breaks, json_schema.alters)
+
+
+def load() -> None:
+    """Import the searches of all formats, so that no request waits for that."""
+    for schema_format in SchemaFormat:
+        _of(schema_format)
 
 
 def budget_within(limits: Limits) -> Budget:
@@ -51,7 +68,12 @@ def budget_within(limits: Limits) -> Budget:
 
 
 def proven(
-    new: ParsedSchema, previous: Sequence[Previous], findings: Sequence[Incompatibility], budget: Budget
+    new: ParsedSchema,
+    previous: Sequence[Previous],
+    findings: Sequence[Incompatibility],
+    budget: Budget,
+    *,
+    is_numbered: bool = True,
 ) -> list[Finding]:
     """Return the findings of a check, each with its proof.
 
@@ -60,6 +82,7 @@ def proven(
         previous: The versions that it was compared with.
         findings: The incompatibilities that `strata.compat.check.check` found.
         budget: Bounds on time and size.
+        is_numbered: Whether the findings name the versions by their numbers.
     """
     versions = {one.version: one.schema for one in previous}
     made: list[Finding] = []
@@ -70,7 +93,8 @@ def proven(
             proofs: Sequence[Proof] = [NoWitness("undecided")] * len(same)
         else:
             proofs = breaks(*_sides(new, schema, direction), same, budget)
-        made += [replace(finding(one), proof=proof) for one, proof in zip(same, proofs, strict=True)]
+        named = same if is_numbered else [replace(one, version=None) for one in same]
+        made += [replace(finding(one), proof=proof) for one, proof in zip(named, proofs, strict=True)]
     return made
 
 
@@ -80,6 +104,8 @@ def silent_changes(
     level: Level,
     findings: Sequence[Incompatibility],
     budget: Budget,
+    *,
+    is_numbered: bool = True,
 ) -> list[Finding]:
     """Return the changes that the rules accept although a reader gets another value than was written.
 
@@ -91,18 +117,25 @@ def silent_changes(
         level: The compatibility level.
         findings: What the check refuses; a part that is refused is not listed again.
         budget: Bounds on time and size.
+        is_numbered: Whether the findings name the versions by their numbers.
     """
     rule = LEVELS[level]
     made: list[Finding] = []
     with suppress(OutOfTime):
         for one in reversed(previous if rule.transitive else previous[-1:]):
             for direction in rule.directions:
-                made += _silent(new, one, direction, findings, budget)
+                made += _silent(new, one, direction, findings, budget, is_numbered=is_numbered)
     return made[:_MOST_SILENT]
 
 
 def _silent(
-    new: ParsedSchema, previous: Previous, direction: Direction, findings: Sequence[Incompatibility], budget: Budget
+    new: ParsedSchema,
+    previous: Previous,
+    direction: Direction,
+    findings: Sequence[Incompatibility],
+    budget: Budget,
+    *,
+    is_numbered: bool,
 ) -> Iterator[Finding]:
     reader, writer = _sides(new, previous.schema, direction)
     is_new = direction is Direction.BACKWARD
@@ -117,13 +150,14 @@ def _silent(
     listed = list(islice(judged, _MOST_SILENT))
     for outcome, proof in zip(listed, alters(reader, writer, listed, budget), strict=True):
         before, after = outcome.before or None, outcome.after or None
+        version = previous.version if is_numbered else None
         yield Finding(
             SILENT_CHANGE,
-            outcome.words(is_new=is_new, version=previous.version),
+            outcome.words(is_new=is_new, version=version),
             path=outcome.at[0] if outcome.at[0].startswith("#") else "",
             field=outcome.at[0].removeprefix("#/").replace("/", "."),
             direction=direction,
-            version=previous.version,
+            version=version,
             previous=before if is_new else after,
             new=after if is_new else before,
             proof=proof,
@@ -146,7 +180,7 @@ def breaks(
         findings: The findings of the check of these two, in the order of the check.
         budget: Bounds on time and size.
     """
-    form = _FORMATS.get(writer.format) if reader.format is writer.format else None
+    form = _of(writer.format) if reader.format is writer.format else None
     return _within(form.breaks(reader, writer, findings, budget) if form else None, len(findings))
 
 
@@ -159,7 +193,7 @@ def alters(reader: ParsedSchema, writer: ParsedSchema, outcomes: Sequence[Outcom
         outcomes: The outcomes for these two.
         budget: Bounds on time and size.
     """
-    form = _FORMATS.get(writer.format) if reader.format is writer.format else None
+    form = _of(writer.format) if reader.format is writer.format else None
     return _within(form.alters(reader, writer, outcomes, budget) if form else None, len(outcomes))
 
 

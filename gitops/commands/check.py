@@ -25,6 +25,8 @@ _OUTPUTS = ("text", "json", "github", "sarif", "junit")
 @click.option("--level", type=click.Choice(_LEVELS, case_sensitive=False), help="compatibility level of all subjects")
 @click.option("--policy", type=click.Choice(("STRICT", "LENIENT"), case_sensitive=False),
               help="how strictly differences of JSON Schemas count  [compatibilityPolicy, or STRICT]")  # fmt: skip
+@click.option("--silent", type=click.Choice(("note", "error")), default="note",
+              help="what a change is that is accepted although values change without an error  [note]")  # fmt: skip
 @click.option("--output", type=click.Choice(_OUTPUTS), default="text", help="format of the report  [text]")
 @click.option("--output-file", metavar="FILE", help="write the report to a file")
 @manifest_option
@@ -32,7 +34,7 @@ _OUTPUTS = ("text", "json", "github", "sarif", "junit")
 @connected
 @reporting
 def check(
-    *, paths: tuple[str, ...], against: str | None, level: str | None, policy: str | None, output: str,
+    *, paths: tuple[str, ...], against: str | None, level: str | None, policy: str | None, silent: str, output: str,
     output_file: str | None, manifests: tuple[str, ...], environment: str | None, connection: dict[str, Any],
 ) -> int:  # fmt: skip
     """Check that schemas can be parsed, and are compatible with those that they follow.
@@ -40,6 +42,9 @@ def check(
     PATH is a folder, a strata.yaml or a schema file; without one it is the working folder. Subjects and levels come
     from strata.yaml. Without it each .avsc, .proto and .schema.json file is the subject of its name without the ending;
     a .proto file in the folder of its package is that of its import.
+
+    Each incompatibility comes with the smallest record that shows it. A change that is accepted although values change
+    without an error is a note; with --silent error it fails the check.
 
     Exit codes: 0 no problem; 1 a schema is invalid or incompatible; 2 something could not be judged.
 
@@ -64,7 +69,9 @@ def check(
     earlier: Versions | None = None
     if against is not None:
         earlier = service_at(connection, against) if is_url(against) else versions_at(against, selection)
-    options = Options(Level(level.upper()) if level else None, Policy(policy.upper()) if policy else None)
+    options = Options(
+        Level(level.upper()) if level else None, Policy(policy.upper()) if policy else None, Severity(silent)
+    )
     problems = check_tree(desired, earlier, options, str(selection.root))
     checked = selection.part(desired)
     if selection.files:

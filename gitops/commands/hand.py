@@ -113,11 +113,16 @@ def compat(
     output: str, connection: dict[str, Any],
 ) -> int:  # fmt: skip
     """Ask the registry whether the schema in FILE is compatible with SUBJECT; the exit code is 1 if not."""
-    query = {"verbose": "true", **({"normalize": "true"} if normalize else {})}
+    query = {"verbose": "true", "witness": "true", **({"normalize": "true"} if normalize else {})}
     path = f"/compatibility/subjects/{_segment(subject)}/versions" + (f"/{_segment(version)}" if version else "")
     answer = service_at(connection).send("POST", path, _body(file, kind, references), **query)
     fits = bool(answer["is_compatible"])
-    messages = [finding["advice"] for finding in answer.get("findings") or ()] or answer.get("messages") or []
+    from strata.compat.witness.text import lines
+
+    messages: list[str] = []
+    for finding in answer.get("findings") or ():
+        messages += [finding["advice"], *lines(finding, finding.get("direction"), finding.get("version"))]
+    messages = messages or answer.get("messages") or []
     verdict = "compatible" if fits else "incompatible"
     rows = [("verdict", "reason"), *((verdict, message) for message in messages or [""])]
     _show(output, answer, rows, "\n".join([verdict, *messages]))

@@ -283,3 +283,28 @@ def test_only_versions_of_the_same_group_count(files, record, service, exported,
     files.run("check", "--against", against, code=0)
     files.write(strata__yaml=GROUPED.format(2).partition("metadata")[0].rstrip(", ") + "}")
     files.run("check", "--against", against, code=1)
+
+
+def test_a_finding_shows_the_record_that_breaks(files, record):
+    """The report has the record in words and in JSON; the version has no number, since a file has none."""
+    files.put("o.avsc", record("id"))
+    files.commit()
+    files.put("o.avsc", record("id", "n"))
+    shown = files.run("check", "--against=HEAD", code=1)
+    (found,) = json.loads(files.run("check", "--against=HEAD", "--output=json", code=1))["problems"]
+
+    assert '  This record, written with the previous version, cannot be read with the new schema: {"id": ' in shown
+    assert "has no field 'n'" in found["witness"]["error"]
+    assert ("BACKWARD", None) == (found["direction"], found["version"])
+
+
+def test_a_change_of_values_is_a_note_or_an_error(files):
+    """What the level accepts although values change is a note, and fails the check if the user says so."""
+    files.put("o.avsc", '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}')
+    files.commit()
+    files.put("o.avsc", '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "double"}]}')
+    shown = files.run("check", "--against=HEAD", code=0)
+
+    assert "note: Consumers with the new schema read long as double: integers beyond 2^53 are rounded." in shown
+    assert "Written as 9007199254740993, read as 9007199254740992.0." in shown
+    assert "1 error" in files.run("check", "--against=HEAD", "--silent=error", code=1)

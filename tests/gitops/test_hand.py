@@ -67,6 +67,17 @@ def test_settings_by_hand(run):
     run("mode", ":.c:", "--delete", code=0)
 
 
+def test_compat_shows_the_record_that_breaks(run, files):
+    """The reasons of `compat` come with the record behind each."""
+    files.put("r.avsc", '{"type": "record", "name": "R", "fields": [{"name": "x", "type": "int"}]}')
+    run("register", "r", "r.avsc", code=0)
+    files.put("r.avsc", '{"type": "record", "name": "R", "fields": [{"name": "x", "type": "string"}]}')
+
+    assert 'This record, written with version 1, cannot be read with the new schema: {"x": 0}' in run(
+        "compat", "r", "r.avsc", code=1
+    )
+
+
 def test_profiles(files, service, monkeypatch):
     """A profile names the URL and credentials, which may come from the environment; a mistake in it is explained."""
     files.put("profiles.yaml", f"local: {{url: '{service.url}', auth: 'me:${{SECRET}}'}}\nring: {{keyring: a/b}}\n")

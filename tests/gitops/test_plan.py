@@ -130,6 +130,22 @@ def test_what_is_incompatible_is_an_error_of_the_plan(files, record, registry):
     assert ["s"] == registry.get("/subjects")
 
 
+def test_a_plan_shows_the_records_that_break_or_change(files, registry):
+    """The details name the record, its version and what is read, and the JSON has them too."""
+    files.put("strata.yaml", "subjects: [{name: s, file: s.avsc}]")
+    text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "%s"}]}'
+    files.put("s.avsc", text % "long")
+    files.run("apply", "--url", registry.url, code=0)
+    files.put("s.avsc", text % "double")
+    changed = json.loads(files.run("plan", "--url", registry.url, "--output=json", code=1))["changes"][0]
+    files.put("s.avsc", text % "string")
+    refused = files.run("plan", "--url", registry.url, code=2)
+
+    assert "  Written as 9007199254740993, read as 9007199254740992.0." in changed["details"]
+    assert {"a": 2**53 + 1} == changed["findings"][0]["witness"]["record"]
+    assert 'This record, written with version 1, cannot be read with the new schema: {"a": 0}' in refused
+
+
 def test_what_protoc_refuses_is_an_error_of_the_plan(files, registry):
     """A Protobuf file that protoc refuses is in the plan with file, line and rule, and the apply writes nothing."""
     files.put("strata.yaml", "subjects: [{name: o, file: o.proto}]")
@@ -276,7 +292,7 @@ def test_json(files, record, registry):
     assert ("strata-plan", 1, registry.url, 0, []) == (*(plan[n] for n in ("format", "version", "registry",
             "unchanged", "kept")),)  # fmt: skip
     register = plan["changes"][1]
-    assert ["title", "step", "reason", "details", "version", "error", "file"] == list(register)
+    assert ["title", "step", "reason", "details", "version", "error", "file", "findings"] == list(register)
     assert ("register s version 1", "new subject", 1, None, "s.avsc") == (*(register[n] for n in ("title", "reason",
             "version", "error", "file")),)  # fmt: skip
     done = json.loads(files.run("apply", "plan.json", *run, code=0))
