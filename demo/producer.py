@@ -11,7 +11,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -21,6 +21,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from demo.damage import DAMAGES, Damage, Encode
 from demo.flights import INCOMPATIBLE_SCHEMA, ROWS, VERSIONS, Row, read_table
 from demo.summary import DeadLetter
+from strata.compat.witness.text import lines
 from strata.serdes.avro import AvroSerializer
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RegistryError
@@ -56,11 +57,12 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The registry's rejection of the incompatible change."""
+    """The registry's rejection of the incompatible change, and sentences about the records that would break."""
 
     status: int
     error_code: int
     message: str
+    proofs: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -155,15 +157,20 @@ def try_incompatible(client: RegistryClient, subject: str) -> Refusal:
     unsaid = [words for words in _MUST_SAY if words not in refusal.message]
     if unsaid:
         raise RuntimeError(f"the rejection does not mention {', '.join(unsaid)}; it says: {refusal.message}")
-    return refusal
+    found = client.test_compatibility(subject, INCOMPATIBLE_SCHEMA, None, witness=True).findings
+    proofs = tuple(line for one in found for line in lines(one, one["direction"], one["version"]))
+    if not any("cannot be read" in line for line in proofs):
+        raise RuntimeError(f"the registry shows no record that would break; it says: {proofs}")
+    return replace(refusal, proofs=proofs)
 
 
 def describe(refusal: Refusal, subject: str) -> str:
     """Return the rejection for the screen, with the long quotation of the previous schema removed."""
     message = re.sub(r"\{oldSchema: '\{.*?\}'\}", "{oldSchema: '...'}", refusal.message)
-    lines = textwrap.wrap(message, 110, break_long_words=False, break_on_hyphens=False)
+    wrapped = textwrap.wrap(message, 110, break_long_words=False, break_on_hyphens=False)
     head = f"Registry: rejects an incompatible change of {subject}, HTTP {refusal.status}, {refusal.error_code}:"
-    return "\n".join([head, *(f"    {line}" for line in lines), "    Nothing was registered."])
+    proofs = [part for proof in refusal.proofs for part in textwrap.wrap(proof, 110)]
+    return "\n".join([head, *(f"    {line}" for line in [*wrapped, *proofs]), "    Nothing was registered."])
 
 
 class _Sender:

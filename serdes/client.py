@@ -341,6 +341,7 @@ class RegistryClient(ConfigClient):
         *,
         normalize: bool = False,
         verbose: bool = True,
+        witness: bool = False,
     ) -> CompatibilityResult:
         """Check whether a schema is compatible with a subject; the result is true or false and carries messages.
 
@@ -350,6 +351,7 @@ class RegistryClient(ConfigClient):
             version: the version to compare with; None compares with all versions that a registration would.
             normalize: whether the registry normalizes the schema first.
             verbose: whether the result has messages.
+            witness: whether a Strata shows the record behind each finding, and changes of values.
 
         Raises:
             RegistryError: With error code 40402 if the version is unknown, 42201 if the schema is invalid and `verbose`
@@ -363,7 +365,7 @@ class RegistryClient(ConfigClient):
             CompatibilityResult.from_answer,
             "POST",
             "/compatibility" + _subject(subject, *tail),
-            query=flags_set(normalize=normalize, verbose=verbose),
+            query=flags_set(normalize=normalize, verbose=verbose, witness=witness),
             body=sent.to_request(),
         )
 

@@ -286,10 +286,13 @@ class CompatibilityResult:
     Attributes:
         is_compatible: whether the schema is compatible.
         messages: why it is not, if the check was verbose.
+        findings: the reasons as JSON objects, if the registry is a Strata and the check was verbose; each has the
+            `witness` that shows it if the check asked for that.
     """
 
     is_compatible: bool
     messages: tuple[str, ...] = ()
+    findings: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "CompatibilityResult":
@@ -298,7 +301,8 @@ class CompatibilityResult:
         Raises:
             LookupError: If a property is missing; `RegistryClient.ask` turns built-in errors into SerdeError.
         """
-        return cls(bool(answer["is_compatible"]), tuple(str(one) for one in answer.get("messages") or ()))
+        messages = tuple(str(one) for one in answer.get("messages") or ())
+        return cls(bool(answer["is_compatible"]), messages, tuple(answer.get("findings") or ()))
 
     def __bool__(self) -> bool:
         return self.is_compatible

@@ -4,7 +4,7 @@ import pytest
 
 from demo import producer
 from strata.serdes.errors import RegistryError
-from strata.serdes.model import RegisteredSchema, Schema
+from strata.serdes.model import CompatibilityResult, RegisteredSchema, Schema
 
 REASONS = (
     "{errorType:'TYPE_MISMATCH', …}, {errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', …}, {oldSchema: '{\"a\": []}'}, "
@@ -33,12 +33,21 @@ class Registry:
             raise self._refusal
         return RegisteredSchema(subject, 3, 3, None, Schema(schema))
 
+    def test_compatibility(self, subject, schema, version, *, witness):
+        """Return a finding with a witness."""
+        finding = {"direction": "BACKWARD", "version": 2, "witness": {"record": {"a": 0}, "error": "No field 'gate'."}}
+        return CompatibilityResult(False, (), (finding,))
+
 
 def test_proper_refusal():
     """The demo accepts a refusal of an incompatible schema that has reasons and leaves nothing."""
     refusal = producer.try_incompatible(Registry(RegistryError(409, 40901, REASONS)), "s")
 
-    assert producer.Refusal(409, 40901, REASONS) == refusal
+    assert (409, 40901, REASONS) == (refusal.status, refusal.error_code, refusal.message)
+    assert (
+        'This record, written with version 2, cannot be read with the new schema: {"a": 0}',
+        "No field 'gate'.",
+    ) == refusal.proofs
     assert "{oldSchema: '...'}" in producer.describe(refusal, "s")
 
 

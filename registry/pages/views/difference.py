@@ -3,10 +3,14 @@
 import json
 from typing import Any
 
+from strata.compat.check import Previous, check
 from strata.compat.difference.compare import Difference, difference
 from strata.compat.difference.text import label, sentences, values
-from strata.compat.levels import LEVELS, Level
-from strata.compat.limits import OutOfTime
+from strata.compat.levels import LEVELS, Level, Policy
+from strata.compat.limits import Limits, OutOfTime
+from strata.compat.schema import ParsedSchema
+from strata.compat.witness.search import budget_within, proven, silent_changes
+from strata.compat.witness.text import lines_of
 from strata.registry import errors
 from strata.registry.effective_settings import config_in_force
 from strata.registry.lookup import LATEST
@@ -22,6 +26,7 @@ __all__ = ["difference_address", "show_difference"]
 
 _MOST_CHANGES = 500
 _MOST_VERSIONS = 1000
+_MOST_PROOFS = 50
 
 
 def difference_address(subject: str, old: int, new: int) -> str:
@@ -39,13 +44,14 @@ def show_difference(page: Page) -> dict[str, Any]:
     every = page.state.versions(new.subject, include_deleted=True)
     earlier = [one.version for one in every if one.version < new.version]
     old = asked_version(page, page.text("from") or str(earlier[-1] if earlier else new.version))
-    found, fault = _compared(page, old, new)
+    found, proofs, fault = _compared(page, old, new)
     return {
         "old": old,
         "new": new,
         "versions": [str(one.version) for one in every[-_MOST_VERSIONS:]],
         "found": found,
         "fault": fault,
+        "proofs": proofs,
         "changes": found.changes[:_MOST_CHANGES] if found else (),
         "values": values,
         "label": label,
@@ -59,17 +65,33 @@ def show_difference(page: Page) -> dict[str, Any]:
     }
 
 
-def _compared(page: Page, old: SchemaVersion, new: SchemaVersion) -> tuple[Difference | None, str | None]:
-    """Return the difference, or why there is none."""
+def _compared(
+    page: Page, old: SchemaVersion, new: SchemaVersion
+) -> tuple[Difference | None, list[tuple[str, list[str]]], str | None]:
+    """Return the difference and the records that show it, or why there is none."""
     limits = page.service.limits.started()
     policy = config_in_force(page.state, new.subject).policy
     try:
         ours, theirs = (parse_version(page.state, one, limits) for one in (old, new))
-        return difference(ours, theirs, policy=policy, limits=limits, version=old.version), None
+        found = difference(ours, theirs, policy=policy, limits=limits, version=old.version)
+        return found, _proofs(ours, theirs, old.version, policy, limits), None
     except OutOfTime as error:
-        return None, str(error)
+        return None, [], str(error)
     except errors.RegistryError as error:
-        return None, error.message
+        return None, [], error.message
+
+
+def _proofs(
+    old: ParsedSchema, new: ParsedSchema, version: int, policy: Policy, limits: Limits
+) -> list[tuple[str, list[str]]]:
+    """Return the places that break or change, each with sentences about the smallest record that shows it."""
+    previous = [Previous(version, old)]
+    refused = check(new, previous, Level.FULL, policy, limits).incompatibilities[:_MOST_PROOFS]
+    budget = budget_within(limits)
+    proven_ones = proven(new, previous, refused, budget)
+    found = [*proven_ones, *silent_changes(new, previous, Level.FULL, refused, budget)][:_MOST_PROOFS]
+    shown = ((one.field or "(root)", list(lines_of(one))) for one in found)
+    return [(place, sentences) for place, sentences in shown if sentences]
 
 
 def _contract(entry: SchemaVersion) -> str:

@@ -51,6 +51,14 @@ def test_changes_and_verdicts(browser):
         assert verdict in text
 
 
+def test_records_that_show_it(browser):
+    """The page has the smallest record that breaks, and the one whose value changes."""
+    text = words(browser.get("/ui/subjects/a%2Fb/diff?from=1&to=2"))
+
+    assert 'This record, written with version 1, cannot be read with the new schema: {"x": 0}' in text
+    assert "Records that show it" not in words(browser.get("/ui/subjects/alone/diff"))
+
+
 def test_what_changes_values_in_silence_is_said_on_top(browser):
     """A field renamed by an alias is read under its new name, but consumers with the old schema read their default."""
     fields = [
