@@ -185,7 +185,8 @@ def is_kept(before: Any, after: Any, number: int) -> bool:
         return field.message_type is not None or _same(
             source, getattr(before, source.name), field, getattr(after, field.name)
         )
-    if source.has_presence and field.has_presence and not after.HasField(field.name):
+    is_written = source.has_presence or (source.is_repeated and len(getattr(before, source.name)) > 0)
+    if is_written and field.has_presence and not after.HasField(field.name):
         return False
     values, others = _listed(before, source), _listed(after, field)
     if source.is_repeated and not field.is_repeated and not values:
