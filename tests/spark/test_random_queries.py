@@ -84,7 +84,8 @@ def _shapes() -> dict[str, Callable[[DataFrame, str, str, str], DataFrame]]:
 
 
 SHAPES = _shapes()
-STREAMED = ("project", "numbers", "count", "count_if", "group")
+STREAMED = {"project": "append", "numbers": "append", "count": "complete", "count_if": "complete", "group": "complete"}
+"""The shapes that a stream can have, and the output mode of each."""
 
 
 @st.composite
@@ -148,7 +149,7 @@ class Runner:
         self._spark.conf.set(PRUNES, str(way != "whole").lower())
         try:
             df = SHAPES[query.shape](self._part(query, folder, way), *query.fields, query.filters[-1])
-            rows = self._streamed(df) if query.by == "stream" else df.collect()
+            rows = self._streamed(df, STREAMED[query.shape]) if query.by == "stream" else df.collect()
             return sorted(str(tuple(row)) for row in rows)
         except (PySparkException, Py4JJavaError) as error:
             if query.mode != "FAILFAST" or FAILS[0] not in str(error):
@@ -181,12 +182,11 @@ class Runner:
             return self._spark.sql("SELECT * FROM random_view")
         return decoded
 
-    def _streamed(self, df: DataFrame) -> list[Any]:
-        mode = "append" if df.schema.names[0] == "n" else "complete"
+    def _streamed(self, df: DataFrame, mode: str) -> list[Any]:
         name = f"random_{next(self._numbers)}"
         query = df.writeStream.format("memory").queryName(name).outputMode(mode).trigger(availableNow=True).start()
         try:
-            assert query.awaitTermination(60)
+            assert query.awaitTermination(300)
             return self._spark.table(name).collect()
         finally:
             query.stop()
