@@ -8,6 +8,7 @@ import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.DescriptorValidationException;
 import com.google.protobuf.Descriptors.EnumValueDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
+import com.google.protobuf.Descriptors.FieldDescriptor.Type;
 import com.google.protobuf.Descriptors.FileDescriptor;
 import com.google.protobuf.DynamicMessage;
 import com.google.protobuf.InvalidProtocolBufferException;
@@ -18,10 +19,12 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 
 /**
@@ -32,6 +35,7 @@ import java.util.TreeMap;
  */
 public final class ProtobufMessages {
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final Set<Type> UNSIGNED = EnumSet.of(Type.UINT32, Type.FIXED32, Type.UINT64, Type.FIXED64);
   private static final Map<String, Map<String, Descriptor>> LINKED = new HashMap<>();
 
   public static void main(String[] arguments) throws IOException {
@@ -84,20 +88,21 @@ public final class ProtobufMessages {
       ArrayNode shown = set.addArray().add(field.getKey().getNumber()).addArray();
       if (field.getKey().isMapField()) {
         Map<String, JsonNode> entries = new TreeMap<>();  // the last entry of a key counts
-        parts.forEach(part -> entries.put(key((Message) part), part(part)));
+        parts.forEach(part -> entries.put(key((Message) part), fields((Message) part)));
         entries.values().forEach(shown::add);
       } else {
-        parts.forEach(part -> shown.add(part(part)));
+        parts.forEach(part -> shown.add(part(field.getKey(), part)));
       }
     }
     return set;
   }
 
   private static String key(Message entry) {
-    return part(entry.getField(entry.getDescriptorForType().findFieldByNumber(1))).asText();
+    FieldDescriptor key = entry.getDescriptorForType().findFieldByNumber(1);
+    return part(key, entry.getField(key)).asText();
   }
 
-  private static JsonNode part(Object value) {
+  private static JsonNode part(FieldDescriptor field, Object value) {
     if (value instanceof Message message) {
       return fields(message);
     }
@@ -112,6 +117,10 @@ public final class ProtobufMessages {
       text = Integer.toString(Float.floatToIntBits(number));
     } else if (value instanceof Double number) {
       text = Long.toString(Double.doubleToLongBits(number));
+    } else if (value instanceof Integer number && UNSIGNED.contains(field.getType())) {
+      text = Integer.toUnsignedString(number);
+    } else if (value instanceof Long number && UNSIGNED.contains(field.getType())) {
+      text = Long.toUnsignedString(number);
     }
     return JSON.getNodeFactory().textNode(text);
   }

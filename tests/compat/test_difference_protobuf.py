@@ -6,6 +6,7 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from harness.protobuf_cases import Maker, message_class
+from harness.protobuf_messages import Task, in_java, in_python
 from harness.protobuf_readers import filled, same
 from strata.compat.difference.compare import difference
 from strata.compat.difference.outcomes import SEVERITY, Verdict
@@ -214,3 +215,30 @@ def test_no_random_message_fares_worse_than_said(size):
             SEVERITY.index(verdict) <= SEVERITY.index(one) for verdict, one in zip(verdicts, found, strict=True)
         ), (previous, new, verdicts, found)
     assert {SILENT, SAFE} <= seen
+
+
+def without_maps(task, answer):
+    """Return what was read but the maps.
+
+    Of an entry whose key or value does not fit, Java makes one with a default, and Python an unknown field. The
+    verdict is the same: the value changes.
+    """
+    fields = task.type.fields
+    maps = {field.number for field in fields if field.message_type and field.message_type.GetOptions().map_entry}
+    return [field for field in answer["value"] if field[0] not in maps] if "value" in answer else "error"
+
+
+def test_java_reads_what_python_reads():
+    """Google's Java library reads each message as its Python library does, so both bear out the same verdicts."""
+    maker, chance = Maker(Random(5)), Random(28)
+    kinds = [maker.kind() for _ in range(60)]
+    pairs = [row[:2] for row in ROWS.values()] + [(kind.text(), maker.changed(kind).text()) for kind in kinds]
+    tasks = []
+    for previous, new in pairs:
+        old, young = message_class(previous), message_class(new)
+        for writer, reader in ((old, young), (young, old)):
+            tasks += [Task(reader.DESCRIPTOR, filled(writer(), chance).SerializeToString()) for _ in range(4)]
+    python, java = list(map(in_python, tasks)), in_java(tasks)
+
+    assert {True, False} == {"value" in answer for answer in python}
+    assert [*map(without_maps, tasks, python)] == [*map(without_maps, tasks, java)]
