@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,12 +70,18 @@ def plan(
 @manifest_option
 @environment_option
 @_prune
+@click.option("--replay", "topics", multiple=True, metavar="TOPIC[=SUBJECT]",
+              help="refuse a new schema of TOPIC-value that does not read the topic's records; repeatable")  # fmt: skip
+@click.option("--replay-from", "start", default="earliest", metavar="earliest|TIME|-N", help="where to begin reading")
+@click.option("--broker", envvar="STRATA_BROKER", help="HOST:PORT of a broker, for --replay  (STRATA_BROKER)")
+@click.option("--kafka-config", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              envvar="STRATA_KAFKA_CONFIG", help="file with librdkafka settings  (STRATA_KAFKA_CONFIG)")  # fmt: skip
 @click.option("--output", type=click.Choice(("text", "json")), default="text", help="format  [text]")
 @connected
 @reporting
 def apply(
-    *, plan_file: str | None, manifests: tuple[str, ...], environment: str | None, prune: bool, output: str,
-    connection: dict[str, Any],
+    *, plan_file: str | None, manifests: tuple[str, ...], environment: str | None, prune: bool, topics: tuple[str, ...],
+    start: str, broker: str | None, kafka_config: Path | None, output: str, connection: dict[str, Any],
 ) -> int:  # fmt: skip
     """Carry out what `strata plan` shows: a plan file, or the plan of the manifest.
 
@@ -82,14 +89,19 @@ def apply(
     on has changed since; without a file, the command plans again. Other registries take one change after the other, and
     a failure says what was done.
 
+    With --replay, nothing is written if a new schema does not read the records that lie in its topic as they were
+    written; `strata replay` says more.
+
     Exit codes: 0 the registry has what the manifest says; 2 an error.
 
     \b
     strata apply --url https://registry.example.com
     strata apply plan.json
+    strata apply --replay orders --broker localhost:9092
     """  # noqa: D301 - click wants the character itself
     from strata.gitops.registries import registry_at
 
+    guard = partial(_replay, topics, start, broker, kafka_config, connection)
     if plan_file is not None:
         from strata.gitops.errors import GitopsError
         from strata.gitops.plans import read_plan
@@ -100,8 +112,44 @@ def apply(
         service = service_at(connection, planned=made.registry)
         if service.label != made.registry:
             raise GitopsError(f"{plan_file} is a plan for {made.registry}, not for {service.label}; plan again")
+        guard(made)
         return _apply_file(made, registry_at(service), output)
-    return _apply_manifest(_desired(manifests, environment), connection, output, prune=prune)
+    return _apply_manifest(_desired(manifests, environment), connection, output, guard, prune=prune)
+
+
+def _replay(
+    topics: Sequence[str], start: str, broker: str | None, kafka_config: Path | None, connection: dict[str, Any],
+    made: "Plan",
+) -> None:  # fmt: skip
+    """Read the records of topics with the new schemas of their subjects.
+
+    Raises:
+        GitopsError: If a schema does not read its records as they were written, or a topic cannot be read.
+    """
+    from strata.gitops.errors import GitopsError
+    from strata.gitops.replay.reports import as_text, has_problems
+    from strata.gitops.replay.run import Replay, kafka_settings
+    from strata.gitops.replay.start import start_of
+    from strata.serdes.model import Schema
+
+    if not topics:
+        return
+    settings = kafka_settings(broker, kafka_config)
+    client = service_at(connection, planned=made.registry).client
+    new = {step["subject"]: step for step in made.steps if step["action"] == "register"}
+    for topic in topics:
+        name, _, named = topic.partition("=")
+        subject = named or f"{name}-value"
+        if subject not in new:
+            continue
+        run = Replay(client, name, settings, subject)
+        if not run.read(Schema.from_answer(new[subject]["schema"]), start_of(start)):
+            raise KeyboardInterrupt
+        if has_problems(run.outcome):
+            click.echo(f"the records of {name}, read with the new schema of {subject}:", err=True)
+            for line in as_text(run.outcome, run.versions(), is_whole=True):
+                click.echo(line, err=True)
+            raise GitopsError(f"nothing was written: the records of {name} speak against the new schema of {subject}")
 
 
 def _desired(manifests: Sequence[str], environment: str | None) -> "Desired":
@@ -129,7 +177,9 @@ def _apply_file(made: "Plan", registry: "Registry", output: str) -> int:
         return 0
 
 
-def _apply_manifest(desired: "Desired", connection: dict[str, Any], output: str, *, prune: bool) -> int:
+def _apply_manifest(
+    desired: "Desired", connection: dict[str, Any], output: str, guard: "Callable[[Plan], None]", *, prune: bool
+) -> int:
     from strata.gitops.errors import GitopsError
     from strata.gitops.plans import make_plan, plan_text
     from strata.gitops.registries import Moved, registry_at
@@ -140,6 +190,7 @@ def _apply_manifest(desired: "Desired", connection: dict[str, Any], output: str,
         if made.errors:
             click.echo(plan_text(made), err=True, nl=False)
             raise GitopsError("nothing was written: the registry would reject a part")
+        guard(made)
         try:
             return _report(made, _carry_out(made, registry), output)
         except Moved:

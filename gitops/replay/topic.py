@@ -8,7 +8,6 @@ Rules of this file: Kafka in, batches of bytes out; no schemas.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
@@ -16,8 +15,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from strata.gitops.errors import GitopsError
 from strata.gitops.replay.outcome import Place
+from strata.gitops.replay.start import Start
 
-__all__ = ["Batch", "Start", "TopicReader", "start_of"]
+__all__ = ["Batch", "TopicReader"]
 
 _BATCH: Final = 20_000
 _TIMEOUT_S: Final = 30.0
@@ -25,35 +25,6 @@ _POLL_S: Final = 1.0
 _BLOCK: Final = 1_000
 """Records that a sample takes one after the other."""
 _IDS: Final = ("__value_schema_id", "__key_schema_id")
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where reading begins: at the first record, at a time in milliseconds, or so many records before the end."""
-
-    time_ms: int | None = None
-    last: int | None = None
-
-
-def start_of(text: str) -> Start:
-    """Return what `--from` says.
-
-    Raises:
-        GitopsError: If it is neither `earliest` nor a time nor a negative number.
-    """
-    if text == "earliest":
-        return Start()
-    if text.startswith("-") and text[1:].isdecimal():
-        return Start(last=int(text[1:]))
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise GitopsError(
-            f"expected earliest, a time such as 2026-11-01T00:00, or -N for the last N records of each partition, "
-            f"got {text!r}"
-        ) from None
-    when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return Start(time_ms=int(when.timestamp() * 1000))
 
 
 @dataclass(frozen=True, slots=True)

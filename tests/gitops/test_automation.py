@@ -5,9 +5,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import yaml
+from confluent_kafka import Producer
+
+from strata.serdes import AvroSerializer
+from strata.serdes.client import RegistryClient
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -54,7 +59,8 @@ def workflow(files, tmp_path_factory):
             environ["PATH"] = ":".join([*(tools / "path").read_text().splitlines(), str(tools), system])
             if done.returncode:
                 return done.returncode, output
-        assert (tools / "installed").read_text().endswith(f"-m pip install --quiet {ROOT}[gitops]\n")
+        extras = "gitops,kafka,arrow" if given["replay"] else "gitops"
+        assert (tools / "installed").read_text().endswith(f"-m pip install --quiet {ROOT}[{extras}]\n")
         (tools / "installed").unlink()
         return 0, output
 
@@ -103,6 +109,27 @@ def test_the_action_takes_paths_and_a_source(files, record, workflow, pull_reque
     assert (0, "") == workflow(paths="other", against=service.url)
     assert 1 == workflow(paths="schemas other", against=service.url)[0]
     assert 1 == workflow()[0]
+
+
+@pytest.mark.kafka
+def test_the_action_reads_the_records_of_a_topic(files, record, workflow, pull_request, service, kafka_broker):
+    """A schema that does not read the records that lie in its topic fails the job, and says which."""
+    topic, client = f"orders-{uuid4().hex[:12]}", RegistryClient(service.url)
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+    producer.produce(topic, AvroSerializer(client, record("a", "b"))({"a": 1, "b": 2}, topic=topic))
+    producer.flush(30)
+    files.write(schemas___order__avsc=record("a"))
+    files.commit()
+    inputs = {"replay": f"schemas/order.avsc={topic}", "registry": service.url, "broker": kafka_broker.bootstrap}
+
+    passed = workflow(base_ref="main", **inputs)
+    files.write(schemas___order__avsc=record("a", "b").replace('"b", "type": "long"', '"b", "type": "int"'))
+    files.commit()
+    failed = workflow(base_ref="main", against="HEAD", **inputs)
+
+    assert passed[0] == 0
+    assert failed[0] == 1
+    assert "b: resolution: " in failed[1]
 
 
 def checkout(files, folder, *options):

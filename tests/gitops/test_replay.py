@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from strata.gitops.replay.start import Start
 from strata.gitops.replay.topic import TopicReader
 from strata.serdes import AvroSerializer
 from strata.serdes.client import RegistryClient, Schema
@@ -195,6 +196,25 @@ def test_an_interruption_shows_what_was_seen(topic, monkeypatch):
     assert "1 records; interrupted, this is what was seen until then" in printed
 
 
+def test_an_apply_that_the_data_refuses(topic):
+    """`strata apply --replay` writes nothing if a new schema does not read the records, and says which."""
+    topic.avro({"carrier": "AA", "legs": []})
+    topic.client.set_config("NONE")
+    carrier = {"type": "enum", "name": "Carrier", "symbols": ["UA"]}
+    topic.files.put("strata.yaml", f"subjects: [{{name: {topic.name}-value, file: new.avsc}}]")
+    options = ["--url", topic.url, "--replay", topic.name, "--broker", topic.broker]
+
+    topic.files.put("new.avsc", json.dumps(changed(FLIGHT, carrier=carrier)))
+    refused = topic.files.run("apply", *options, code=2)
+    topic.files.put("new.avsc", json.dumps(FLIGHT | {"doc": "more"}))
+    accepted = topic.files.run("apply", *options, code=0)
+
+    assert "1  carrier: resolution: the reader's enum has no symbol AA" in refused
+    assert "nothing was written" in refused
+    assert "1 changed" in accepted
+    assert [1, 2] == topic.client.get_versions(f"{topic.name}-value")
+
+
 def test_nothing_is_committed(topic):
     """No consumer group is left behind."""
     from confluent_kafka.admin import AdminClient
@@ -226,8 +246,6 @@ def test_a_plan_of_blocks(topic):
     """A sample is taken in blocks that are spread evenly over all partitions."""
     reader = TopicReader.__new__(TopicReader)
     reader._topic, reader._ends = "t", {0: (100, 10_100), 1: (0, 10_000)}
-
-    from strata.gitops.replay.topic import Start
 
     assert [(0, 100, 1100), (0, 5100, 6100), (1, 0, 1000), (1, 5000, 6000)] == reader.plan(Start(), 4000)
     assert [(0, 100, 10_100), (1, 0, 10_000)] == reader.plan(Start(), None)

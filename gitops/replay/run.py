@@ -1,0 +1,144 @@
+"""One replay: a topic, a candidate, and what the registry says of both.
+
+Rules of this file: it puts the parts together; the commands print.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from strata.gitops.errors import GitopsError
+from strata.gitops.replay.outcome import Outcome
+from strata.imports import require
+
+if TYPE_CHECKING:
+    from strata.gitops.replay.start import Start
+    from strata.serdes.client import RegistryClient, Schema
+
+__all__ = ["Replay", "kafka_settings"]
+
+_EVERY_S: Final = 0.5
+
+
+class Replay:
+    """The reading of a topic with a candidate.
+
+    Args:
+        client: the registry.
+        topic: the topic.
+        settings: the settings of librdkafka.
+        subject: the subject whose level says what is asked.
+        is_key: whether the keys of records are read instead of their values.
+    """
+
+    def __init__(
+        self, client: "RegistryClient", topic: str, settings: Mapping[str, str], subject: str, *, is_key: bool = False
+    ) -> None:
+        self._client, self._topic, self._settings = client, topic, settings
+        self._subject, self._is_key = subject, is_key
+        self.outcome = Outcome()
+
+    def read(self, candidate: "Schema", start: "Start", sample: int | None = None) -> bool:
+        """Read the records, and return whether all were read; Ctrl-C ends the reading.
+
+        Args:
+            candidate: the schema.
+            start: where to begin.
+            sample: about how many records to read; None means all.
+
+        Raises:
+            GitopsError: If the topic cannot be read, or the candidate cannot be used.
+            SerdeError: If the registry does not answer.
+        """
+        require("kafka", "strata replay", "confluent_kafka")
+        from strata.gitops.replay.judges import judge_of
+        from strata.gitops.replay.topic import TopicReader
+
+        outcome = self.outcome
+        judge = judge_of(candidate, self._client, writes=self._writes())
+        with closing(TopicReader(self._topic, self._settings, is_key=self._is_key)) as reader:
+            ranges = reader.plan(start, sample)
+            outcome.planned = sum(end - first for _, first, end in ranges)
+            progress = _Progress(outcome)
+            try:
+                for batch in reader.read(ranges):
+                    outcome.records += len(batch.frames)
+                    judge.judge(batch, outcome)
+                    progress.show(batch.passed)
+            except KeyboardInterrupt:
+                return False
+            finally:
+                progress.clear()
+        return True
+
+    def versions(self) -> dict[str, list[str]]:
+        """Return the versions that each schema in the topic belongs to, as `subject:version`."""
+        names = {*self.outcome.schemas, *(key.schema for key in self.outcome.findings)}
+        return {name: list(self._versions(name)) for name in names}
+
+    def _versions(self, name: str) -> Iterator[str]:
+        from strata.serdes.errors import RegistryError
+
+        if name.isdecimal():
+            try:
+                for subject, version in self._client.get_schema_versions(int(name)):
+                    yield f"{subject}:{version}"
+            except RegistryError:
+                return
+
+    def _writes(self) -> bool:
+        """Return whether the level of the subject says that old readers must read new records."""
+        config = self._client.get_config(self._subject, default_to_global=True)
+        return str(config.get("compatibilityLevel", "")).startswith(("FORWARD", "FULL"))
+
+
+def kafka_settings(broker: str | None, file: Path | None) -> dict[str, str]:
+    """Return the settings of librdkafka.
+
+    Raises:
+        GitopsError: If no broker is named, or a line of the file is not a setting.
+    """
+    settings: dict[str, str] = {}
+    for number, line in enumerate(file.read_text().splitlines() if file else (), 1):
+        name, is_setting, value = line.partition("=")
+        if line.strip() and not line.lstrip().startswith("#"):
+            if not is_setting:
+                raise GitopsError(f"{file}:{number}: expected NAME=VALUE")
+            settings[name.strip()] = value.strip()
+    if broker:
+        settings["bootstrap.servers"] = broker
+    if "bootstrap.servers" not in settings:
+        raise GitopsError("no broker: name one with --broker, STRATA_BROKER or bootstrap.servers in --kafka-config")
+    return settings
+
+
+class _Progress:
+    """A line on standard error that says how far the reading is, if a person looks at it."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome, self._passed = outcome, 0
+        self._began = self._shown = time.monotonic()
+        self._is_on = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def show(self, passed: int) -> None:
+        """Show that so many offsets more have been read."""
+        self._passed += passed
+        now = time.monotonic()
+        if self._is_on and now - self._shown >= _EVERY_S:
+            self._shown = now
+            share = self._passed / max(self._outcome.planned, 1)
+            rate = self._outcome.records / (now - self._began)
+            left = (self._outcome.planned - self._passed) / max(rate, 1)
+            line = f"{share:6.1%}  {self._outcome.records:,} records, {rate:,.0f}/s, {left:,.0f} s left"
+            click.echo(f"\r{line} \033[K", err=True, nl=False)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._is_on:
+            click.echo("\r\033[K", err=True, nl=False)
