@@ -421,7 +421,8 @@ class _Judged:
         findings, outcomes = self.refused.get(number, ()), self.outcomes.get(number, ())
         verdict = self._verdict(edit, number, outcomes, is_refused=bool(findings))
         sentences = dict.fromkeys(explain(finding) for finding in findings[:_MOST_SENTENCES])
-        outcomes = [one for one in outcomes if one.cause is not Cause.HARMLESS]
+        silent_causes = {Cause.HARMLESS, Cause.UNDECIDED} if findings else {Cause.HARMLESS}
+        outcomes = [one for one in outcomes if one.cause not in silent_causes]
         sentences |= dict.fromkeys(
             one.words(is_new=self.side is _READERS) for one in outcomes[: _MOST_SENTENCES - len(sentences)]
         )

@@ -4,7 +4,7 @@ A shortest array ends with an item that something needs: `minItems`, an item tha
 there is a longest length to try. Items beyond the first ones are alike, and are tried in one order only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, NamedTuple
@@ -225,14 +225,18 @@ class _Items:
                 for one, number in zip(self._demands.counts, after, strict=True)
             ):
                 continue
-            if self._item(place, option):
+            avoided: dict[Key, Document] = {}
+            while self._item(place, option, avoided):
                 if self._place(after, number):
                     return True
-                self._values.pop()
+                value = self._values.pop()
+                avoided[key_of(value)] = value
+                if not self._demands.is_unique or len(avoided) > self._length - place:
+                    break  # another value leaves the others no more choice
         return False
 
-    def _item(self, place: int, option: tuple[bool, ...]) -> bool:
-        """Append an item that is counted, or not, by each count."""
+    def _item(self, place: int, option: tuple[bool, ...], avoided: Mapping[Key, Document]) -> bool:
+        """Append an item that is counted, or not, by each count, and is none of some values."""
         goal: Goal = self._goals[place]
         for one, is_counted in zip(self._demands.counts, option, strict=True):
             if is_counted or one.high is not None:
@@ -247,16 +251,8 @@ class _Items:
             self._values.append(value)
             return True
         values: dict[Key, Document] = {key_of(one): one for one in self._values} if self._demands.is_unique else {}
-        answer = self._solver.solve(self._solver.without(goal, values))
+        answer = self._solver.solve(self._solver.without(goal, {**values, **avoided}))
         self._builder._unsure(answer)
-        if not isinstance(answer, Found):
-            if values and not self._is_alike(place) and isinstance(self._solver.solve(goal), Found):
-                # Another choice of the earlier items might have left a value for this one.
-                self._builder._unsure(Nothing.UNSURE)
-            return False
-        self._values.append(answer.value)
-        return True
-
-    def _is_alike(self, place: int) -> bool:
-        """Return whether all items up to a place have to fulfil the same."""
-        return not self._demands.counts and all(other == self._goals[place] for other in self._goals[:place])
+        if isinstance(answer, Found):
+            self._values.append(answer.value)
+        return isinstance(answer, Found)

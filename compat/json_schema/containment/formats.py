@@ -7,7 +7,7 @@ from jsonschema_rs import Draft202012Validator
 
 from strata.compat.json_schema.dialects import Dialect
 
-__all__ = ["EXAMPLES", "LENGTHS", "has_format", "is_asserted"]
+__all__ = ["EXAMPLES", "FORMS", "has_format", "is_asserted"]
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "date": ("2024-01-31", "2000-02-29"),
@@ -32,15 +32,17 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 }
 """Formats that validators know, with texts about which they agree."""
 
-LENGTHS: Final[dict[str, tuple[int, int | None]]] = {
-    "date": (10, 10),
-    "date-time": (20, None),
-    "email": (3, None),
-    "ipv4": (7, 15),
-    "ipv6": (2, 45),
-    "uri": (2, None),
+FORMS: Final[dict[str, str]] = {
+    "date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "date-time": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}",
+    "email": "@",
+    "hostname": "^[A-Za-z0-9.-]{1,255}$",
+    "ipv4": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$",
+    "ipv6": "^[0-9A-Fa-f:.]{2,45}$",
+    "json-pointer": "^(/|$)",
+    "uri": "^[A-Za-z][A-Za-z0-9+.-]*:",
 }
-"""The shortest and the longest text of formats."""
+"""Patterns that every text of a format matches; not every text that matches has the format."""
 _SINCE: Final = {
     **dict.fromkeys(("date-time", "email", "hostname", "ipv4", "ipv6", "uri"), Dialect.DRAFT_4),
     **dict.fromkeys(("uri-reference", "uri-template", "json-pointer"), Dialect.DRAFT_6),

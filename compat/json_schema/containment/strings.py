@@ -7,7 +7,7 @@ from typing import Final
 
 from strata.compat.json_schema.containment import rules as r
 from strata.compat.json_schema.containment.evaluation import allows_rule
-from strata.compat.json_schema.containment.formats import EXAMPLES, LENGTHS
+from strata.compat.json_schema.containment.formats import EXAMPLES, FORMS
 from strata.compat.json_schema.containment.goals import Answer, Found, Leaves, Nothing, Work
 from strata.compat.json_schema.containment.languages import Languages, Term, TooManyStatesError
 from strata.compat.json_schema.containment.patterns import language_of
@@ -55,8 +55,8 @@ def _demands(leaves: Leaves, languages: Languages) -> _Demands:
                 made.parts += [languages.complement(languages.literal(key)) for key in keys if isinstance(key, str)]
             case r.Format(name, is_asserted):
                 (made.formats if is_positive else made.not_formats).add(name)
-                if is_positive and is_asserted and name in LENGTHS:
-                    made.size(r.Size("string", *LENGTHS[name]), is_positive=True)
+                if is_positive and is_asserted and name in FORMS:
+                    made.pattern(FORMS[name], languages, is_positive=True)
     return made
 
 
