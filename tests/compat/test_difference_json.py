@@ -7,10 +7,12 @@ import jsonschema
 import jsonschema_rs
 import pytest
 
+from harness.json_judges import refused
+from harness.json_pairs import PairMaker
 from strata.compat.difference.compare import difference
-from strata.compat.difference.outcomes import SEVERITY, Verdict
+from strata.compat.difference.outcomes import SEVERITY, Cause, Verdict
 from strata.compat.formats import FORMATS
-from strata.compat.schema import SchemaFormat
+from strata.compat.schema import SchemaFormat, SchemaParseError
 
 BREAKS, SILENT, SAFE, UNKNOWN = Verdict.BREAKS, Verdict.SILENT, Verdict.SAFE, Verdict.UNKNOWN
 SEVENTH, NEWEST = "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"
@@ -159,3 +161,46 @@ def test_the_verdict_is_what_readers_do(name, dialect):
         assert expected == said
     assert UNKNOWN not in expected or BREAKS in seen
     assert all(one in SEVERITY for one in said)
+
+
+def has_document(effects):
+    """Return whether an effect names a document that breaks."""
+    return any(one.cause is Cause.DOCUMENT_REFUSED for effect in effects for one in effect.outcomes)
+
+
+def check_random(number, rounds, seed):
+    """Check what is said about random edits, in both directions; return how often which verdict was given."""
+    maker, parse, said = PairMaker(Random(seed)), FORMATS[SchemaFormat.JSON].parse, []
+    for place in range(number):
+        try:
+            previous, new = (parse(json.dumps(one), strict=False) for one in maker.pair())
+        except SchemaParseError:  # an edit need not make a schema
+            continue
+        found = difference(previous, new)
+        sides = [
+            (found.readers, [one.readers for one in found.changes], previous, new),
+            (found.writers, [one.writers for one in found.changes], new, previous),
+        ]
+        for verdict, effects, writer, reader in sides:
+            said.append("opinion" if verdict is BREAKS and not has_document(effects) else verdict)
+            if verdict in (SAFE, SILENT):
+                assert refused(writer, reader, rounds, place) == [], (writer.canonical, reader.canonical)
+    return said
+
+
+def test_random_edits():
+    """No direction is called safe that a document breaks, and nearly each one that breaks shows a document."""
+    said = check_random(60, 25, 11)
+
+    assert said.count(SAFE) > 30
+    assert said.count(BREAKS) > 30
+    assert said.count("opinion") + said.count(UNKNOWN) < 0.05 * len(said)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_many_random_edits():
+    """The same for 10,000 directions."""
+    said = check_random(5_000, 60, 12)
+
+    assert said.count("opinion") + said.count(UNKNOWN) < 0.05 * len(said)
