@@ -236,7 +236,7 @@ class _Items:
         return False
 
     def _item(self, place: int, option: tuple[bool, ...], avoided: Mapping[Key, Document]) -> bool:
-        """Append an item that is counted, or not, by each count, and is none of some values."""
+        """Append an item that is counted, or not, by each count; avoid some values."""
         goal: Goal = self._goals[place]
         for one, is_counted in zip(self._demands.counts, option, strict=True):
             if is_counted or one.high is not None:
