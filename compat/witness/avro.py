@@ -28,7 +28,7 @@ from strata.compat.difference.edits import cut
 from strata.compat.difference.outcomes import Cause, Outcome
 from strata.compat.proofs import Altered, Budget, JsonValue, NoWitness, Proof, Refused, RuleOnly, Witness
 from strata.compat.result import Incompatibility
-from strata.compat.witness.avro_resolution import Resolution, Unreadable
+from strata.compat.witness.avro_resolution import Resolution, Unreadable, missing, unknown
 from strata.compat.witness.avro_values import NoValue, TooLarge, Value, Values, default_value, one_more, shown
 
 __all__ = ["alters", "breaks"]
@@ -195,10 +195,11 @@ class _Search:
     def _altered(self, spot: _Spot, value: Value) -> Proof:
         written, payload, record = self._written(spot.steps, partial(_always, value))
         try:
-            self._resolution.read(self._reader.root, self._writer.root, written)
             read = self._resolution.read(spot.reader, spot.writer, value)
         except Unreadable as error:
             return self._witness(record, payload, Refused(str(error)))
+        if not self._is_read(written):  # because of another part, which has its own finding
+            return NoWitness("undecided")
         before, after = shown(spot.writer, value), shown(spot.reader, read)
         if before == after and type(before) is type(after):
             before, after = (
@@ -207,12 +208,13 @@ class _Search:
             )
         return self._witness(record, payload, Altered(before, after))
 
-    def _refused(self, steps: tuple[_Step, ...], end: _End) -> Proof:
+    def _refused(self, steps: tuple[_Step, ...], end: _End, why: str = "") -> Proof:
+        """Return the witness with a value at a place, for which the reader refuses the record."""
         value, payload, record = self._written(steps, end)
         try:
             self._resolution.read(self._reader.root, self._writer.root, value)
         except Unreadable as error:
-            return self._witness(record, payload, Refused(str(error)))
+            return self._witness(record, payload, Refused(why or str(error)))
         return NoWitness("undecided")
 
     def _is_read(self, value: Value) -> bool:
@@ -257,10 +259,10 @@ class _Search:
                     parts = self._parts(spot._replace(reader=reader, writer=writer))
                     waiting += [part for part in parts if _leads(part, goal)]
 
-    def _nearest(self, spot: _Spot) -> tuple[tuple[_Step, ...], _End] | None:
-        """Return the way to the nearest part, at a spot or below it, that the reader refuses, and its value."""
+    def _nearest(self, spot: _Spot) -> tuple[tuple[_Step, ...], _End, str] | None:
+        """Return the way to the nearest part, at a spot or below it, that the reader refuses, its value, and why."""
         if spot.field is not None:
-            return spot.steps, self._values.smallest
+            return spot.steps, self._values.smallest, missing(spot.field)
         seen: set[tuple[int, int]] = set()
         waiting = deque([spot])
         while waiting:
@@ -270,11 +272,11 @@ class _Search:
             if isinstance(writer, UnionType):
                 waiting.extendleft(reversed([*self._branches(here, writer)]))
                 continue
-            if self._resolution.fault(reader, writer) is not None:
-                return here.steps, self._values.smallest
+            if (fault := self._resolution.fault(reader, writer)) is not None:
+                return here.steps, self._values.smallest, fault
             lacking = self._resolution.lacking(reader, writer)
             if lacking and isinstance(reader, EnumType) and reader.default is None:
-                return here.steps, partial(_always, lacking[0])
+                return here.steps, partial(_always, lacking[0]), unknown(reader, lacking[0])
             if (key := (id(reader), id(writer))) not in seen:
                 seen.add(key)
                 parts = self._parts(here._replace(reader=reader, writer=writer))

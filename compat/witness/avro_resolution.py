@@ -36,7 +36,7 @@ from strata.compat.difference.edits import cut
 from strata.compat.limits import Limits
 from strata.compat.witness.avro_values import Taken, Value, default_value
 
-__all__ = ["Resolution", "Unreadable"]
+__all__ = ["Resolution", "Unreadable", "missing", "unknown"]
 
 _MOST_SHOWN: Final = 10  # branches of a union
 _Ids: TypeAlias = tuple[int, int]
@@ -54,6 +54,7 @@ class Resolution:
         self._writer = writer.names
         self._limits = limits
         self._fitting: dict[_Ids, bool] = {}
+        self._reads: dict[tuple[int, int, int], tuple[Value, Value | Unreadable]] = {}
 
     def reader(self, node: Node) -> Node:
         """Return the definition of a type of the reader."""
@@ -103,13 +104,13 @@ class Resolution:
         Aliases rename the writer's fields, also one whose own name the reader has, but only in a record whose full name
         is the reader's or an alias of it.
         """
+        self._limits.look_at_clock()
         held = writer.by_name
         if reader.name == writer.name or any(alias.full == writer.name.full for alias in reader.aliases):
             known_as = {alias: field.name for field in reader.fields for alias in field.aliases}
             if not known_as.keys().isdisjoint(held):
                 held = {known_as.get(name, name): field for name, field in held.items()}
         for field in reader.fields:
-            self._limits.look_at_clock()
             yield field, held.get(field.name)
 
     def fault(self, reader: Node, writer: Node) -> str | None:
@@ -132,7 +133,7 @@ class Resolution:
     def _record_fault(self, reader: RecordType, writer: RecordType) -> str | None:
         for field, source in self.sources(reader, writer):
             if source is None and isinstance(field.default, Missing):
-                return f"The record has no field {cut(field.name)!r}, and the reader has no default for it."
+                return missing(field)
             several = [name for name in dict.fromkeys((field.name, *field.aliases)) if name in writer.by_name]
             if len(several) > 1 and not self._are_renamed(several, reader):
                 return f"The reader's field {cut(field.name)!r} stands for several fields: {cut(', '.join(several))}."
@@ -157,6 +158,19 @@ class Resolution:
         Raises:
             Unreadable: the reader refuses it.
         """
+        key = id(reader), id(writer), id(value)
+        known = self._reads.get(key)
+        if known is None or known[0] is not value:
+            try:
+                known = value, self._resolved(reader, writer, value)
+            except Unreadable as error:
+                known = value, error
+            self._reads[key] = known
+        if isinstance(known[1], Unreadable):
+            raise known[1]
+        return known[1]
+
+    def _resolved(self, reader: Node, writer: Node, value: Value) -> Value:
         writer = resolve(writer, self._writer)
         if isinstance(writer, UnionType) and isinstance(value, Taken):
             return self.read(reader, writer.branches[value.branch], value.value)
@@ -186,10 +200,19 @@ class Resolution:
             if value in reader.symbols:
                 return value
             if reader.default is None:
-                name = cut(reader.name.full)
-                raise Unreadable(f"The reader's enum {name} does not have the symbol {cut(value)!r}, nor a default.")
+                raise Unreadable(unknown(reader, value))
             return reader.default
         return _promoted(reader, value) if isinstance(reader, PrimitiveType) else value
+
+
+def missing(field: Field) -> str:
+    """Return why a reader refuses a record without a field."""
+    return f"The record has no field {cut(field.name)!r}, and the reader has no default for it."
+
+
+def unknown(reader: EnumType, symbol: str) -> str:
+    """Return why a reader refuses a symbol."""
+    return f"The reader's enum {cut(reader.name.full)} does not have the symbol {cut(symbol)!r}, nor a default."
 
 
 def _promoted(reader: PrimitiveType, value: Value) -> Value:

@@ -97,6 +97,9 @@ class Values:
         self._limits = limits
         self._size = size
         self._costs: dict[str, float] = {}  # characters of the smallest value of each named type
+        self._smallest: dict[int, Value] = {}  # by the type; records share the values of fields off the way
+        self._encoded: dict[tuple[int, int], tuple[Value, JsonValue]] = {}
+        self._written: dict[tuple[int, int], tuple[Value, bytes]] = {}
 
     def cost(self, node: Node) -> float:
         """Return about how many characters the smallest value of a type has; infinity if it has no value."""
@@ -152,6 +155,11 @@ class Values:
             TooLarge: the smallest value is too large.
         """
         node = resolve(node, self._names)
+        if id(node) not in self._smallest:
+            self._smallest[id(node)] = self._made(node)
+        return self._smallest[id(node)]
+
+    def _made(self, node: Node) -> Value:
         if (cost := self.cost(node)) > self._size:
             raise NoValue if cost == math.inf else TooLarge
         if isinstance(node, UnionType):
@@ -165,7 +173,7 @@ class Values:
         if isinstance(node, FixedType):
             return b"\0" * node.size
         found: Value = _LOGICAL_ZEROS.get((node.kind, (logical_type(node) or "").partition(" ")[0]), _ZEROS[node.kind])
-        return found.copy() if isinstance(found, list | dict) else found
+        return found
 
     def telling(self, node: Node) -> Value:
         """Return a small value of a type that people tell apart from the smallest one, if the type has another."""
@@ -218,6 +226,12 @@ class Values:
     def as_json(self, node: Node, value: Value) -> JsonValue:
         """Return a value in the JSON encoding of Avro."""
         node = resolve(node, self._names)
+        known = self._encoded.get((id(node), id(value)))
+        if known is None or known[0] is not value:
+            known = self._encoded[id(node), id(value)] = value, self._json(node, value)
+        return known[1]
+
+    def _json(self, node: Node, value: Value) -> JsonValue:
         if isinstance(node, UnionType) and isinstance(value, Taken):
             branch = resolve(node.branches[value.branch], self._names)
             return None if branch.kind == "null" else {_name(branch): self.as_json(branch, value.value)}
@@ -232,6 +246,12 @@ class Values:
     def as_bytes(self, node: Node, value: Value) -> bytes:
         """Return a value in the binary encoding of Avro."""
         node = resolve(node, self._names)
+        known = self._written.get((id(node), id(value)))
+        if known is None or known[0] is not value:
+            known = self._written[id(node), id(value)] = value, self._bytes(node, value)
+        return known[1]
+
+    def _bytes(self, node: Node, value: Value) -> bytes:
         if isinstance(node, UnionType) and isinstance(value, Taken):
             return _zigzag(value.branch) + self.as_bytes(node.branches[value.branch], value.value)
         if isinstance(node, RecordType) and isinstance(value, dict):
