@@ -17,6 +17,7 @@ __all__ = ["main"]
 SECTIONS = {
     "service": "bench.service",
     "counting": "bench.counting",
+    "witnesses": "bench.witnesses",
     "scale": "bench.scale",
     "pages": "bench.pages",
     "serdes": "bench.serdes_decode",

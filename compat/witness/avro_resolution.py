@@ -54,6 +54,7 @@ class Resolution:
         self._writer = writer.names
         self._limits = limits
         self._fitting: dict[_Ids, bool] = {}
+        self._faults: dict[_Ids, str | None] = {}
         self._reads: dict[tuple[int, int, int], tuple[Value, Value | Unreadable]] = {}
 
     def reader(self, node: Node) -> Node:
@@ -123,7 +124,10 @@ class Resolution:
         if isinstance(reader, UnionType):
             return f"The reader's union {_title(reader)} has no branch for {_title(writer)}."
         if isinstance(reader, RecordType) and isinstance(writer, RecordType):
-            return self._record_fault(reader, writer)
+            key = id(reader), id(writer)
+            if key not in self._faults:
+                self._faults[key] = self._record_fault(reader, writer)
+            return self._faults[key]
         if isinstance(reader, FixedType | EnumType) and reader.kind == writer.kind:
             return _leaf_fault(reader, writer)
         if reader.kind == writer.kind or reader.kind in PROMOTED_TO.get(writer.kind, ()):
