@@ -29,9 +29,8 @@ from strata.serdes.model import (
     schema_given,
 )
 from strata.serdes.observer import Observer
-from strata.serdes.requests import context_of, flags_set, segment
+from strata.serdes.requests import AnyTransport, context_of, flags_set, segment
 from strata.serdes.settings import ClientSettings
-from strata.serdes.transport import Transport
 from strata.shared_cache import SharedCache
 
 __all__ = [
@@ -82,7 +81,7 @@ class RegistryClient(ConfigClient):
         self,
         settings: ClientSettings,
         clock: Callable[[], float],
-        transport: Transport | None,
+        transport: AnyTransport | None,
         observer: Observer | None,
     ) -> None:
         super()._open(settings, clock, transport, observer)

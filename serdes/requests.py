@@ -4,8 +4,8 @@ Rules of this file: it knows no route; retries and JSON text belong to `strata.s
 """
 
 import time
-from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
 from strata.http.settings import check_files
@@ -14,10 +14,35 @@ from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
 
-__all__ = ["Requests", "context_of", "flags_set", "segment"]
+__all__ = ["AnyTransport", "Requests", "context_of", "flags_set", "segment"]
 
 T = TypeVar("T")
 _R = TypeVar("_R", bound="Requests")
+
+
+class AnyTransport(Protocol):
+    """What sends the requests of a client."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the parsed JSON of an answer; see `Transport.request`."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+def _transport(settings: ClientSettings, observer: Observer | None) -> AnyTransport:
+    if settings.mock is None:
+        return Transport(settings, observer=observer)
+    from strata.serdes.memory.routes import MemoryTransport, registry_named
+
+    return MemoryTransport(registry_named(settings.mock))
 
 
 class Requests:
@@ -29,7 +54,7 @@ class Requests:
         settings: ClientSettings,
         *,
         clock: Callable[[], float] = time.monotonic,
-        transport: Transport | None = None,
+        transport: AnyTransport | None = None,
         observer: Observer | None = None,
     ) -> Self:
         """Return a client for existing settings.
@@ -48,20 +73,21 @@ class Requests:
         self,
         settings: ClientSettings,
         clock: Callable[[], float],
-        transport: Transport | None,
+        transport: AnyTransport | None,
         observer: Observer | None,
     ) -> None:
         check_files(settings)
         self.settings, self.observer = settings, observer
         self._clock = clock
-        self._transport = Transport(settings, observer=observer) if transport is None else transport
+        self._transport = _transport(settings, observer) if transport is None else transport
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
         elsewhere = None if self.observer is None else self.observer.elsewhere()
         return _restored, (type(self), self.settings, elsewhere)
 
     def __repr__(self) -> str:
-        return f"RegistryClient({', '.join(self.settings.urls)})"
+        mock = self.settings.mock
+        return f"RegistryClient({', '.join(self.settings.urls) if mock is None else f'mock://{mock}'})"
 
     def __enter__(self) -> Self:
         return self

@@ -15,6 +15,10 @@ from strata.serdes.errors import did_you_mean
 
 __all__ = ["ClientSettings"]
 
+_MOCK = "mock://"
+_NOWHERE = ("http://mock.invalid",)
+"""The address beside a registry in this process; no host is named `.invalid`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings(HttpSettings):
@@ -25,6 +29,7 @@ class ClientSettings(HttpSettings):
         missing_ttl: seconds for which an unknown id is cached.
         glue_region: the AWS region whose Glue is asked for schema versions in frames of AWS Glue, with the credentials
             of the AWS tools; without it the registry is asked, into which they were migrated.
+        mock: the name of a registry in this process, in place of one behind the URL; see `strata.serdes.memory`.
 
     Raises:
         ValueError: If a setting is out of range or settings contradict each other.
@@ -34,6 +39,7 @@ class ClientSettings(HttpSettings):
     cache_size: int = 1000
     missing_ttl: float = 10.0
     glue_region: str | None = None
+    mock: str | None = None
 
     def __post_init__(self) -> None:
         HttpSettings.__post_init__(self)  # super() does not work in a class with slots
@@ -57,6 +63,8 @@ class ClientSettings(HttpSettings):
             raise TypeError(f"unknown option {name!r} of a client{did_you_mean(name, known)}")
         if isinstance(url, ClientSettings):
             return replace(url, **options)  # type: ignore[arg-type]
+        if isinstance(url, str) and url.startswith(_MOCK):
+            return cls(urls=_NOWHERE, **{"mock": url.removeprefix(_MOCK), **options})  # type: ignore[arg-type]
         given = url.split(",") if isinstance(url, str) else url
         urls = []
         for one in given:
