@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
-from strata.serdes.client import RegistryClient
 from strata.serdes.errors import wrong_argument
 from strata.serdes.model import RegisteredSchema
+from strata.serdes.registry_protocol import Registry
 from strata.serdes.serde_settings import SerdeSettings
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ class Serde(ABC, Generic[S]):
     """The positional arguments; with `_options` what a serde pickles as."""
     _options: Mapping[str, Any] = {}
 
-    def __init__(
-        self, client: RegistryClient, settings: type[S], conf: Mapping[str, Any] | None, **functions: Any
-    ) -> None:
+    def __init__(self, client: Registry, settings: type[S], conf: Mapping[str, Any] | None, **functions: Any) -> None:
         _check_arguments(client, conf, functions)
         self._client = client
         self._settings = settings.parse(conf, self.format)
@@ -60,7 +58,7 @@ class Serde(ABC, Generic[S]):
 
 def _check_arguments(client: Any, conf: Any, functions: Mapping[str, Any]) -> None:
     """Raise TypeError for arguments of other types, such as those of another library in its own order."""
-    if not hasattr(client, "settings"):  # stand-ins for a client have settings too
+    if not any(hasattr(client, name) for name in ("get_schema", "register", "lookup")):
         advice = "make one by RegistryClient(url)" if isinstance(client, str) else _FROM_CONF
         raise wrong_argument("client", "a strata.serdes.client.RegistryClient", client, advice)
     if conf is not None and not isinstance(conf, Mapping):

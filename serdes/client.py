@@ -29,6 +29,7 @@ from strata.serdes.model import (
     schema_given,
 )
 from strata.serdes.observer import Observer
+from strata.serdes.registry_protocol import Registry
 from strata.serdes.requests import AnyTransport, context_of, flags_set, segment
 from strata.serdes.settings import ClientSettings
 from strata.shared_cache import SharedCache
@@ -380,7 +381,7 @@ class _Missing:
     until: float
 
 
-def schema_named(client: RegistryClient, name: SchemaName, *, subject: str | None = None) -> Schema:
+def schema_named(client: Registry, name: SchemaName, *, subject: str | None = None) -> Schema:
     """Return the schema that a frame names, with the errors of the method for that kind of name.
 
     Args:

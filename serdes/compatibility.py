@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 from importlib import import_module
 
-from strata.serdes.client import RegistryClient
 from strata.serdes.errors import SchemaError
 from strata.serdes.model import AVRO, JSON, PROTOBUF, Schema
 from strata.serdes.references import resolve
+from strata.serdes.registry_protocol import Registry
 
 __all__ = ["check_reads"]
 
@@ -19,7 +19,7 @@ _PACKAGES = {AVRO: "strata.compat.avro", JSON: "strata.compat.json_schema", PROT
 
 
 def check_reads(
-    client: RegistryClient,
+    client: Registry,
     reader: Schema,
     writer: Schema,
     subject: str,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from strata.frames import BadFrame, Frame, GlueVersion, MessagePath, SchemaName, open_frame
 from strata.serdes.base import Serde, is_fresh
-from strata.serdes.client import RegistryClient, Schema, context_of, schema_named
+from strata.serdes.client import Schema, context_of, schema_named
 from strata.serdes.errors import (
     DecodeError,
     FrameError,
@@ -31,6 +31,7 @@ from strata.serdes.errors import (
 from strata.serdes.framing import read_header
 from strata.serdes.model import RegisteredSchema
 from strata.serdes.observer import observe
+from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serde_settings import DeserializerSettings
 from strata.serdes.subject_name_strategies import Context, RecordContext, SubjectNameStrategy
 from strata.shared_cache import SharedCache
@@ -72,13 +73,13 @@ class Deserializer(Serde[DeserializerSettings]):
 
     indexed = False
 
-    def __init__(self, client: RegistryClient, from_dict: FromDict | None, conf: Mapping[str, Any] | None) -> None:
+    def __init__(self, client: Registry, from_dict: FromDict | None, conf: Mapping[str, Any] | None) -> None:
         super().__init__(client, DeserializerSettings, conf, from_dict=from_dict)
         self._from_dict = from_dict
         opening = self._settings.schema_id_deserializer
         self._opening = opening if callable(opening) else None
         self._looks_at_headers = opening == "dual"
-        capacity = client.settings.cache_size
+        capacity = settings_of(client).cache_size
         self._sources: SharedCache[Any, Source] = SharedCache(capacity)
         self._scopes: SharedCache[tuple[str, str | None], str] = SharedCache(capacity)
         self._decoders: SharedCache[Any, Source] = SharedCache(capacity)
@@ -240,7 +241,9 @@ class Deserializer(Serde[DeserializerSettings]):
             if error.status != _NOT_FOUND:
                 raise
             refusal, lasts = error, False
-        return Source(_refusing(refusal), math.inf if lasts else time.monotonic() + self._client.settings.missing_ttl)
+        return Source(
+            _refusing(refusal), math.inf if lasts else time.monotonic() + settings_of(self._client).missing_ttl
+        )
 
     def _ruled(self, frame: Frame, context: RecordContext, schema: Schema, scope: str | None) -> Source:
         """Return the source that runs the rules of all schemas from the writer's to the wanted one."""

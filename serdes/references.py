@@ -3,9 +3,10 @@
 Rules of this file: it asks the client within bounds and knows no format.
 """
 
-from strata.serdes.client import RegistryClient, context_of
+from strata.serdes.client import context_of
 from strata.serdes.errors import SchemaError
 from strata.serdes.model import Schema
+from strata.serdes.registry_protocol import Registry
 
 __all__ = ["MAX_DEPTH", "MAX_REFERENCES", "resolve"]
 
@@ -14,7 +15,7 @@ MAX_DEPTH = 50
 MAX_CHARACTERS = 16 * 1024 * 1024
 
 
-def resolve(client: RegistryClient, schema: Schema, subject: str | None = None) -> dict[str, Schema]:
+def resolve(client: Registry, schema: Schema, subject: str | None = None) -> dict[str, Schema]:
     """Return all schemas that a schema refers to, directly or not, by reference name.
 
     A schema comes after the schemas that it refers to. Of two references with one name, the first in depth-first order
@@ -36,7 +37,7 @@ def resolve(client: RegistryClient, schema: Schema, subject: str | None = None) 
 
 
 def _resolve(
-    client: RegistryClient, schema: Schema, context: str, found: dict[str, Schema], seen: set[str], depth: int
+    client: Registry, schema: Schema, context: str, found: dict[str, Schema], seen: set[str], depth: int
 ) -> None:
     if depth > MAX_DEPTH:
         raise SchemaError(f"the schema has references more than {MAX_DEPTH} deep")

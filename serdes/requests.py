@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
 from strata.http.settings import check_files
+from strata.serdes.disk_cache import CachingTransport
 from strata.serdes.errors import SerdeError
 from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
@@ -39,7 +40,8 @@ class AnyTransport(Protocol):
 
 def _transport(settings: ClientSettings, observer: Observer | None) -> AnyTransport:
     if settings.mock is None:
-        return Transport(settings, observer=observer)
+        transport = Transport(settings, observer=observer)
+        return transport if settings.cache_dir is None else CachingTransport(transport, settings)
     from strata.serdes.memory.routes import MemoryTransport, registry_named
 
     return MemoryTransport(registry_named(settings.mock))

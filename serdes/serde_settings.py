@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, Self
 
-from strata.serdes.client import RegistryClient
 from strata.serdes.errors import did_you_mean
 from strata.serdes.framing import FRAMINGS, Frame, Framing
 from strata.serdes.model import AVRO, JSON, PROTOBUF
+from strata.serdes.registry_protocol import Registry
 from strata.serdes.subject_name_strategies import SubjectNameStrategy, strategy_named
 
 __all__ = ["DeserializerSettings", "Missing", "SerdeSettings", "SerializerSettings"]
@@ -149,7 +149,7 @@ class SerdeSettings:
         """Whether the latest version of a subject is used, not the writer's or the local schema."""
         return self.use_latest_version or self.use_latest_with_metadata is not None
 
-    def strategy(self, client: RegistryClient) -> SubjectNameStrategy:
+    def strategy(self, client: Registry) -> SubjectNameStrategy:
         """Return the subject name strategy: the given function or name, else the type, else the associated strategy.
 
         Raises:

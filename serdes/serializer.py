@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from strata.serdes.base import Serde, is_fresh
-from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.client import Schema
 from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import ErrorCode, NoSubject, RegistryError, SchemaError
 from strata.serdes.framing import SchemaId
 from strata.serdes.model import RegisteredSchema, schema_given
 from strata.serdes.observer import observe
+from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serde_settings import SerializerSettings
 from strata.serdes.subject_name_strategies import Context, RecordContext, SubjectNameStrategy
 from strata.shared_cache import SharedCache
@@ -58,13 +59,13 @@ class Target:
 class Serializer(Serde[SerializerSettings]):
     """A callable that turns values into frames and registers or looks up their schema; safe to share among threads."""
 
-    def __init__(self, client: RegistryClient, to_dict: ToDict | None, conf: Mapping[str, Any] | None) -> None:
+    def __init__(self, client: Registry, to_dict: ToDict | None, conf: Mapping[str, Any] | None) -> None:
         super().__init__(client, SerializerSettings, conf, to_dict=to_dict)
         self._to_dict = to_dict
         self._own_strategy = callable(self._settings.subject_name_strategy)
         self._frame = self._settings.framing
         self._needs_guid = self._settings.schema_id_serializer in ("guid", "header")
-        self._targets: SharedCache[Any, Target] = SharedCache(client.settings.cache_size)
+        self._targets: SharedCache[Any, Target] = SharedCache(settings_of(client).cache_size)
         self._warned: set[tuple[str, str]] = set()
         if (observer := getattr(client, "observer", None)) is not None:
             observe(self, observer, "encode", ["target"], "write")
@@ -251,7 +252,7 @@ class TextSerializer(Serializer):
 
     def __init__(
         self,
-        client: RegistryClient,
+        client: Registry,
         schema: str | Schema | None = None,
         to_dict: ToDict | None = None,
         conf: Mapping[str, Any] | None = None,

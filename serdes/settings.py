@@ -30,6 +30,8 @@ class ClientSettings(HttpSettings):
         glue_region: the AWS region whose Glue is asked for schema versions in frames of AWS Glue, with the credentials
             of the AWS tools; without it the registry is asked, into which they were migrated.
         mock: the name of a registry in this process, in place of one behind the URL; see `strata.serdes.memory`.
+        cache_dir: a folder in which answers are kept, for starts while the registry is down; see
+            `strata.serdes.disk_cache`.
 
     Raises:
         ValueError: If a setting is out of range or settings contradict each other.
@@ -40,6 +42,7 @@ class ClientSettings(HttpSettings):
     missing_ttl: float = 10.0
     glue_region: str | None = None
     mock: str | None = None
+    cache_dir: str | None = None
 
     def __post_init__(self) -> None:
         HttpSettings.__post_init__(self)  # super() does not work in a class with slots

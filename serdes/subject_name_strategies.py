@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from strata.serdes.client import RegistryClient
 from strata.serdes.errors import NoSubject, RegistryError, SerdeError
+from strata.serdes.registry_protocol import Registry
 
 __all__ = [
     "ASSOCIATED",
@@ -109,7 +109,7 @@ CLUSTER = "subject.name.strategy.kafka.cluster.id"
 FALLBACK = "subject.name.strategy.fallback.type"
 
 
-def strategy_named(name: str, client: RegistryClient, conf: Mapping[str, Any] | None = None) -> SubjectNameStrategy:
+def strategy_named(name: str, client: Registry, conf: Mapping[str, Any] | None = None) -> SubjectNameStrategy:
     """Return the subject name strategy with a name.
 
     Args:
@@ -137,7 +137,7 @@ def strategy_named(name: str, client: RegistryClient, conf: Mapping[str, Any] | 
 
 
 def _associated(
-    client: RegistryClient,
+    client: Registry,
     cluster: str,
     fallback: SubjectNameStrategy | None,
     context: RecordContext,

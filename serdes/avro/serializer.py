@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
 from strata.serdes.avro.encoder import Encoder, compile_encoder
 from strata.serdes.avro.schema import Enum, Fixed, Node, Record, parse
-from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.client import Schema
 from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.framing import MessagePath
 from strata.serdes.model import AVRO, schema_given
 from strata.serdes.references import resolve
+from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serializer import TextSerializer
 from strata.shared_cache import SharedCache
 
@@ -54,7 +55,7 @@ class AvroSerializer(TextSerializer):
 
     @cached_property
     def _encoders(self) -> SharedCache[Schema, Encoder]:
-        return SharedCache(self._client.settings.cache_size)
+        return SharedCache(settings_of(self._client).cache_size)
 
     def _checked(self, schema: Schema) -> str | None:
         node = _node(self._client, schema)
@@ -98,7 +99,7 @@ class AvroDeserializer(Deserializer):
 
     def __init__(
         self,
-        client: RegistryClient,
+        client: Registry,
         reader_schema: str | Schema | None = None,
         from_dict: FromDict | None = None,
         conf: Mapping[str, Any] | None = None,
@@ -137,5 +138,5 @@ def _name(node: Node) -> str | None:
     return node.name if isinstance(node, Record | Enum | Fixed) else None
 
 
-def _node(client: RegistryClient, schema: Schema, subject: str | None = None) -> Node:
+def _node(client: Registry, schema: Schema, subject: str | None = None) -> Node:
     return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])

@@ -19,7 +19,7 @@ from urllib.parse import urljoin
 
 import orjson
 
-from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.client import Schema
 from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.errors import DecodeError, EncodeError, SchemaError
 from strata.serdes.framing import MessagePath
@@ -28,6 +28,7 @@ from strata.serdes.json_schema.places import base_uri
 from strata.serdes.json_schema.validator import Validator, compiled
 from strata.serdes.model import JSON, schema_given
 from strata.serdes.references import MAX_REFERENCES, resolve
+from strata.serdes.registry_protocol import Registry
 from strata.serdes.serializer import Encode, TextSerializer, ToDict
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class JsonSerializer(TextSerializer):
 
     def __init__(
         self,
-        client: RegistryClient,
+        client: Registry,
         schema: str | Schema | None = None,
         to_dict: ToDict | None = None,
         conf: Mapping[str, Any] | None = None,
@@ -122,7 +123,7 @@ class JsonDeserializer(Deserializer):
 
     def __init__(
         self,
-        client: RegistryClient,
+        client: Registry,
         reader_schema: str | Schema | None = None,
         from_dict: FromDict | None = None,
         conf: Mapping[str, Any] | None = None,
@@ -158,7 +159,7 @@ def _title(document: Any) -> str | None:
     return title if isinstance(title, str) else None
 
 
-def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "JsonValues":
+def _values(client: Registry, schema: Schema, subject: str | None) -> "JsonValues":
     """Return the values of a schema as rules see them."""
     from strata.serdes.json_schema.rule_values import JsonValues
 
@@ -187,7 +188,7 @@ def validating(validate: Validate, parse: Callable[[bytes], Any] = load) -> Call
     return decode
 
 
-def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validator:
+def validator_of(client: Registry, schema: Schema, subject: str | None = None) -> Validator:
     """Return a validator, which raises DecodeError for a value that a schema does not allow.
 
     Args:
@@ -204,7 +205,7 @@ def validator_of(client: RegistryClient, schema: Schema, subject: str | None = N
     return compiled(document, dict(others), _BASE)
 
 
-def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> dict[str, Any]:
+def _documents(client: Registry, schema: Schema, subject: str | None) -> dict[str, Any]:
     return documents_of(schema, resolve(client, schema, subject))
 
 

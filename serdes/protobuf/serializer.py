@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes import errors
-from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.client import Schema
 from strata.serdes.deserializer import Decode, Deserializer, FromDict
 from strata.serdes.framing import MessagePath
 from strata.serdes.model import PROTOBUF, Reference
@@ -31,6 +31,7 @@ from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, i
 from strata.serdes.protobuf.json_mapping import dict_of
 from strata.serdes.protobuf.wire_types import parsed_strictly
 from strata.serdes.references import resolve
+from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serializer import Encode, Serializer
 from strata.serdes.subject_name_strategies import RecordContext
 from strata.shared_cache import SharedCache
@@ -58,9 +59,7 @@ class ProtobufSerializer(Serializer):
 
     format = PROTOBUF
 
-    def __init__(
-        self, client: RegistryClient, message_type: type[Message], conf: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, client: Registry, message_type: type[Message], conf: Mapping[str, Any] | None = None) -> None:
         super().__init__(client, None, conf)
         _check_class(message_type)
         self._given = (client, message_type, conf)
@@ -178,7 +177,7 @@ class ProtobufDeserializer(Deserializer):
 
     def __init__(
         self,
-        client: RegistryClient,
+        client: Registry,
         message_type: type[Message] | None = None,
         from_dict: FromDict | None = None,
         conf: Mapping[str, Any] | None = None,
@@ -193,7 +192,7 @@ class ProtobufDeserializer(Deserializer):
         self._type = message_type
         self._as_dict = as_dict
         self._files: SharedCache[tuple[Schema, str | None], FileDescriptor | errors.SchemaError] = SharedCache(
-            client.settings.cache_size
+            settings_of(client).cache_size
         )
 
     def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Decode:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from strata.serdes.client import RegistryClient
 from strata.serdes.model import RegisteredSchema, Schema
+from strata.serdes.registry_protocol import Registry
 from strata.serdes.rules.fields import Values
 from strata.serdes.rules.running import DOMAIN, ENCODING, MIGRATION, Runner, Step, has_rules, run
 from strata.serdes.subject_name_strategies import RecordContext
@@ -146,7 +146,7 @@ class Reading:
 
 def reading_of(
     runner: Runner,
-    client: RegistryClient,
+    client: Registry,
     subject: str,
     written: Schema,
     latest: RegisteredSchema | None,
@@ -187,7 +187,7 @@ def reading_of(
 
 
 def _chain(
-    runner: Runner, client: RegistryClient, subject: str, written: Schema, latest: RegisteredSchema, shapes: Shapes
+    runner: Runner, client: Registry, subject: str, written: Schema, latest: RegisteredSchema, shapes: Shapes
 ) -> list[tuple[Schema, Schema, tuple[Step, ...]]]:
     """Return the migrations from the writer's schema to the wanted one, each from one version to the next."""
     if written == latest.schema:

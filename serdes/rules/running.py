@@ -13,18 +13,21 @@ Rules of this file: the order and the outcome of rules; executors do the work.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RuleError, SerdeError
 from strata.serdes.model import Rule, RuleSet, Schema
 from strata.serdes.observer import Observer
+from strata.serdes.registry_protocol import Registry
 from strata.serdes.rules.actions import ACTIONS, NAME_HEADER, header
 from strata.serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext, same
 from strata.serdes.rules.fields import Values
 from strata.serdes.serde_settings import SerdeSettings
 from strata.serdes.subject_name_strategies import RecordContext
 from strata.shared_cache import SharedCache
+
+if TYPE_CHECKING:
+    from strata.serdes.client import RegistryClient
 
 __all__ = ["DOMAIN", "ENCODING", "MIGRATION", "Runner", "Step", "has_rules", "run"]
 
@@ -76,7 +79,7 @@ def _rules(rule_set: RuleSet | None, phase: str) -> tuple[Rule, ...]:
 class Runner:
     """The executors, actions and settings of one serializer or deserializer, which prepare its rules."""
 
-    def __init__(self, client: RegistryClient, settings: SerdeSettings) -> None:
+    def __init__(self, client: Registry, settings: SerdeSettings) -> None:
         self._client = client
         self._settings = settings
         self._factories = {**EXECUTORS, **(settings.rule_executors or {})}
@@ -189,10 +192,9 @@ class Runner:
         kind, front = rule.type.upper(), f"{rule.name}."
         if kind not in self._factories:
             return None
+        client = cast("RegistryClient", self._client)  # executors that ask for keys need all of it
         own = rule.name if any(name.startswith(front) for name in self._settings.executor_settings) else ""
-        return self._executors.get(
-            (kind, own), lambda: self._factories[kind](self._client, self._executor_settings(rule))
-        )
+        return self._executors.get((kind, own), lambda: self._factories[kind](client, self._executor_settings(rule)))
 
     def _executor_settings(self, rule: Rule) -> dict[str, Any]:
         return {
