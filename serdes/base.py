@@ -58,7 +58,8 @@ class Serde(ABC, Generic[S]):
 
 def _check_arguments(client: Any, conf: Any, functions: Mapping[str, Any]) -> None:
     """Raise TypeError for arguments of other types, such as those of another library in its own order."""
-    if not any(hasattr(client, name) for name in ("get_schema", "register", "lookup")):
+    is_another_librarys = hasattr(client, "register_schema")
+    if is_another_librarys or not any(hasattr(client, name) for name in ("get_schema", "register", "lookup")):
         advice = "make one by RegistryClient(url)" if isinstance(client, str) else _FROM_CONF
         raise wrong_argument("client", "a strata.serdes.client.RegistryClient", client, advice)
     if conf is not None and not isinstance(conf, Mapping):
