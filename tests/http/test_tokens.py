@@ -201,7 +201,7 @@ def test_the_other_names_of_confluents_client():
         pytest.param({"basic.auth.user.info": "a:b"}, "expected one of username", id="both"),
         pytest.param({"retries.wait.ms": "soon"}, "retries.wait.ms: expected a number", id="number"),
         pytest.param({"url": None}, "missing settings url", id="no url"),
-        pytest.param({"colour": "red"}, "unknown settings colour; expected url", id="unknown"),
+        pytest.param({"colour": "red"}, "unknown setting .colour.", id="unknown"),
     ],
 )
 def test_bad_confluent_settings_are_refused(endpoint, change, says):
