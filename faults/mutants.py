@@ -18,8 +18,7 @@ from strata.registry.decide import delete, register
 from strata.registry.effective_settings import Mode
 from strata.registry.http import forward
 from strata.registry.http.forward import Forward
-from strata.registry.http.front import Front
-from strata.registry.http.kept_answers import KeptAnswers
+from strata.registry.http.pipeline import Pipeline
 from strata.registry.routes import schemas as schema_routes
 from strata.registry.writer import Writer
 from strata.storage.associations import Associations
@@ -391,9 +390,9 @@ MUTANTS: Mapping[str, Mutant] = {
         "soft deletions of a subject change nothing", _SQLITE, lambda: _swap(Fold, "_soft_delete", _nothing)
     ),
     "tombstone-dropped": Mutant("a restart restores hard-deleted versions", _SQLITE, _drop_tombstones_at_start),
-    "cache-not-emptied": Mutant("cached answers outlive a deletion", _SQLITE, lambda: _keep_answers(Front, "_cache")),
+    "cache-not-emptied": Mutant("cached answers outlive a deletion", _SQLITE, lambda: _keep_answers(Pipeline, "hot")),
     "kept-for-another-state": Mutant(
-        "kept answers outlive the State that they were made from", _ANY, lambda: _keep_answers(KeptAnswers, "cache")
+        "kept answers outlive the State that they were made from", _ANY, lambda: _keep_answers(Pipeline, "kept")
     ),
     "id-given-twice-after-restart": Mutant(
         "a restart forgets the ids of hard-deleted schemas", _SQLITE, lambda: _after_replay(_forget_ids)

@@ -23,21 +23,15 @@ from strata.registry.audit_settings import AuditFailure
 from strata.registry.exporters.assembly import exporters_of
 from strata.registry.following.assembly import follower_of
 from strata.registry.health import WITH_RIGHTS_S, Health
-from strata.registry.http.access_layer import AccessLayer
 from strata.registry.http.admission import Admission
-from strata.registry.http.answer_cache import AnswerCache
-from strata.registry.http.change_layer import ChangeLayer
 from strata.registry.http.cors import Cors
 from strata.registry.http.cross_site import BrowserGuard
-from strata.registry.http.error_boundary import ErrorBoundary
+from strata.registry.http.exchange import Exchange
 from strata.registry.http.forward import Forward
-from strata.registry.http.front import Front, Key
-from strata.registry.http.inner_requests import InnerRequests
-from strata.registry.http.kept_answers import KeptAnswers
 from strata.registry.http.link import Followers, Link
-from strata.registry.http.request_checks import RequestChecks
+from strata.registry.http.pipeline import Pipeline
+from strata.registry.http.request_traces import RequestTraces
 from strata.registry.http.route_facts import RouteTable
-from strata.registry.http.traced_front import TracedFront
 from strata.registry.metrics.tally import Tally
 from strata.registry.metrics_settings import Switch
 from strata.registry.pages.failure import failure_page
@@ -45,7 +39,6 @@ from strata.registry.pages.routes import with_pages
 from strata.registry.pages.sign_in import SignIn
 from strata.registry.recent import RecentRecords
 from strata.registry.routes.all import ROUTERS
-from strata.registry.routes.serving import Routes
 from strata.registry.scraping.assembly import Metrics
 from strata.registry.scraping.facts import Counted
 from strata.registry.scraping.page import metrics_page
@@ -80,7 +73,7 @@ def create_app(
     control: AccessControl | None = None,
     certificates: Callable[[], Mapping[str, float]] = dict,
     tracing: Tracing | None = None,
-) -> Front:
+) -> Pipeline:
     """Return the ASGI app of one node over an open log; shutting the app down closes the log.
 
     Reads the log first, which blocks.
@@ -126,11 +119,9 @@ def create_app(
     service.usage = Usage() if settings.usage is Switch.ON else None
     reports = UsageReports(service.usage, link.report) if service.usage is not None and link is not None else None
     watched: list[_Watched | None] = [core.health, core.authenticator, service.trends, reports, follower, exporters]
-    app = _application(partial(_lifespan, core, watched, tracing))
     flow = core.authenticator.code_flow()
     routes = with_pages(settings.ui, SignIn(core.sessions, core.authenticator, flow, settings.ui_url))
     forward = Forward(
-        Routes(routes, app),
         writer,
         max_waiting=settings.max_waiting,
         max_waiting_bytes=settings.max_waiting_bytes,
@@ -139,19 +130,50 @@ def create_app(
         control=core.control,
         is_leaving=lambda: seat.board.is_leaving,
     )
-    processes = seat.board.workers
-    kept = KeptAnswers(forward, service, most_bytes=_KEPT_BYTES // processes)
-    # Of a node that lags no answer is valid: a new object is the same as no other.
-    cache: AnswerCache[Key] = AnswerCache(
-        lambda: object() if writer.lags else writer.state.removals, _HOT_BYTES // processes
+    processes, rate = seat.board.workers, _rate_limit(settings, seat.board.buckets)
+    has_admission = core.control is not None or rate is not None
+    pipeline = Pipeline(
+        service,
+        routes,
+        _application(partial(_lifespan, core, watched, tracing)),
+        forward,
+        BrowserGuard(settings.hosts, settings.origins),
+        hot_bytes=_HOT_BYTES // processes,
+        kept_bytes=_KEPT_BYTES // processes,
+        admission=Admission(core.control, rate, lambda: writer.state, core.authenticator.address)
+        if has_admission
+        else None,
+        audit=core.audit,
+        cors=Cors(settings.cors) if settings.cors else None,
+        failure_page=failure_page if settings.ui is not Ui.OFF else None,
     )
-    writer.gathering.reads = lambda: cache.hits + kept.cache.hits
-    metrics = _metrics(core, routes, kept, cache, certificates) if settings.metrics is Switch.ON else None
+    writer.gathering.reads = lambda: pipeline.hot.hits + pipeline.kept.hits
+    metrics = _metrics(core, routes, pipeline, certificates) if settings.metrics is Switch.ON else None
     if metrics is not None:
         watched.append(metrics)
         service.scrape = None if settings.metrics_listen else metrics.scrape
-    front = partial(TracedFront, tracing, lambda: writer.state) if tracing is not None else Front
-    return _layers(core, front, forward, kept, cache, routes, metrics=metrics, usage=service.usage)
+        pipeline.counts, pipeline.metrics_page = metrics.counts, metrics_page(metrics.scrape)
+    _observe(
+        pipeline, metrics, service.usage, RequestTraces(tracing, routes, lambda: writer.state) if tracing else None
+    )
+    return pipeline
+
+
+def _observe(pipeline: Pipeline, metrics: Metrics | None, usage: Usage | None, traces: RequestTraces | None) -> None:
+    """Let requests be counted and traced."""
+    if traces is not None:
+        pipeline.begins = pipeline.begins_inner = (traces.begin,)
+    if metrics is not None:
+        pipeline.begins, pipeline.ends = (*pipeline.begins, metrics.counts.begin), (metrics.counts.end,)
+    if usage is not None:
+        pipeline.ends = (*pipeline.ends, partial(_note_fetch, usage))
+    if traces is not None:
+        pipeline.ends, pipeline.ends_inner = (*pipeline.ends, traces.end), (traces.end,)
+
+
+def _note_fetch(usage: Usage, exchange: Exchange) -> None:
+    if exchange.fetched is not None and exchange.status == 200:
+        usage.note(exchange.fetched, exchange.headers.get(b"user-agent", b""), exchange.access.principal.user)
 
 
 class _Watched(Protocol):
@@ -204,57 +226,10 @@ async def _lifespan(
         await asyncio.to_thread(tracing.close)
 
 
-def _layers(
-    core: _Core,
-    front: Callable[..., Front],
-    forward: Forward,
-    kept: KeptAnswers,
-    cache: AnswerCache[Key],
-    routes: RouteTable,
-    *,
-    metrics: Metrics | None,
-    usage: Usage | None,
-) -> Front:
-    """Return the front with all layers between it and the routes."""
-    settings, writer, control, audit = core.settings, core.writer, core.control, core.audit
-    guard = BrowserGuard(settings.hosts, settings.origins)
-    rate = _rate_limit(settings, core.seat.board.buckets)
-    within = kept.answer
-    if control is not None or rate is not None:
-        within = AccessLayer(within, writer.catch_up).answer
-    within = ChangeLayer(within, audit).answer
-    checked = RequestChecks(within, routes, guard, settings.max_body).answer
-    return front(
-        forward,
-        ErrorBoundary(checked, access_log=settings.access_log, slow_s=settings.slow_request or None),
-        cache,
-        routes,
-        guard,
-        inner=InnerRequests(
-            within,
-            routes,
-            max_body=settings.max_body,
-            control=control,
-            state=lambda: writer.state,
-            read_to=lambda: writer.read_to,
-        ),
-        uses_cache=not settings.access_log and not (audit and audit.reads),
-        admission=Admission(control, rate, lambda: writer.state, core.authenticator.address)
-        if control or rate
-        else None,
-        cors=Cors(settings.cors) if settings.cors else None,
-        failure_page=failure_page if settings.ui is not Ui.OFF else None,
-        counts=metrics.counts if metrics else None,
-        metrics_page=metrics_page(metrics.scrape) if metrics else None,
-        usage=usage,
-    )
-
-
 def _metrics(
     core: _Core,
     routes: RouteTable,
-    kept: KeptAnswers,
-    cache: AnswerCache[Key],
+    pipeline: Pipeline,
     certificates: Callable[[], Mapping[str, float]],
 ) -> Metrics:
     return Metrics(
@@ -263,7 +238,7 @@ def _metrics(
         routes,
         core.writer,
         core.health,
-        {"hot_answers": cache, "kept_answers": kept.cache},
+        {"hot_answers": pipeline.hot, "kept_answers": pipeline.kept},
         _counted(core.audit, core.authenticator),
         has_access_control=core.control is not None,
         has_auth_file=core.authenticator.file is not None,

@@ -2,7 +2,7 @@
 
 The HTTP status is the first three digits of a five-digit code. The wording is the reference's, because clients and
 scripts match it; this includes oddities such as the missing space in 40404. Any code below the routes may raise these
-errors; `routes/serving.py` alone turns them into responses. Every name without an underscore is public; an `__all__`
+errors; `http/pipeline.py` alone turns them into answers. Every name without an underscore is public; an `__all__`
 would only repeat the table.
 """
 
@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
+
+import orjson
 
 from strata.storage.records import DEFAULT_CONTEXT, context_of
 
@@ -99,6 +101,11 @@ class _Case(NamedTuple):
 
     def __call__(self, *details: object) -> RegistryError:
         return RegistryError(self.code, self.sentence.format(*details))
+
+
+def error_body(code: int, message: str) -> bytes:
+    """Return the JSON of an error without findings."""
+    return orjson.dumps({"error_code": code, "message": message})
 
 
 # --- HTTP errors without a five-digit code

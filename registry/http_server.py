@@ -14,8 +14,8 @@ from uvicorn.server import ServerState
 
 from strata.registry.http.acceptor import Acceptor, room_for
 from strata.registry.http.asgi import App
-from strata.registry.http.front import Front
 from strata.registry.http.link import AnsweringEnd, Followers
+from strata.registry.http.pipeline import Pipeline
 from strata.registry.http.protocol import ConnectionLimits, HttpProtocol
 from strata.registry.http.request_counts import RequestCounts
 from strata.registry.http.tls import TlsContexts
@@ -55,7 +55,7 @@ class HttpServer(uvicorn.Server):
 
     def __init__(
         self,
-        app: Front,
+        app: Pipeline,
         settings: Settings,
         seat: Seat,
         *,

@@ -183,6 +183,10 @@ class LogReader:
         """Whether this node has acknowledged a forwarded write that it has not read yet, so its State may be stale."""
         return self._acknowledged > self._acknowledged_and_read
 
+    def lasting(self) -> object:
+        """Return what answers that last until a deletion are made from; a new object while no answer is valid."""
+        return object() if self._acknowledged > self._acknowledged_and_read else self._state.removals
+
     def lag(self) -> None:
         """Record that this node acknowledged a forwarded write and cannot read it; the next catch-up clears this."""
         self._acknowledged += 1

@@ -23,8 +23,8 @@ from strata.registry.access.watched_file import WatchedFile, is_exposed
 from strata.registry.app import create_app
 from strata.registry.following.assembly import follower_of
 from strata.registry.hosts import is_loopback
-from strata.registry.http.front import Front
 from strata.registry.http.link import Followers, Link
+from strata.registry.http.pipeline import Pipeline
 from strata.registry.http.tls import TlsContexts
 from strata.registry.http_server import HttpServer
 from strata.registry.log_opening import StartError, open_for
@@ -249,7 +249,7 @@ def _app(
     recent: RecentRecords | None = None,
     link: Link | None = None,
     followers: Followers | None = None,
-) -> Front:
+) -> Pipeline:
     """Return the app over a log; see `create_app`.
 
     Raises:

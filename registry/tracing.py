@@ -16,7 +16,6 @@ from typing import Any
 from strata import __version__
 
 __all__ = [
-    "SPANS",
     "TRACE_HEADERS",
     "RequestSpans",
     "TraceSubjects",
@@ -25,9 +24,6 @@ __all__ = [
     "is_configured",
     "load",
 ]
-
-SPANS = "strata.spans"
-"""The name, in the scope of a request, of its `RequestSpans`; absent while tracing is off."""
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

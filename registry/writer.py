@@ -23,7 +23,7 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import Context, ContextVar
+from contextvars import Context
 from typing import Any, TypeVar
 
 from strata.registry import errors
@@ -56,7 +56,7 @@ from strata.storage.log import (
 )
 from strata.storage.state import State
 
-__all__ = ["DEADLINE", "HOLDER_FAILS", "WRITE_FAILURES", "WRITE_TIMEOUT_S", "Writer"]
+__all__ = ["HOLDER_FAILS", "WRITE_FAILURES", "WRITE_TIMEOUT_S", "Writer"]
 
 _T = TypeVar("_T")
 _Written = tuple[State, list[Outcome], tuple[int, Sequence[Entry]] | None]
@@ -73,9 +73,6 @@ WRITE_FAILURES = (
     HOLDER_FAILS,
 )
 """Why the last write failed, worded for any client; None if it did not. Workers tell each other the place."""
-DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
-"""The current request's deadline on the monotonic clock; the writer's own timeout applies if that ends earlier."""
-
 _log = logging.getLogger("strata.writer")
 
 
@@ -124,19 +121,22 @@ class Writer(LogReader):
             await asyncio.wait([self._writing])
         await super().close()
 
-    async def write(self, decide: Decide[_T], written: Callable[[int], None] | None = None) -> _T:
+    async def write(
+        self, decide: Decide[_T], written: Callable[[int], None] | None = None, deadline: float = math.inf
+    ) -> _T:
         """Decide on the newest State of the log, append the records, and return the answer once they are written.
 
         Args:
             decide: a pure function; it runs in a thread, and again after each lost race.
             written: is called with the offset of the last record, once the log has the records.
+            deadline: when the request gives up, on the monotonic clock; the writer's own timeout may end earlier.
 
         Raises:
             RegistryError: any error of `decide`; 50302 if nothing was written in time; 50004 if nothing was written
                 because another node has taken the pen; another 5xx if the log fails.
         """
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
-        command = Command(decide, done, self.deadline(), written)
+        command = Command(decide, done, self._ends(deadline), written)
         self._waiting.append(command)
         if self._writing is None:
             # Its log lines belong to no request, because it writes for many.
@@ -173,18 +173,22 @@ class Writer(LogReader):
         if holder is None or await self.ask_holder(holder):
             self.note_failure(None)
 
-    def deadline(self) -> float:
-        """Return the deadline of a write by the current request, on the monotonic clock."""
-        return min(DEADLINE.get(), time.monotonic() + self.write_timeout_s)
+    def _ends(self, deadline: float) -> float:
+        return min(deadline, time.monotonic() + self.write_timeout_s)
 
-    async def in_time(self, call: Callable[..., _T], *args: Any) -> _T:
+    async def in_time(self, deadline: float, call: Callable[..., _T], *args: Any) -> _T:
         """Run a computation that a write needs before its turn, and return its result.
+
+        Args:
+            deadline: the deadline of the request, as for `write`.
+            call: the computation.
+            args: its arguments.
 
         Raises:
             RegistryError: any error of `call`; 50302 if the request's deadline passes first.
         """
         try:
-            async with asyncio.timeout(self.deadline() - time.monotonic()):
+            async with asyncio.timeout(self._ends(deadline) - time.monotonic()):
                 return await self.in_thread(call, *args)
         except TimeoutError:
             raise errors.not_written("the node is busy with other requests") from None

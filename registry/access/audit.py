@@ -26,12 +26,13 @@ from strata.registry.access.principal import Principal
 from strata.registry.access.request_access import Access, Signing
 from strata.registry.access.rules import Rule
 from strata.registry.access.tried import Tried
+from strata.registry.logs.changes import EVENTS
 from strata.storage.log import Record
 from strata.storage.record_json import decode_key, decode_value
 from strata.storage.records import ConfigKey, ConfigValue, ModeKey, SchemaValue, Value
 from strata.storage.state import State
 
-__all__ = ["EVENTS", "Audit", "open_sink"]
+__all__ = ["Audit", "open_sink"]
 
 _STDOUT, _SYSLOG = "stdout", "syslog:"
 _FACILITY_AUDIT, _NOTICE = 13, 5
@@ -39,49 +40,6 @@ _MOST_PENDING = 10_000
 _MOST_RECORDS = 100
 _MOST_CHARACTERS, _MOST_ITEMS = 200, 5  # of the texts and lists of a line that is too long for a datagram
 _log = logging.getLogger("strata.audit")
-
-_KEKS, _DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
-EVENTS: Mapping[tuple[str, str], str] = {
-    ("POST", "/subjects/{subject}/versions"): "schema_register",
-    ("POST", "/subjects/{subject}/versions/{version}/tags"): "schema_register",
-    ("DELETE", "/subjects/{subject}/versions/{version}"): "schema_delete",
-    ("DELETE", "/subjects/{subject}"): "subject_delete",
-    ("PUT", "/config"): "config_update",
-    ("PUT", "/config/{subject}"): "config_update",
-    ("DELETE", "/config"): "config_delete",
-    ("DELETE", "/config/{subject}"): "config_delete",
-    ("PUT", "/mode"): "mode_update",
-    ("PUT", "/mode/{subject}"): "mode_update",
-    ("DELETE", "/mode"): "mode_delete",
-    ("DELETE", "/mode/{subject}"): "mode_delete",
-    ("DELETE", "/contexts/{context}"): "context_delete",
-    ("PUT", "/v1/highest-ids/{context}"): "highest_id_lower",
-    ("POST", "/associations"): "association_update",
-    ("PUT", "/associations/resources/{resource_id}"): "association_update",
-    ("POST", "/associations:batchMutate"): "association_update",
-    ("DELETE", "/associations/resources/{resource_id}"): "association_delete",
-    ("POST", _KEKS): "kek_update",
-    ("PUT", f"{_KEKS}/{{name}}"): "kek_update",
-    ("POST", f"{_KEKS}/{{name}}/undelete"): "kek_update",
-    ("DELETE", f"{_KEKS}/{{name}}"): "kek_delete",
-    ("POST", _DEKS): "dek_update",
-    ("POST", f"{_DEKS}/{{subject}}"): "dek_update",
-    ("POST", f"{_DEKS}/{{subject}}/undelete"): "dek_update",
-    ("POST", f"{_DEKS}/{{subject}}/versions/{{version}}/undelete"): "dek_update",
-    ("DELETE", f"{_DEKS}/{{subject}}"): "dek_delete",
-    ("DELETE", f"{_DEKS}/{{subject}}/versions/{{version}}"): "dek_delete",
-    ("POST", "/v1/apply"): "batch_apply",
-    ("POST", "/exporters"): "exporter_update",
-    ("PUT", "/exporters/{exporter}"): "exporter_update",
-    ("PUT", "/exporters/{exporter}/config"): "exporter_update",
-    ("PUT", "/exporters/{exporter}/pause"): "exporter_update",
-    ("PUT", "/exporters/{exporter}/resume"): "exporter_update",
-    ("PUT", "/exporters/{exporter}/reset"): "exporter_update",
-    ("DELETE", "/exporters/{exporter}"): "exporter_delete",
-    ("POST", "/security/acls"): "acl_create",
-    ("DELETE", "/security/acls"): "acl_delete",
-}
-"""The name of a change, by the route that makes it."""
 
 _REFUSALS = {401: "auth_failure", 403: "auth_forbidden", 429: "auth_throttled"}
 

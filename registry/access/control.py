@@ -19,10 +19,7 @@ from strata.registry.access.rules import Rule
 from strata.registry.errors import RegistryError
 from strata.storage.state import State
 
-__all__ = ["BODY_DIGEST", "AccessControl", "Authenticator", "target_of"]
-
-BODY_DIGEST = "strata.body_digest"
-"""The name, in the scope of a forwarded write, of the digest that its body must have."""
+__all__ = ["AccessControl", "Authenticator", "target_of"]
 
 _NOBODY = View(())
 _log = logging.getLogger("strata.access")
@@ -83,8 +80,9 @@ class AccessControl:
         """
         try:
             if (signed := self._signed(scope)) is not None:
-                scope[BODY_DIGEST] = signed.digest
-                return self.passed_on(signed.asked_by, state)
+                access = self.passed_on(signed.asked_by, state)
+                access.body_digest = signed.digest
+                return access
             principal = await self._authenticator.authenticate(scope)
         except RegistryError as error:
             return Access(ANONYMOUS, _NOBODY, address=self._authenticator.address(scope) or None, error=error)

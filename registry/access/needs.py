@@ -1,6 +1,6 @@
 """What each route needs: the rights that `routes/router.py` makes every route declare.
 
-One declaration serves the layer that enforces it (`http/access_layer.py`), the OpenAPI document, the table in
+One declaration serves the step that enforces it (`http/pipeline.py`), the OpenAPI document, the table in
 docs/access.md and the tests.
 """
 

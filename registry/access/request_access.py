@@ -5,7 +5,7 @@ up; by the names that the State leads to (an alias, another context, a reference
 would be written, with the rules of the State that they are decided on. So no write lands after its right was revoked.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from strata.registry import errors
@@ -65,9 +65,10 @@ class Access:
         error: why the credentials were rejected; None if they were not.
         refusal: what was refused last; None if nothing was.
         allowed_by: the rules that allow the records that were checked last; none for those who may do everything.
-        signing: who has signed in or out, or tried to; None if the request is not about that.
-        on_change: is called with the offset and the records of each write, once the log has it, and the State that it
-            was decided on; None: nothing is.
+        body_digest: the digest that the body of a write must have that another node has signed; None for others.
+        number: a number that this request shares only with requests of the same rights; caches use it in their keys.
+        is_off: whether the request may do everything because access control is off.
+        is_unlimited: whether the request may do everything.
 
     Args:
         view: the rights of the principal.
@@ -84,11 +85,13 @@ class Access:
         "_view",
         "address",
         "allowed_by",
+        "body_digest",
         "error",
-        "on_change",
+        "is_off",
+        "is_unlimited",
+        "number",
         "principal",
         "refusal",
-        "signing",
     )
 
     def __init__(
@@ -104,32 +107,21 @@ class Access:
         self.principal, self.address, self.error = principal, address, error
         self.refusal: Refusal | None = None
         self.allowed_by: tuple[Rule, ...] = ()
-        self.signing: Signing | None = None
-        self.on_change: Callable[[int, Sequence[Record], State], None] | None = None
-        self._view, self._rights, self._challenge = view, rights, challenge
+        self.body_digest: str | None = None
+        self._rights, self._challenge = rights, challenge
+        self._see(view)
         self._need: Need | None = None
         self._subject = self._kek = ""
 
-    @property
-    def number(self) -> int:
-        """A number that this request shares only with requests of the same rights; caches use it in their keys."""
-        return self._view.number
+    def _see(self, view: View) -> None:
+        self._view, self.number = view, view.number
+        self.is_off, self.is_unlimited = view is EVERYTHING, view.superuser
 
     @property
     def asked_by(self) -> AskedBy:
         """The principal and its address as plain values, for another process."""
         who = self.principal
         return who.user, tuple(sorted(who.groups)), who.mechanism, self.address
-
-    @property
-    def is_off(self) -> bool:
-        """Whether the request may do everything because access control is off."""
-        return self._view is EVERYTHING
-
-    @property
-    def is_unlimited(self) -> bool:
-        """Whether the request may do everything."""
-        return self._view.superuser
 
     # --- the route
 
@@ -167,7 +159,7 @@ class Access:
             return
         view = self._rights(state).view(self.principal, self.address)
         if view is not self._view:
-            self._view = view
+            self._see(view)
             if self._need is not None:
                 self.enter(self._need, self._subject, self._kek)
 

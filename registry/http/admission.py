@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-from strata.registry.access.control import BODY_DIGEST, AccessControl
+from strata.registry.access.control import AccessControl
 from strata.registry.access.rate_limit import RateLimit
-from strata.registry.access.request_access import UNLIMITED, Access
 from strata.registry.errors import TooManyRequests
-from strata.registry.http.access_layer import ACCESS
 from strata.registry.http.asgi import Scope
+from strata.registry.http.exchange import Exchange
 from strata.registry.http.route_facts import PROBES
 from strata.storage.state import State
 
@@ -35,27 +34,26 @@ class Admission:
     ) -> None:
         self._control, self._rate, self._state, self._address = control, rate, state, address
 
-    async def admit(self, scope: Scope) -> Access:
-        """Return what the client of a request may do, and note it in the scope.
+    async def admit(self, exchange: Exchange) -> None:
+        """Find out what the client of a request may do.
 
         Raises:
             TooManyRequests: if the client has asked too often.
         """
-        access = UNLIMITED if self._control is None else await self._control.admit(scope, self._state())
-        if access is not UNLIMITED:
-            scope[ACCESS] = access
-        if self._rate is not None and (wait_s := self._wait_s(scope, access, self._rate)):
+        if self._control is not None:
+            exchange.access = await self._control.admit(exchange.scope, self._state())
+        if self._rate is not None and (wait_s := self._wait_s(exchange, self._rate)):
             raise TooManyRequests("Too many requests; try again later", wait_s, "request_rate")
-        return access
 
-    def _wait_s(self, scope: Scope, access: Access, rate: RateLimit) -> float:
+    def _wait_s(self, exchange: Exchange, rate: RateLimit) -> float:
         """Count a request, and return how long its client must wait, in seconds.
 
         Not counted are probes, the requests of superusers, so that they can always act, and what another node has
         forwarded, because it has counted that.
         """
+        access, scope = exchange.access, exchange.scope
         user = access.principal.user
-        is_free = (user is not None and access.is_unlimited) or BODY_DIGEST in scope
+        is_free = (user is not None and access.is_unlimited) or access.body_digest is not None
         if is_free or scope["raw_path"].startswith(_PROBES):
             return 0.0
         return rate.wait_s(user, access.address or self._address(scope))

@@ -5,6 +5,7 @@ from typing import Any
 
 __all__ = [
     "FORWARDED",
+    "REQUEST_ID",
     "SEND_WHOLE",
     "Answer",
     "App",
@@ -14,7 +15,6 @@ __all__ = [
     "Scope",
     "Send",
     "SendWhole",
-    "header_lines",
 ]
 
 Headers = list[tuple[bytes, bytes]]
@@ -32,8 +32,5 @@ SEND_WHOLE = "strata.send_whole"
 FORWARDED = b"x-forward"
 """The name of the header that marks a write that another node forwards."""
 
-
-def header_lines(headers: Headers) -> bytes:
-    """Return headers as lines; nothing if one of them holds a line break, by which a client could forge others."""
-    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
-    return lines if lines.count(b"\r") == lines.count(b"\n") == len(headers) else b""
+REQUEST_ID = b"x-request-id"
+"""The name of the header that connects an answer with the log lines of every node that took part in it."""

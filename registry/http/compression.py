@@ -11,18 +11,14 @@ from functools import lru_cache
 
 from strata.registry import errors
 
-__all__ = ["GZIP", "accepts_gzip", "compressed", "decompressed", "is_worth_compressing"]
+__all__ = ["GZIP", "WORTH_COMPRESSING", "accepts_gzip", "compressed", "decompressed"]
 
 GZIP = b"gzip"
-_WORTH_COMPRESSING = 1400  # a smaller answer fits one packet anyway
+WORTH_COMPRESSING = 1400
+"""The bytes from which compressing pays: a smaller answer fits one packet anyway."""
 _WORTH_A_THREAD = 8 * 1024
 _LEVEL = 5
 _GZIP_WINDOW = 31
-
-
-def is_worth_compressing(body: bytes) -> bool:
-    """Return whether a body may need more than one packet."""
-    return len(body) >= _WORTH_COMPRESSING
 
 
 async def compressed(body: bytes) -> bytes:

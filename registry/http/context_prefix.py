@@ -10,9 +10,11 @@ from strata.registry import errors
 from strata.registry.http.route_facts import SUBJECT, ContextForm, DeclaredRoute, RouteTable
 from strata.storage.records import DEFAULT_CONTEXT
 
-__all__ = ["context_name", "within_context"]
+__all__ = ["CONTEXTS", "context_name", "within_context"]
 
-_PREFIX = "/contexts/"
+CONTEXTS = "/contexts/"
+"""The start of the prefix form."""
+
 _QUALIFIED = (":.", ":*:")
 
 
@@ -30,9 +32,9 @@ def within_context(path: str, query: str, routes: RouteTable, method: str) -> tu
     Raises:
         RegistryError: 400 if the context's name holds a colon.
     """
-    if not path.startswith(_PREFIX):
+    if not path.startswith(CONTEXTS):
         return path, query
-    name, slash, rest = path.removeprefix(_PREFIX).partition("/")
+    name, slash, rest = path.removeprefix(CONTEXTS).partition("/")
     if not slash:
         return path, query
     prefix, path = _qualifier(unquote(name)), f"/{rest}"

@@ -43,11 +43,13 @@ class Cors:
             return [_VARY]
         return [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _ANSWER_HEADERS), _VARY]
 
-    def preflight(self, asked: Mapping[bytes, bytes]) -> Answer | None:
+    def preflight(self, method: str, asked: Mapping[bytes, bytes]) -> Answer | None:
         """Return the answer to a preflight request of an allowed origin, without the headers of `headers`.
 
         None for any other request.
         """
+        if method != "OPTIONS":
+            return None
         if b"access-control-request-method" not in asked or len(self.headers(asked)) == 1:
             return None
         granted: Headers = [

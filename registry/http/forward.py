@@ -30,7 +30,7 @@ import logging
 import math
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
@@ -40,20 +40,18 @@ import urllib3
 from urllib3.util import parse_url
 
 from strata.registry import errors
-from strata.registry.access.control import BODY_DIGEST, AccessControl
+from strata.registry.access.control import AccessControl
 from strata.registry.access.node_secret import HEADER as ASKED_BY_HEADER
 from strata.registry.access.node_secret import body_digest
 from strata.registry.errors import RegistryError
-from strata.registry.http.access_layer import access_of
-from strata.registry.http.asgi import FORWARDED, Answer, App, Receive, Scope, Send
+from strata.registry.http.asgi import FORWARDED, Answer, Receive
 from strata.registry.http.bodies import read_whole, replayed
-from strata.registry.http.link import ASKED_BY, Link
+from strata.registry.http.exchange import Exchange
+from strata.registry.http.link import Link
 from strata.registry.http.node_calls import CONNECT_S, Call, accepts_writes, pool_manager, responds
-from strata.registry.http.reply import CollectedAnswer
-from strata.registry.http.request_checks import facts_of
-from strata.registry.service import SERVICE
+from strata.registry.http.route_facts import RouteFacts
 from strata.registry.tracing import TRACE_HEADERS
-from strata.registry.writer import DEADLINE, HOLDER_FAILS, Writer
+from strata.registry.writer import HOLDER_FAILS, Writer
 
 __all__ = ["Forward"]
 
@@ -72,11 +70,14 @@ _SUCCESSION_S, _LOOK_AGAIN_S = 0.8, 0.02  # the first one is less than _PROBE_AF
 _log = logging.getLogger("strata.forward")
 
 
+_CallHere = Callable[[Exchange], Awaitable[Answer]]
+_AnswerHere = Callable[[], Awaitable[Answer]]
+
+
 class Forward:
-    """An ASGI app that forwards writes to the pen's holder and passes all other requests to the inner app.
+    """Forwards writes to the pen's holder.
 
     Args:
-        app: the inner ASGI app.
         writer: the writer of this node.
         max_waiting: the most writes that may wait.
         max_waiting_bytes: the most bytes that the bodies of waiting writes may have together.
@@ -88,7 +89,6 @@ class Forward:
 
     def __init__(
         self,
-        app: App,
         writer: Writer,
         *,
         max_waiting: int,
@@ -98,7 +98,6 @@ class Forward:
         control: AccessControl | None = None,
         is_leaving: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._app = app
         self._writer = writer
         self._link, self._is_leaving = link, is_leaving
         self._secret = control.secret if control else None
@@ -113,23 +112,34 @@ class Forward:
         self._has_refused = False
         writer.ask_holder = self._accepts_writes
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a write with the response of the node that holds the pen."""
-        facts = facts_of(scope)
-        if not facts.writes and not (facts.about_writer and self._link is not None):
-            await self._app(scope, receive, send)
-            return
-        body = await read_whole(receive)
-        if BODY_DIGEST in scope and scope[BODY_DIGEST] != body_digest(body):
+    def takes(self, facts: RouteFacts) -> bool:
+        """Return whether the requests of a route may be for another node or worker."""
+        return facts.writes or (facts.about_writer and self._link is not None)
+
+    async def answer(self, exchange: Exchange, call: _CallHere) -> Answer | None:
+        """Return the answer of the node that holds the pen, which may be this one; None if the client has left.
+
+        Args:
+            exchange: the request.
+            call: returns the answer of this node.
+
+        Raises:
+            RegistryError: 5xx if the request was not carried out, or it is unknown whether it was.
+        """
+        receive = exchange.receive
+        body = exchange.body = await read_whole(receive)
+        digest = exchange.access.body_digest
+        if digest is not None and digest != body_digest(body):
             raise errors.http_error(400, "Bad Request: the body is not the one that another node has signed")
-        scope[SERVICE].body_bytes = len(body)
+        exchange.body_bytes = len(body)
+
+        async def answer_here() -> Answer:
+            exchange.receive = replayed(body, receive)
+            return await call(exchange)
+
         with self._admitted(len(body)):
-            DEADLINE.set(self._deadline(scope))
-            answer = await _unless_disconnected(asyncio.create_task(self._answer(scope, body, receive)), receive)
-        if answer is not None:
-            status, headers, content = answer
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": content})
+            exchange.deadline = self._deadline(exchange)
+            return await _unless_disconnected(asyncio.create_task(self._answer(exchange, answer_here)), receive)
 
     @contextmanager
     def _admitted(self, size: int) -> Iterator[None]:
@@ -142,71 +152,71 @@ class Forward:
         finally:
             self._waiting, self._waiting_bytes = self._waiting - 1, self._waiting_bytes - size
 
-    def _deadline(self, scope: Scope) -> float:
+    def _deadline(self, exchange: Exchange) -> float:
         """Return when this node, or the node that forwarded the write, gives up."""
         left = self._writer.write_timeout_s
-        for name, value in scope["headers"]:
+        for name, value in exchange.scope["headers"]:
             if name == _TIME_LEFT:
                 with suppress(ValueError):
                     if math.isfinite(given := float(value)):
                         left = min(left, max(0.0, given))
         return time.monotonic() + left
 
-    async def _answer(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
+    async def _answer(self, exchange: Exchange, answer_here: _AnswerHere) -> Answer:
         if self._link is not None:
-            return await self._pass_on(self._link, scope, body)
-        if not any(name == FORWARDED for name, _ in scope["headers"]):
+            return await self._pass_on(self._link, exchange)
+        if not any(name == FORWARDED for name, _ in exchange.scope["headers"]):
             if self._has_refused and self._is_leaving():
-                await self._await_successor()  # which could not take the pen between this node's own writes
-            return await self._follow_pen(scope, body, receive)
+                # No other node could take the pen between this node's own writes.
+                await self._await_successor(exchange.deadline)
+            return await self._follow_pen(exchange, answer_here)
         if self._is_leaving():
-            await self._await_successor()
+            await self._await_successor(exchange.deadline)
         if self._holder() is not None or self._is_leaving():
             raise errors.not_the_writer()
-        return await self._answer_locally(scope, body, receive)
+        return await answer_here()
 
-    async def _await_successor(self) -> None:
+    async def _await_successor(self, deadline: float) -> None:
         """Let the first write that another node forwards pass, and the next ones when the log names a new holder.
 
         The node that gets the first refusal takes the pen. If all got it at once, they would take it from each other.
         """
         is_first, self._has_refused = not self._has_refused, True
-        deadline = min(DEADLINE.get(), time.monotonic() + _SUCCESSION_S)
+        deadline = min(deadline, time.monotonic() + _SUCCESSION_S)
         while not is_first and self._holder() is None and time.monotonic() < deadline:
             await asyncio.sleep(_LOOK_AGAIN_S)
             with suppress(RegistryError):
                 await self._writer.catch_up()
 
-    async def _pass_on(self, link: Link, scope: Scope, body: bytes) -> Answer:
+    async def _pass_on(self, link: Link, exchange: Exchange) -> Answer:
         """Let the worker that writes answer, and read on until this one has read as far."""
-        deadline = DEADLINE.get()
+        scope, deadline = exchange.scope, exchange.deadline
         try:
             end = await link.open(deadline)
             headers = [header for header in scope["headers"] if header[0] != _TIME_LEFT]
             headers.append((_TIME_LEFT, b"%.3f" % ((deadline - time.monotonic()) * _SHARE)))
-            scope[ASKED_BY] = access_of(scope).asked_by
-            answer, read_to = await end.ask(scope, headers, body, deadline)
+            answer, read_to = await end.ask(scope, headers, exchange.body, exchange.access.asked_by, deadline)
         except RegistryError:
-            if facts_of(scope).writes:
+            if exchange.facts.writes:
                 raise
             raise errors.log_unreadable("the process that writes does not respond") from None
         if read_to is None or self._writer.state.offset < read_to:
             await self._catch_up(deadline, answered=True)
         return answer
 
-    async def _follow_pen(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
+    async def _follow_pen(self, exchange: Exchange, answer_here: _AnswerHere) -> Answer:
         """Follow the pen from node to node; if its holder is unknown, write here, which takes the pen."""
-        deadline = DEADLINE.get()
+        deadline = exchange.deadline
         for _ in range(_MAX_MOVES):
             if time.monotonic() > deadline:
                 raise errors.not_written("no node that may write was found in time")
             holder = self._holder()
             if holder is None:
-                answer = await self._answer_locally(scope, body, receive)
+                answer = await answer_here()
                 if not _is_refused(answer[0], answer[2]):
                     return answer
             else:
-                found = await self._ask_and_note(holder, scope, body, deadline)
+                found = await self._ask_and_note(holder, exchange)
                 await self._catch_up(deadline, answered=found is not None)
                 if found is not None:
                     return found
@@ -214,10 +224,10 @@ class Forward:
                     self._pass_over(holder, _REFUSED_S)
         raise errors.not_the_writer()
 
-    async def _ask_and_note(self, holder: str, scope: Scope, body: bytes, deadline: float) -> Answer | None:
+    async def _ask_and_note(self, holder: str, exchange: Exchange) -> Answer | None:
         """Return the holder's response as `_ask_holder`, and note whether the holder accepts writes."""
         try:
-            found = await self._ask_holder(holder, scope, body, deadline)
+            found = await self._ask_holder(holder, exchange)
         except RegistryError:
             self._writer.note_failure(HOLDER_FAILS)
             raise
@@ -256,20 +266,14 @@ class Forward:
             self._writer.passed_over = None
         return None if holder == self._writer.passed_over else holder
 
-    async def _answer_locally(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
-        """Return this node's own response."""
-        kept = CollectedAnswer()
-        await self._app(scope, replayed(body, receive), kept.send)
-        return kept.whole
-
-    async def _ask_holder(self, holder: str, scope: Scope, body: bytes, deadline: float) -> Answer | None:
+    async def _ask_holder(self, holder: str, exchange: Exchange) -> Answer | None:
         """Return the holder's response; None if the holder did nothing or was not asked.
 
         Raises:
             RegistryError: 50003 if it is unknown whether the holder has written; 50302 if it was not asked in time.
         """
-        call = Call()
-        turn = self._threads.submit(self._call, call, holder, scope, body, deadline)
+        call, deadline = Call(), exchange.deadline
+        turn = self._threads.submit(self._call, call, holder, exchange)
         asked = asyncio.wrap_future(turn)
         try:
             while not (await asyncio.wait([asked], timeout=min(_PROBE_AFTER_S, deadline - time.monotonic())))[0]:
@@ -309,13 +313,14 @@ class Forward:
         )
         return errors.write_forwarding_failed()
 
-    def _call(self, call: Call, holder: str, scope: Scope, body: bytes, deadline: float) -> Answer | None:
+    def _call(self, call: Call, holder: str, exchange: Exchange) -> Answer | None:
         """Return the holder's response; None if it did nothing and the pen's holder must be looked up again.
 
         Raises:
             RegistryError: 50003 if it is unknown whether the holder has written; 50302 if it was not asked in time.
         """
-        left = deadline - time.monotonic()
+        scope, body, access = exchange.scope, exchange.body, exchange.access
+        left = exchange.deadline - time.monotonic()
         if left <= 0:
             raise errors.not_written(_BUSY)
         url = holder + scope["raw_path"].decode("latin-1")
@@ -325,7 +330,7 @@ class Forward:
         headers |= {FORWARDED.decode(): "true", _TIME_LEFT.decode(): f"{left * _SHARE:.3f}"}
         if self._secret is not None:
             target = parse_url(url).request_uri.encode()  # as urllib3 will spell it
-            signature = self._secret.sign(scope["method"], target, body, access_of(scope).asked_by, time.time())
+            signature = self._secret.sign(scope["method"], target, body, access.asked_by, time.time())
             headers[ASKED_BY_HEADER.decode()] = signature.decode()
         timeout = urllib3.Timeout(connect=min(CONNECT_S, left), read=left)
         try:
@@ -341,7 +346,7 @@ class Forward:
             if call.aborted:
                 raise errors.write_forwarding_failed() from None
             raise self._give_up(holder, str(error)) from None
-        if answer.status == HTTPStatus.UNAUTHORIZED and access_of(scope).principal.user is not None:
+        if answer.status == HTTPStatus.UNAUTHORIZED and access.principal.user is not None:
             self._give_up(holder, _STRANGER)
             return None
         if answer.status >= 500 and _error_code(answer.data) is None:

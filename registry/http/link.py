@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from strata.registry import errors
+from strata.registry.access.request_access import AskedBy
 from strata.registry.http.asgi import Answer, Headers, Message, Receive, Scope
 from strata.storage.log import Entry
 
-__all__ = ["ASKED_BY", "AnsweringEnd", "AskingEnd", "Followers", "Link", "PassedOn"]
+__all__ = ["AnsweringEnd", "AskingEnd", "Followers", "Link", "PassedOn"]
 
 _LENGTH = struct.Struct("!I")
 _GREETING, _NEWS, _APPENDED = 0, -1, -2
@@ -36,8 +37,6 @@ _MOST_SHARED = 64  # entries; applying them takes a few milliseconds of the even
 _RETRY_S = 0.05
 _REPORT_S = 1.0
 _SCOPE = ("method", "path", "raw_path", "query_string", "root_path", "scheme", "http_version", "server", "client")
-ASKED_BY = "strata.asked_by"
-"""The name, in the scope of a request that was passed on, of the principal and address that another worker found."""
 PassedOn = tuple[Answer, int | None]
 """An answer, and the offset up to which the worker that gave it had read; None if it knows of more."""
 _ABSENT = "the process that writes is being replaced"
@@ -158,13 +157,14 @@ class AskingEnd(_End):
         self._asked: dict[int, asyncio.Future[PassedOn]] = {}
         self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def ask(self, scope: Scope, headers: Headers, body: bytes, deadline: float) -> PassedOn:
+    async def ask(self, scope: Scope, headers: Headers, body: bytes, asked_by: AskedBy, deadline: float) -> PassedOn:
         """Return the answer to a request; a cancelled call withdraws the request.
 
         Args:
             scope: the request.
             headers: its headers.
             body: its body.
+            asked_by: the principal and address of its client.
             deadline: when to give up, on the monotonic clock, in seconds.
 
         Raises:
@@ -173,7 +173,7 @@ class AskingEnd(_End):
         number = next(self._numbers)
         answer: asyncio.Future[PassedOn] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
-        self.send(number, (*(scope[name] for name in _SCOPE), headers, body, scope.get(ASKED_BY)))
+        self.send(number, (*(scope[name] for name in _SCOPE), headers, body, asked_by))
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 return await answer
@@ -222,14 +222,14 @@ class AnsweringEnd(_End):
     """The end that answers requests.
 
     Args:
-        answer: answers one request, given its scope and its ASGI `receive`.
+        answer: answers one request, given its scope, its ASGI `receive`, and who asks.
         followers: the ends that are open.
         tell: takes the news of the other worker.
     """
 
     def __init__(
         self,
-        answer: Callable[[Scope, Receive], Awaitable[PassedOn]],
+        answer: Callable[[Scope, Receive, AskedBy], Awaitable[PassedOn]],
         followers: Followers,
         tell: Callable[[Any], None] = lambda _news: None,
     ) -> None:
@@ -261,14 +261,14 @@ class AnsweringEnd(_End):
             return
         *values, headers, body, asked_by = content
         request = self._under_way[number] = _Request(body)
-        scope = {"type": "http", "headers": headers, ASKED_BY: asked_by, **dict(zip(_SCOPE, values, strict=True))}
-        task = asyncio.create_task(self._respond(number, scope, request))
+        scope = {"type": "http", "headers": headers, **dict(zip(_SCOPE, values, strict=True))}
+        task = asyncio.create_task(self._respond(number, scope, request, asked_by))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _respond(self, number: int, scope: Scope, request: "_Request") -> None:
+    async def _respond(self, number: int, scope: Scope, request: "_Request", asked_by: AskedBy) -> None:
         try:
-            answer = await self._answer(scope, request.receive)
+            answer = await self._answer(scope, request.receive, asked_by)
         finally:
             del self._under_way[number]
         if self.is_open:

@@ -2,11 +2,9 @@
 
 from time import perf_counter
 
-from strata.registry.access.request_access import Access
+from strata.registry.access.request_access import UNLIMITED
 from strata.registry.access.tried import tried_by
-from strata.registry.http.access_layer import ACCESS
-from strata.registry.http.asgi import Scope
-from strata.registry.http.reply import Reply
+from strata.registry.http.exchange import Exchange
 from strata.registry.http.route_facts import RouteTable
 from strata.registry.metrics.requests import Requests
 from strata.registry.metrics.table import METRICS, other
@@ -35,23 +33,17 @@ class RequestCounts:
         self.begin = self.requests.begin
         self._elsewhere = routes.number(None)
 
-    def end(self, scope: Scope, reply: Reply) -> None:
-        """Count a request that has its answer, or whose client has left.
-
-        Args:
-            scope: the request.
-            reply: its answer.
-        """
-        route = self._elsewhere if reply.route < 0 else reply.route
-        status = reply.status
-        sent = 0 if reply.is_head else reply.size
-        self.requests.end(route, status, perf_counter() - reply.began, reply.received, sent)
+    def end(self, exchange: Exchange) -> None:
+        """Count a request that has its answer, or whose client has left."""
+        status, access = exchange.status, exchange.access
+        sent = 0 if exchange.is_head else exchange.size
+        route = self._elsewhere if exchange.route is None else exchange.route.number
+        self.requests.end(route, status, perf_counter() - exchange.began, exchange.received, sent)
         if status >= 400:
-            self._note_error(reply, status)
-        access: Access | None = scope.get(ACCESS) if self._has_access_control else None
-        if access is not None:
+            self._note_error(exchange, status)
+        if self._has_access_control and access is not UNLIMITED:
             outcome = _OUTCOMES.get(status) or ("failed" if access.error is not None else "allowed")
-            mechanism = access.principal.mechanism if access.error is None else tried_by(scope).mechanism
+            mechanism = access.principal.mechanism if access.error is None else tried_by(exchange.scope).mechanism
             self._tally.add("strata_access_requests_total", other(mechanism, _MECHANISMS), outcome)
 
     def open_connection(self) -> None:
@@ -65,8 +57,8 @@ class RequestCounts:
         if limit is not None:
             self._tally.add("strata_limits_hit_total", limit)
 
-    def _note_error(self, reply: Reply, status: int) -> None:
-        self._tally.add("strata_errors_total", other(str(reply.error_code or status), _CODES))
-        limit = reply.limit or _LIMITS.get(status)
+    def _note_error(self, exchange: Exchange, status: int) -> None:
+        self._tally.add("strata_errors_total", other(str(exchange.error_code or status), _CODES))
+        limit = exchange.limit or _LIMITS.get(status)
         if limit:
             self._tally.add("strata_limits_hit_total", limit)

@@ -1,8 +1,8 @@
-"""What the layers before the routes need to know about a route; `routes/router.py` declares it beside each route."""
+"""What the steps before the routes need to know about a route; `routes/router.py` declares it beside each route."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import lru_cache
 from urllib.parse import unquote
@@ -10,7 +10,6 @@ from urllib.parse import unquote
 from starlette.responses import Response
 
 from strata.registry.access.needs import Need
-from strata.registry.http.asgi import Receive, Scope
 
 __all__ = ["PROBES", "SCHEMA_ID", "SUBJECT", "ContextForm", "DeclaredRoute", "Kept", "RouteFacts", "RouteTable"]
 
@@ -44,13 +43,13 @@ class ContextForm(Enum):
 
 
 class Kept(Enum):
-    """How long the answers of a route may be kept (`kept_answers.py`)."""
+    """How long the answers of a route may be kept (`pipeline.py`)."""
 
     NO = auto()
     PER_STATE = auto()
-    """While State is the one that the whole answer was computed from: the State that `Service.fresh` returned."""
+    """While State is the one that the whole answer was computed from: the State that `Exchange.fresh` returned."""
     FOR_GOOD = auto()
-    """Until something is deleted, if the route calls `Service.keep`; otherwise as `PER_STATE`."""
+    """Until something is deleted, if the route calls `Exchange.keep`; otherwise as `PER_STATE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +81,14 @@ class RouteFacts:
 class DeclaredRoute:
     """A route with its facts; `path` has names in braces for segments with any text.
 
-    `respond` returns the response to a request; it may raise `RegistryError`.
+    `respond` returns the response to an `Exchange`; it may raise `RegistryError`. `number` is its place in a table.
     """
 
     method: str
     path: str
     facts: RouteFacts
-    respond: Callable[[Scope, Receive], Awaitable[Response]] | None = None
+    respond: Callable[..., Awaitable[Response]] | None = None
+    number: int = field(default=-1, compare=False)
 
     @property
     def segments(self) -> list[str]:
@@ -117,11 +117,10 @@ class RouteTable:
         # Clients repeat their paths, and a look into this cache takes a tenth of the time of the expression.
         self.find = lru_cache(_PATHS)(self._find)
         """Returns the route of a method and a raw path; None if there is none."""
-        self.every = tuple(routes)
+        self.every = tuple(replace(route, number=number) for number, route in enumerate(routes))
         """All routes, in the order in which they are matched; the place of each is its number."""
         for route in self.every:
             self._routes.setdefault(route.method, []).append(route)
-        self._numbers = {(route.method, route.path): number for number, route in enumerate(self.every)}
         self._patterns = {
             method: re.compile("|".join(f"({route.pattern})" for route in found))
             for method, found in self._routes.items()
@@ -134,7 +133,7 @@ class RouteTable:
 
     def number(self, route: DeclaredRoute | None) -> int:
         """Return the number of a route; for None, the one after the last."""
-        return len(self.every) if route is None else self._numbers[route.method, route.path]
+        return len(self.every) if route is None else route.number
 
     def methods(self, path: str) -> list[str]:
         """Return the methods of all routes with a path, without HEAD and OPTIONS; empty if there are none."""

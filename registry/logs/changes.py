@@ -28,7 +28,7 @@ from strata.storage.records import (
     Value,
 )
 
-__all__ = ["CHANGES", "change_fields", "log_change"]
+__all__ = ["CHANGES", "EVENTS", "change_fields", "log_change"]
 
 CHANGES: Mapping[str, str] = {
     "schema_register": "registered",
@@ -54,6 +54,49 @@ CHANGES: Mapping[str, str] = {
     "change": "changed",
 }
 """The events of changes, which are those of the audit, and the verb of their lines."""
+
+_KEKS, _DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
+EVENTS: Mapping[tuple[str, str], str] = {
+    ("POST", "/subjects/{subject}/versions"): "schema_register",
+    ("POST", "/subjects/{subject}/versions/{version}/tags"): "schema_register",
+    ("DELETE", "/subjects/{subject}/versions/{version}"): "schema_delete",
+    ("DELETE", "/subjects/{subject}"): "subject_delete",
+    ("PUT", "/config"): "config_update",
+    ("PUT", "/config/{subject}"): "config_update",
+    ("DELETE", "/config"): "config_delete",
+    ("DELETE", "/config/{subject}"): "config_delete",
+    ("PUT", "/mode"): "mode_update",
+    ("PUT", "/mode/{subject}"): "mode_update",
+    ("DELETE", "/mode"): "mode_delete",
+    ("DELETE", "/mode/{subject}"): "mode_delete",
+    ("DELETE", "/contexts/{context}"): "context_delete",
+    ("PUT", "/v1/highest-ids/{context}"): "highest_id_lower",
+    ("POST", "/associations"): "association_update",
+    ("PUT", "/associations/resources/{resource_id}"): "association_update",
+    ("POST", "/associations:batchMutate"): "association_update",
+    ("DELETE", "/associations/resources/{resource_id}"): "association_delete",
+    ("POST", _KEKS): "kek_update",
+    ("PUT", f"{_KEKS}/{{name}}"): "kek_update",
+    ("POST", f"{_KEKS}/{{name}}/undelete"): "kek_update",
+    ("DELETE", f"{_KEKS}/{{name}}"): "kek_delete",
+    ("POST", _DEKS): "dek_update",
+    ("POST", f"{_DEKS}/{{subject}}"): "dek_update",
+    ("POST", f"{_DEKS}/{{subject}}/undelete"): "dek_update",
+    ("POST", f"{_DEKS}/{{subject}}/versions/{{version}}/undelete"): "dek_update",
+    ("DELETE", f"{_DEKS}/{{subject}}"): "dek_delete",
+    ("DELETE", f"{_DEKS}/{{subject}}/versions/{{version}}"): "dek_delete",
+    ("POST", "/v1/apply"): "batch_apply",
+    ("POST", "/exporters"): "exporter_update",
+    ("PUT", "/exporters/{exporter}"): "exporter_update",
+    ("PUT", "/exporters/{exporter}/config"): "exporter_update",
+    ("PUT", "/exporters/{exporter}/pause"): "exporter_update",
+    ("PUT", "/exporters/{exporter}/resume"): "exporter_update",
+    ("PUT", "/exporters/{exporter}/reset"): "exporter_update",
+    ("DELETE", "/exporters/{exporter}"): "exporter_delete",
+    ("POST", "/security/acls"): "acl_create",
+    ("DELETE", "/security/acls"): "acl_delete",
+}
+"""The name of a change, by the route that makes it."""
 
 _MOST_NAMED = 3
 _MOST_DECODED = 100

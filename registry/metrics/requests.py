@@ -64,7 +64,7 @@ class Requests:
         self._window = monotonic() // WINDOW_S
         self._half = int(self._window) % 2
 
-    def begin(self) -> None:
+    def begin(self, _exchange: object = None) -> None:
         """Count a request that has arrived."""
         self._cells[_IN_FLIGHT] += 1
 

@@ -1,6 +1,6 @@
 """What people can do on pages: one row per action, which is one request of the API.
 
-A page makes that request inside the service, for the person who sent the form (`http/front.py`), so the rights,
+A page makes that request inside the service, for the person who sent the form (`http/pipeline.py`), so the rights,
 the limits, the audit and the forwarding of writes are those of the API. The command lines that a page shows are made
 from the same request.
 """
@@ -139,7 +139,7 @@ def _reference(line: str) -> dict[str, Any]:
 def _start_of_registration(page: Page, place: Place) -> dict[str, str]:
     """Begin with the latest version of the subject, if the person may read it."""
     name = subject_name(place.subject)
-    latest = page.state.latest(name) if page.service.readable(name) else None
+    latest = page.state.latest(name) if page.exchange.readable(name) else None
     if latest is None:
         return {"subject": place.subject}
     references = "\n".join(f"{one.name}={one.subject}:{one.version}" for one in latest.schema.value.references)
@@ -257,7 +257,7 @@ def _notes_on_deletion(page: Page, place: Place, *, permanent: bool) -> _Notes:
         for other in page.state.referred_by(one.subject, one.version)
         if (permanent or not other.deleted) and (place.version or other.subject != one.subject)
     }
-    seen = [f"{subject} version {version}" for subject, version in referrers if page.service.readable(subject)]
+    seen = [f"{subject} version {version}" for subject, version in referrers if page.exchange.readable(subject)]
     if seen:
         notes.append(f"Referred to by {', '.join(seen[:_MOST_SHOWN])}{', …' * (len(seen) > _MOST_SHOWN)}.")
     return tuple(notes)
@@ -335,7 +335,7 @@ def _option(tagged: dict[str, Any]) -> str:
 
 
 def _rows(page: Page, entry: SchemaVersion) -> Any:
-    return field_rows(parsed_version(page.state, entry, page.service.limits.started()), _MOST_FIELDS)
+    return field_rows(parsed_version(page.state, entry, page.exchange.limits.started()), _MOST_FIELDS)
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -18,8 +18,8 @@ from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.access.sessions import Session
 from strata.registry.errors import RegistryError
-from strata.registry.http.asgi import Answer, Receive, Scope
-from strata.registry.http.inner_requests import ASK
+from strata.registry.http.asgi import Answer
+from strata.registry.http.exchange import Exchange
 from strata.registry.http.route_facts import DeclaredRoute, RouteFacts
 from strata.registry.page_paths import PAGES
 from strata.registry.pages.actions import ACTIONS, Action, Call, Place, reference_lines
@@ -35,7 +35,7 @@ __all__ = ["action_routes"]
 
 _PATH = f"{PAGES}/do/{{action}}"
 _NEED = listed(Operation.DESCRIBE, more="the API decides on the action")
-_MakePage = Callable[[Scope, list[str], Session], Awaitable[Page]]
+_MakePage = Callable[[Exchange, list[str], Session], Awaitable[Page]]
 
 
 def action_routes(sign_in: SignIn, make_page: _MakePage) -> list[DeclaredRoute]:
@@ -47,20 +47,20 @@ def action_routes(sign_in: SignIn, make_page: _MakePage) -> list[DeclaredRoute]:
     """
     segments = _PATH.split("/")
 
-    async def show(scope: Scope, _receive: Receive) -> Response:
-        session, cookie = sign_in.session(scope)
-        page = await make_page(scope, segments, session)
+    async def show(exchange: Exchange) -> Response:
+        session, cookie = sign_in.session(exchange.scope)
+        page = await make_page(exchange, segments, session)
         action, place = _action(page), Place(page.text("subject"), page.text("version"))
-        response = await page.service.writer.in_thread(
+        response = await page.exchange.service.writer.in_thread(
             lambda: _shown(page, action, place, values=action.start(page, place))
         )
-        sign_in.keep(response, scope, cookie)
+        sign_in.keep(response, exchange.scope, cookie)
         return response
 
-    async def do(scope: Scope, receive: Receive) -> Response:
-        page, form = await sent(scope, receive)
+    async def do(exchange: Exchange) -> Response:
+        page, form = await sent(exchange)
         action, place = _action(page), Place(form.text("subject").strip(), form.text("version"))
-        in_thread = page.service.writer.in_thread
+        in_thread = page.exchange.service.writer.in_thread
         values = {field.name: form.text(field.name) for field in action.fields}
         values |= {"schema": text} if (text := form.file("file")) else {}
         values["references"] = "\n".join(reference_lines(form))
@@ -69,31 +69,31 @@ def action_routes(sign_in: SignIn, make_page: _MakePage) -> list[DeclaredRoute]:
             call = await in_thread(action.call, page, place, form)
         except RegistryError as error:
             return await in_thread(partial(again, fault=error))
-        again = partial(again, call=call, verdict=await _verdict(scope, call) if action.checks else None)
+        again = partial(again, call=call, verdict=await _verdict(exchange, call) if action.checks else None)
         if not form.text("confirmed"):
             return await in_thread(again)
         if (wanted := action.typed(place)) is not None and form.text("typed") != wanted:
             return await in_thread(partial(again, fault=errors.unreadable_body(f"Type {wanted!r} to confirm")))
-        status, _, body = await _ask(scope, call)
+        status, _, body = await _ask(exchange, call)
         if status >= HTTPStatus.BAD_REQUEST:
             return await in_thread(partial(again, fault=_error(status, body)))
         response = RedirectResponse(action.after(place), 303, headers=PAGE_HEADERS)
-        sign_in.tell(response, scope, _outcome(page, action, place, body))
+        sign_in.tell(response, exchange.scope, _outcome(page, action, place, body))
         return response
 
-    async def check(scope: Scope, receive: Receive) -> Response:
-        page, form = await sent(scope, receive)
+    async def check(exchange: Exchange) -> Response:
+        page, form = await sent(exchange)
         action, place = ACTIONS["register"], Place(form.text("subject").strip())
         try:
-            verdict = await _verdict(scope, action.call(page, place, form))
+            verdict = await _verdict(exchange, action.call(page, place, form))
         except RegistryError as error:
             verdict = {"fault": error}
         return Response(render("verdict.html", {"verdict": verdict}), media_type=HTML, headers=PAGE_HEADERS)
 
-    async def sent(scope: Scope, receive: Receive) -> tuple[Page, Form]:
-        session = sign_in.sessions.read(dict(scope["headers"]))
-        form = await read_form(scope, receive, sign_in.sessions, session)
-        return await make_page(scope, segments, session or sign_in.sessions.begin()[0]), form
+    async def sent(exchange: Exchange) -> tuple[Page, Form]:
+        session = sign_in.sessions.read(dict(exchange.scope["headers"]))
+        form = await read_form(exchange, sign_in.sessions, session)
+        return await make_page(exchange, segments, session or sign_in.sessions.begin()[0]), form
 
     shows = RouteFacts(any_media_type=True, need=_NEED)
     takes = RouteFacts(any_media_type=True, need=_NEED, takes_forms=True)
@@ -134,7 +134,7 @@ def _shown(
     fault: RegistryError | None = None,
 ) -> Response:
     """Return the form of an action, with the review if it was sent."""
-    may_know = page.service.describable(subject_name(place.subject))
+    may_know = page.exchange.describable(subject_name(place.subject))
     shown = {
         "page": page,
         "views": VIEWS,
@@ -154,18 +154,17 @@ def _shown(
     return Response(render("action.html", shown), status, media_type=HTML, headers=PAGE_HEADERS)
 
 
-async def _verdict(scope: Scope, call: Call) -> dict[str, Any]:
+async def _verdict(exchange: Exchange, call: Call) -> dict[str, Any]:
     """Return what the API says to the schema of a registration, without storing it."""
     path, _, query = call.target.partition("?")
     target = f"/compatibility{path}?verbose=true{'&' if query else ''}{query}"
-    status, _, body = await _ask(scope, call._replace(target=target))
+    status, _, body = await _ask(exchange, call._replace(target=target))
     return {"fault": _error(status, body)} if status >= HTTPStatus.BAD_REQUEST else {"answer": json.loads(body)}
 
 
-async def _ask(scope: Scope, call: Call) -> Answer:
+async def _ask(exchange: Exchange, call: Call) -> Answer:
     body = b"" if call.body is None else json.dumps(call.body, ensure_ascii=False).encode(errors="replace")
-    answer: Answer = await scope[ASK](call.method, call.target, body)
-    return answer
+    return await exchange.ask(call.method, call.target, body)
 
 
 def _error(status: int, body: bytes) -> RegistryError:

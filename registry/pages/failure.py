@@ -4,8 +4,8 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from strata.registry.errors import RegistryError
-from strata.registry.http.access_layer import access_of
-from strata.registry.http.asgi import Answer, Headers, Scope
+from strata.registry.http.asgi import Answer, Headers
+from strata.registry.http.exchange import Exchange
 from strata.registry.page_paths import PAGES
 from strata.registry.pages.headers import HTML, PAGE_HEADERS
 from strata.registry.pages.rendering import render
@@ -29,14 +29,14 @@ _ADVICE = {
 _OTHERWISE = "Go back, and try again."
 
 
-def failure_page(scope: Scope, request_id: bytes, error: RegistryError) -> Answer:
+def failure_page(exchange: Exchange, error: RegistryError) -> Answer:
     """Return the answer to a request for a page that failed.
 
     Args:
-        scope: the request.
-        request_id: the id of the request, which the service's log has too.
+        exchange: the request.
         error: the error.
     """
+    scope = exchange.scope
     headers: Headers = [(name.lower().encode(), value.encode()) for name, value in PAGE_HEADERS.items()]
     wanted = scope["raw_path"].decode("latin-1").split("?", 1)[0]
     if error.status == HTTPStatus.UNAUTHORIZED and scope["method"] == "GET":
@@ -46,13 +46,13 @@ def failure_page(scope: Scope, request_id: bytes, error: RegistryError) -> Answe
     headers += [(name.lower().encode(), value.encode()) for name, value in error.headers if name == "Retry-After"]
     values = {
         "page": None,
-        "person": access_of(scope).principal.user,
+        "person": exchange.access.principal.user,
         "views": VIEWS,
         "view": None,
         "error": error,
         "phrase": _phrase(error.status),
         "advice": _ADVICE.get(error.code, _ADVICE.get(error.status, _OTHERWISE)),
-        "request_id": request_id.decode("latin-1"),
+        "request_id": exchange.request_id.decode("latin-1"),
     }
     return error.status, [*headers, (b"content-type", HTML.encode())], render("failure.html", values)
 

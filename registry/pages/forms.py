@@ -11,7 +11,8 @@ from starlette.requests import Request
 from strata.registry import errors
 from strata.registry.access.sessions import Session, Sessions
 from strata.registry.errors import RegistryError
-from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.asgi import Scope
+from strata.registry.http.exchange import Exchange
 
 __all__ = ["TOKEN", "Form", "read_form"]
 
@@ -48,15 +49,15 @@ class Form:
             raise errors.unreadable_body("The uploaded file is not a text in UTF-8") from None
 
 
-async def read_form(scope: Scope, receive: Receive, sessions: Sessions, session: Session | None) -> Form:
+async def read_form(exchange: Exchange, sessions: Sessions, session: Session | None) -> Form:
     """Return the form of a request, if a page of this registry has sent it for this session.
 
     Raises:
         RegistryError: 403 if not; 400 if it cannot be read.
     """
-    _check_origin(scope)
+    _check_origin(exchange.scope)
     try:
-        data = await Request(scope, receive).form(max_fields=_MOST_FIELDS, max_files=5)
+        data = await Request(exchange.scope, exchange.receive).form(max_fields=_MOST_FIELDS, max_files=5)
         files = {name: await one.read() for name, one in data.items() if isinstance(one, UploadFile)}
         await data.close()
     except (FormParserError, HTTPException, MultiPartException, UnicodeDecodeError):

@@ -112,7 +112,7 @@ def _targets(state: State, place: Place) -> Iterable[Place]:
 
 def _referrers(page: Page, place: Place) -> Iterable[Place]:
     found = page.state.referred_by(*place)[:_MOST_LOOKED_AT]
-    return [(one.subject, one.version) for one in found if page.service.readable(one.subject)]
+    return [(one.subject, one.version) for one in found if page.exchange.readable(one.subject)]
 
 
 def _seen(page: Page, place: Place) -> Node:

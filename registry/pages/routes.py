@@ -18,8 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from strata.registry import errors
 from strata.registry.access.needs import OPEN
 from strata.registry.access.sessions import Session
-from strata.registry.http.asgi import Receive, Scope
-from strata.registry.http.inner_requests import ASK
+from strata.registry.http.exchange import Exchange
 from strata.registry.http.media_types import media_type_for
 from strata.registry.http.route_facts import DeclaredRoute, RouteFacts, RouteTable
 from strata.registry.page_paths import PAGES
@@ -30,7 +29,6 @@ from strata.registry.pages.sign_in import SignIn
 from strata.registry.pages.table import VIEWS
 from strata.registry.pages.view import Page, View, names_of
 from strata.registry.routes.all import ROUTES
-from strata.registry.service import SERVICE, Service
 from strata.registry.settings import Ui
 from strata.registry.wire.json_bodies import answer
 
@@ -62,16 +60,17 @@ def _viewed(view: View, method: str, sign_in: SignIn) -> DeclaredRoute:
     route = DeclaredRoute(method, PAGES + view.path, facts)
     segments = route.segments
 
-    async def respond(scope: Scope, receive: Receive) -> Response:
+    async def respond(exchange: Exchange) -> Response:
+        scope = exchange.scope
         session, cookie = sign_in.session(scope)
-        page = await _page(scope, segments, session, sign_in)
+        page = await _page(exchange, segments, session, sign_in)
         if method == "POST":
-            page = await _with_form(page, scope, receive)
+            page = await _with_form(page)
         if view.asks is not None:
-            status, _, body = await scope[ASK]("GET", view.asks(page), b"")
+            status, _, body = await exchange.ask("GET", view.asks(page), b"")
             page = replace(page, answered=json.loads(body) if status == HTTPStatus.OK else None)
         page = replace(page, told=sign_in.told(scope, session))
-        response = await page.service.writer.in_thread(_rendered, view, page)
+        response = await page.exchange.service.writer.in_thread(_rendered, view, page)
         if page.told:
             sign_in.forget(response)
         if page.is_guarded or page.may_act:
@@ -81,21 +80,19 @@ def _viewed(view: View, method: str, sign_in: SignIn) -> DeclaredRoute:
     return DeclaredRoute(route.method, route.path, route.facts, respond)
 
 
-async def _page(scope: Scope, segments: list[str], session: Session, sign_in: SignIn) -> Page:
-    service: Service = scope[SERVICE]
-    state = await service.fresh()
-    query = QueryParams(scope["query_string"])
-    token = sign_in.sessions.form_token(session)
+async def _page(exchange: Exchange, segments: list[str], session: Session, sign_in: SignIn) -> Page:
+    state, scope = await exchange.fresh(), exchange.scope
+    query, token = QueryParams(scope["query_string"]), sign_in.sessions.form_token(session)
     names = names_of(scope, segments)
-    return Page(service, state, scope["path"], names, query, sign_in.origin(scope), token, session.principal.user)
+    return Page(exchange, state, scope["path"], names, query, sign_in.origin(scope), token, session.principal.user)
 
 
-async def _with_form(page: Page, scope: Scope, receive: Receive) -> Page:
+async def _with_form(page: Page) -> Page:
     """Return a page whose parameters are the fields of a form; the size of the body is limited before."""
     fields: list[tuple[str, str]] = []
     upload = b""
     try:
-        async with Request(scope, receive).form(
+        async with Request(page.exchange.scope, page.exchange.receive).form(
             max_files=1, max_fields=_MOST_FIELDS, max_part_size=_MOST_BYTES
         ) as form:
             for name, value in form.multi_items():
@@ -117,9 +114,9 @@ def _rendered(view: View, page: Page) -> Response:
     return Response(content, media_type=HTML, headers=PAGE_HEADERS)
 
 
-async def _root(scope: Scope, _receive: Receive) -> Response:
+async def _root(exchange: Exchange) -> Response:
     """Send a browser to the pages, and answer an API client as without pages."""
-    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    accept = next((value for name, value in exchange.scope["headers"] if name == b"accept"), b"")
     if b"text/html" in accept.lower():
         return RedirectResponse(PAGES, 303, headers={**PAGE_HEADERS, "Vary": "Accept"})
     if media_type_for(accept) is None:
@@ -129,12 +126,12 @@ async def _root(scope: Scope, _receive: Receive) -> Response:
     return found
 
 
-async def _first_page(_scope: Scope, _receive: Receive) -> Response:
+async def _first_page(_exchange: Exchange) -> Response:
     return RedirectResponse(f"{PAGES}/subjects", 303, headers=PAGE_HEADERS)
 
 
-async def _static_file(scope: Scope, _receive: Receive) -> Response:
-    found = _files().get(scope["path"].rpartition("/")[2])
+async def _static_file(exchange: Exchange) -> Response:
+    found = _files().get(exchange.scope["path"].rpartition("/")[2])
     if found is None:
         raise errors.not_found()
     content, media_type = found

@@ -11,11 +11,11 @@ from starlette.responses import RedirectResponse, Response
 from strata.registry.access.authenticator import Authenticator
 from strata.registry.access.needs import OPEN
 from strata.registry.access.principal import Principal
-from strata.registry.access.request_access import UNLIMITED, Signing
+from strata.registry.access.request_access import Signing
 from strata.registry.access.sessions import COOKIE, Session, Sessions, SignInFailed, TooManyGroups, cookie_of
 from strata.registry.errors import Unauthorized
-from strata.registry.http.access_layer import access_of
-from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.asgi import Scope
+from strata.registry.http.exchange import Exchange
 from strata.registry.http.route_facts import DeclaredRoute, RouteFacts
 from strata.registry.page_paths import PAGES
 from strata.registry.pages.addresses import local_path
@@ -36,7 +36,7 @@ _FAILED = "The sign-in did not succeed. Try again, or ask an administrator to lo
 _TOO_MANY = "You are in too many groups for a session. Ask an administrator to let the provider send fewer."
 _LONGEST_REASON = 300
 _log = logging.getLogger("strata.access")
-_Respond = Callable[[Scope, Receive], Awaitable[Response]]
+_Respond = Callable[[Exchange], Awaitable[Response]]
 
 
 class SignIn:
@@ -110,7 +110,8 @@ class SignIn:
 
     # --- routes
 
-    async def _show(self, scope: Scope, _receive: Receive) -> Response:
+    async def _show(self, exchange: Exchange) -> Response:
+        scope = exchange.scope
         to = local_path(QueryParams(scope["query_string"]).get("to", ""))
         # A browser sends the session only to what was asked for from this site. A person who comes by a link of another
         # site gets here without it, and asks again from here, once.
@@ -118,67 +119,73 @@ class SignIn:
             return self._onward(to)
         return self._form(scope, to)
 
-    async def _enter(self, scope: Scope, receive: Receive) -> Response:
-        form = await read_form(scope, receive, self.sessions, self.sessions.read(dict(scope["headers"])))
+    async def _enter(self, exchange: Exchange) -> Response:
+        scope = exchange.scope
+        form = await read_form(exchange, self.sessions, self.sessions.read(dict(scope["headers"])))
         to = local_path(form.text("to"))
         pair = base64.b64encode(f"{form.text('name')}:{form.text('password')}".encode())
         kept = [header for header in scope["headers"] if header[0] not in (b"authorization", b"cookie")]
         asked = {**scope, "headers": [*kept, (b"authorization", b"Basic " + pair)]}
-        _note(scope, Signing("auth_failure", mechanism="basic", name=form.text("name")))
+        exchange.signing = Signing("auth_failure", mechanism="basic", name=form.text("name"))
         try:
             principal = await self._authenticator.authenticate(asked)
         except Unauthorized:
             return self._form(scope, to, _WRONG, 401)
-        return self._welcome(scope, principal, to, RedirectResponse(to, 303, headers=PAGE_HEADERS))
+        return self._welcome(exchange, principal, to, RedirectResponse(to, 303, headers=PAGE_HEADERS))
 
-    async def _to_provider(self, scope: Scope, _receive: Receive) -> Response:
+    async def _to_provider(self, exchange: Exchange) -> Response:
+        scope = exchange.scope
         to = local_path(QueryParams(scope["query_string"]).get("to", ""))
         if self._flow is None:
             return self._form(scope, to)
         try:
             address, attempt = await self._flow.begin(self._callback(scope))
         except SignInFailed as error:
-            return self._failed(scope, to, error)
+            return self._failed(exchange, to, error)
         response = RedirectResponse(address, 303, headers=PAGE_HEADERS)
         cookie = self.sessions.sign({**attempt, "to": to}, _ATTEMPT_S)
         # Lax: the browser must bring it along when it comes back from the provider.
         self._set_cookie(response, scope, _ATTEMPT, cookie, _ATTEMPT_S, same_site="lax")
         return response
 
-    async def _from_provider(self, scope: Scope, _receive: Receive) -> Response:
+    async def _from_provider(self, exchange: Exchange) -> Response:
+        scope = exchange.scope
         attempt = self.sessions.verify(cookie_of(dict(scope["headers"]), _ATTEMPT))
         to = local_path(str(attempt.get("to", "")))
         if self._flow is None or "state" not in attempt:
-            return self._failed(scope, to, SignInFailed("the browser did not begin this sign-in, or too long ago"))
+            return self._failed(exchange, to, SignInFailed("the browser did not begin this sign-in, or too long ago"))
         try:
             given = dict(QueryParams(scope["query_string"]))
             principal = await self._flow.finish(attempt, given, self._callback(scope))
         except SignInFailed as error:
-            return self._failed(scope, to, error)
-        response = self._welcome(scope, principal, to, self._onward(to))
+            return self._failed(exchange, to, error)
+        response = self._welcome(exchange, principal, to, self._onward(to))
         response.delete_cookie(_ATTEMPT, path=PAGES)
         return response
 
-    async def _leave(self, scope: Scope, receive: Receive) -> Response:
-        await read_form(scope, receive, self.sessions, self.sessions.read(dict(scope["headers"])))
-        _note(scope, Signing("sign_out", access_of(scope).principal))
+    async def _leave(self, exchange: Exchange) -> Response:
+        scope = exchange.scope
+        await read_form(exchange, self.sessions, self.sessions.read(dict(scope["headers"])))
+        exchange.signing = Signing("sign_out", exchange.access.principal)
         response = RedirectResponse(_HERE, 303, headers=PAGE_HEADERS)
         response.delete_cookie(COOKIE, path=PAGES)
         return response
 
     # --- answers
 
-    def _welcome(self, scope: Scope, principal: Principal, to: str, response: Response) -> Response:
+    def _welcome(self, exchange: Exchange, principal: Principal, to: str, response: Response) -> Response:
+        scope = exchange.scope
         try:
             _, cookie = self.sessions.begin(principal)
         except TooManyGroups:
             return self._form(scope, to, _TOO_MANY, 403)
-        _note(scope, Signing("sign_in", principal))
+        exchange.signing = Signing("sign_in", principal)
         self.keep(response, scope, cookie)
         return response
 
-    def _failed(self, scope: Scope, to: str, error: SignInFailed) -> Response:
-        _note(scope, Signing("auth_failure", mechanism="provider"))
+    def _failed(self, exchange: Exchange, to: str, error: SignInFailed) -> Response:
+        scope = exchange.scope
+        exchange.signing = Signing("auth_failure", mechanism="provider")
         address = self._authenticator.address(scope) or "an unknown address"
         _log.info(
             "sign-in failed from %(address)s: %(reason)s",
@@ -216,9 +223,3 @@ class SignIn:
         response.set_cookie(
             name, value, max_age=int(seconds), path=PAGES, secure=is_secure, httponly=True, samesite=same_site
         )
-
-
-def _note(scope: Scope, signing: Signing) -> None:
-    """Note for the audit who has signed in or out, or tried to."""
-    if (access := access_of(scope)) is not UNLIMITED:  # which all requests share
-        access.signing = signing

@@ -12,8 +12,8 @@ from strata.registry.access.needs import Need
 from strata.registry.access.request_access import Access
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.http.asgi import Scope
+from strata.registry.http.exchange import Exchange
 from strata.registry.pages.addresses import with_query
-from strata.registry.service import Service
 from strata.registry.settings import Ui
 from strata.storage.state import State
 
@@ -25,7 +25,7 @@ class Page:
     """A request for a page, as views and templates see it.
 
     Attributes:
-        service: the node.
+        exchange: the request.
         state: the State that the whole page is made from.
         path: the path of the request, percent-encoded.
         names: the segments of the path that have a name, decoded.
@@ -38,7 +38,7 @@ class Page:
         answered: what the API answered to the request of the view, as JSON; None if it made none, or got an error.
     """
 
-    service: Service
+    exchange: Exchange
     state: State
     path: str
     names: Mapping[str, str]
@@ -53,7 +53,7 @@ class Page:
     @property
     def access(self) -> Access:
         """What the person who looks at the page may do."""
-        return self.service.access
+        return self.exchange.access
 
     @property
     def user(self) -> str | None:
@@ -63,12 +63,12 @@ class Page:
     @property
     def is_guarded(self) -> bool:
         """Whether access control is on."""
-        return self.service.control is not None
+        return self.exchange.service.control is not None
 
     @property
     def may_act(self) -> bool:
         """Whether the pages have actions at all."""
-        return self.service.settings.ui is Ui.FULL
+        return self.exchange.service.settings.ui is Ui.FULL
 
     def offers(self, operation: Operation, subject: str = "") -> bool:
         """Return whether to offer an action on a subject or a scope, empty for the registry; the API decides again."""

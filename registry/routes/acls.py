@@ -10,9 +10,9 @@ from strata.registry.access.needs import on_cluster
 from strata.registry.access.principal import Principal
 from strata.registry.access.rules import FIELDS, Operation, rule_json
 from strata.registry.decide.acls import create_rules, delete_rules, listed_rules
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.http.route_facts import Kept
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
 from strata.registry.wire.acls import (
     AclAnswer,
     AclsBody,
@@ -34,7 +34,7 @@ Wanted = Annotated[str | None, Query(description="only rules with this value")]
 
 @router.reads("GET", "", list[AclAnswer], (400,), need=on_cluster(Operation.DESCRIBE))
 async def listed(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     principal: Wanted = None,
     resource: Wanted = None,
     resource_type: Wanted = None,
@@ -48,28 +48,28 @@ async def listed(
     matches = matching(
         [parse_wanted({name: value for name, value in zip(FIELDS, values, strict=True) if value is not None})]
     )
-    return answer(rules_json(filter(matches, listed_rules(await service.fresh()))))
+    return answer(rules_json(filter(matches, listed_rules(await exchange.fresh()))))
 
 
 @router.writes("POST", "", list[AclAnswer], (400,), status=201, body=AclsBody, need=on_cluster(Operation.ALTER))
-async def create(request: Request, service: ServiceDep) -> Response:
+async def create(request: Request, exchange: ExchangeDep) -> Response:
     """Add rules; those that exist stay."""
     rules, now = parse_rules(await request.body()), time.time_ns() // 1_000_000
-    await service.change(lambda state: create_rules(state, rules, now))
+    await exchange.change(lambda state: create_rules(state, rules, now))
     return answer(rules_json(rules), 201)
 
 
 @router.writes("DELETE", "", list[AclAnswer], (400,), body=AclsBody, need=on_cluster(Operation.ALTER))
-async def delete(request: Request, service: ServiceDep) -> Response:
+async def delete(request: Request, exchange: ExchangeDep) -> Response:
     """Delete the rules that have all fields of one of some objects, and return them."""
     matches = matching(parse_filters(await request.body()))
-    gone = await service.change(lambda state: delete_rules(state, matches))
+    gone = await exchange.change(lambda state: delete_rules(state, matches))
     return answer(rules_json(gone))
 
 
 @router.reads("GET", "/verdict", VerdictAnswer, (400,), kept=Kept.NO, need=on_cluster(Operation.DESCRIBE))
 async def verdict(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     principal: Annotated[str, Query(description="User:NAME or Anonymous")] = "Anonymous",
     group: Annotated[list[str], Query(description="a group of the user; repeatable")] = [],  # noqa: B006 - copied
     operation: Annotated[str, Query(description="what the principal wants to do")] = "READ",
@@ -83,6 +83,6 @@ async def verdict(
     """
     user, asked = parse_question(principal, operation, resource_type, resource)
     who = Principal(user, frozenset(group))
-    found = service.rights(await service.fresh()).decide(who, asked.operation, asked.resource, host or None)
-    content = {"enabled": service.control is not None, "allowed": found.allowed}
+    found = exchange.service.rights(await exchange.fresh()).decide(who, asked.operation, asked.resource, host or None)
+    content = {"enabled": exchange.service.control is not None, "allowed": found.allowed}
     return answer(content | ({"rule": rule_json(found.rule)} if found.rule else {}))

@@ -25,12 +25,12 @@ from strata.registry.decide.decision import Decision
 from strata.registry.decide.register import Rules
 from strata.registry.errors import RegistryError
 from strata.registry.http.context_prefix import context_name
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.http.route_facts import ContextForm
 from strata.registry.lookup import page
 from strata.registry.routes.association_rights import check_associations, check_change
 from strata.registry.routes.parameters import Paging, SubjectPath
 from strata.registry.routes.router import Router
-from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.associations import (
     AssociationAnswer,
     BatchAnswer,
@@ -68,7 +68,7 @@ DryRun = Annotated[Flag, Query(alias="dryRun", description="check the request wi
 
 
 async def _listed(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     paging: Paging,
     resource_type: ResourceType = TOPIC,
     association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
@@ -78,7 +78,7 @@ async def _listed(
     check_lifecycle(lifecycle)
 
     def shown(found: list[Association]) -> Response:
-        seen = [one for one in found if service.access.describes(one.key.subject)]
+        seen = [one for one in found if exchange.access.describes(one.key.subject)]
         chosen = select(seen, resource_type, association_type, lifecycle)
         return answer([associated(one) for one in page(chosen, *paging)])
 
@@ -97,9 +97,9 @@ _CHANGES = (400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42205, 42
     (404, 42212),
     need=on_subject(Operation.DESCRIBE),
 )
-async def of_subject(service: ServiceDep, subject: SubjectPath, listed: Listed) -> Response:
+async def of_subject(exchange: ExchangeDep, subject: SubjectPath, listed: Listed) -> Response:
     """List the associations of a subject."""
-    state = await service.fresh()
+    state = await exchange.fresh()
     return listed(state.associations.of_subject(aliased(state, subject)))
 
 
@@ -111,13 +111,13 @@ async def of_subject(service: ServiceDep, subject: SubjectPath, listed: Listed) 
     need=listed(Operation.DESCRIBE),
 )
 async def of_name(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     resource_namespace: Annotated[str, BeforeValidator(_decoded), Path(description="the Kafka cluster; `-`: any")],
     resource_name: Annotated[str, BeforeValidator(_decoded), Path(description="percent-encoded; `-`: any")],
     listed: Listed,
 ) -> Response:
     """List the associations of a resource by its name."""
-    return listed(named(await service.fresh(), resource_name, resource_namespace))
+    return listed(named(await exchange.fresh(), resource_name, resource_namespace))
 
 
 @router.reads(
@@ -127,9 +127,9 @@ async def of_name(
     (404, 42212),
     need=listed(Operation.DESCRIBE),
 )
-async def of_resource_id(service: ServiceDep, resource_id: ResourceId, listed: Listed) -> Response:
+async def of_resource_id(exchange: ExchangeDep, resource_id: ResourceId, listed: Listed) -> Response:
     """List the associations of a resource by its id."""
-    return listed((await service.fresh()).associations.of_resource_id(resource_id))
+    return listed((await exchange.fresh()).associations.of_resource_id(resource_id))
 
 
 @router.writes(
@@ -142,11 +142,11 @@ async def of_resource_id(service: ServiceDep, resource_id: ResourceId, listed: L
     need=_ON_CHANGE,
 )
 async def create(
-    request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
+    request: Request, exchange: ExchangeDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
 ) -> Response:
     """Associate a resource with subjects; a schema in the request is registered as the subject's first."""
     body = await read_body(request, ResourceBody)
-    return await _changed(service, body, "CREATE", context, dry_run=dry_run)
+    return await _changed(exchange, body, "CREATE", context, dry_run=dry_run)
 
 
 @router.writes(
@@ -160,7 +160,7 @@ async def create(
 )
 async def create_or_update(
     request: Request,
-    service: ServiceDep,
+    exchange: ExchangeDep,
     resource_id: ResourceId,
     context: Context = DEFAULT_CONTEXT,
     dry_run: DryRun = False,
@@ -170,7 +170,7 @@ async def create_or_update(
     if body.resource_id not in (None, "", resource_id):
         raise errors.invalid_association("resourceId", "is not the one of the path")
     body.resource_id = resource_id
-    return await _changed(service, body, "UPSERT", context, dry_run=dry_run)
+    return await _changed(exchange, body, "UPSERT", context, dry_run=dry_run)
 
 
 @router.writes(
@@ -182,7 +182,7 @@ async def create_or_update(
     need=in_body(Kind.SUBJECT, Operation.DELETE, more="on each subject associated with the resource"),
 )
 async def delete(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     resource_id: ResourceId,
     resource_type: ResourceType = TOPIC,
     association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
@@ -196,14 +196,14 @@ async def delete(
 
     def decide(state: State) -> Decision[None]:
         found = state.associations.of_resource_id(resource_id)
-        if not any(service.access.describes(one.key.subject) for one in found):
+        if not any(exchange.access.describes(one.key.subject) for one in found):
             return Decision(None)  # as for a resource without associations
-        check_associations(service.access, found, Operation.DELETE, Resource("", "", resource_id))
+        check_associations(exchange.access, found, Operation.DELETE, Resource("", "", resource_id))
         return delete_associations(
             state, resource_id, resource_type or TOPIC, association_type, now, cascade=cascade, dry_run=dry_run
         )
 
-    await service.change(decide)
+    await exchange.change(decide)
     return Response(status_code=204)
 
 
@@ -218,7 +218,7 @@ async def delete(
 )
 async def batch_get(
     request: Request,
-    service: ServiceDep,
+    exchange: ExchangeDep,
     include_schemas: Annotated[
         Flag, Query(alias="includeSchemas", description="include the latest schema of each subject")
     ] = False,
@@ -227,15 +227,15 @@ async def batch_get(
     body = await read_body(request, GetBatchBody)
     for asked in body.requests or ():
         check_lifecycle(asked.lifecycle)
-    state = await service.fresh()
+    state = await exchange.fresh()
     results = [
         {
             "result": found_answer(
                 asked,
                 state,
                 include_schemas=include_schemas,
-                visible=service.describable,
-                readable=service.readable,
+                visible=exchange.describable,
+                readable=exchange.readable,
             )
         }
         for asked in body.requests or ()
@@ -254,32 +254,32 @@ async def batch_get(
     need=_ON_CHANGE,
 )
 async def batch_mutate(
-    request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
+    request: Request, exchange: ExchangeDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
 ) -> Response:
     """Change the associations of several resources; each resource's changes are made all together or not at all."""
     body = await read_body(request, BatchBody)
     place = context_name(context)
-    requests = [asked.request(None, place, service.limits, dry_run=dry_run) for asked in body.requests or ()]
-    rules, now = Rules(service.settings.compatibility_level), _now()
+    requests = [asked.request(None, place, exchange.limits, dry_run=dry_run) for asked in body.requests or ()]
+    rules, now = Rules(exchange.service.settings.compatibility_level), _now()
 
     def decide(state: State, limits: Limits) -> Decision[list[Settled | RegistryError]]:
         for one in requests:
-            check_change(service.access, state, one)
+            check_change(exchange.access, state, one)
         return change_batch(state, [one.under(limits) for one in requests], rules, now)
 
-    outcomes = await service.write(decide)
+    outcomes = await exchange.write(decide)
     return answer(batch_answer(outcomes), 207)
 
 
-async def _changed(service: Service, body: ResourceBody, op: str, context: str, *, dry_run: bool) -> Response:
-    request = body.request(op, context_name(context), service.limits, dry_run=dry_run)
-    rules, now = Rules(service.settings.compatibility_level), _now()
+async def _changed(exchange: Exchange, body: ResourceBody, op: str, context: str, *, dry_run: bool) -> Response:
+    request = body.request(op, context_name(context), exchange.limits, dry_run=dry_run)
+    rules, now = Rules(exchange.service.settings.compatibility_level), _now()
 
     def decide(state: State, limits: Limits) -> Decision[Settled]:
-        check_change(service.access, state, request)
+        check_change(exchange.access, state, request)
         return change_associations(state, request.under(limits), rules, now)
 
-    return answer(resource_answer(await service.write(decide)))
+    return answer(resource_answer(await exchange.write(decide)))
 
 
 def _now() -> int:

@@ -14,8 +14,8 @@ from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.access.visibility import check_references
 from strata.registry.decide.batch import Permits, Result, Step, StepKind, decide_batch
 from strata.registry.decide.decision import Decision
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
 from strata.registry.wire.batches import BatchBody, BatchResultAnswer, batch_result
 from strata.registry.wire.json_bodies import answer, read_body
 from strata.storage.log import Record
@@ -49,20 +49,20 @@ _BODIES = 16
         "settings, and DESCRIBE cluster for rights",
     ),
 )
-async def apply(request: Request, service: ServiceDep) -> Response:
+async def apply(request: Request, exchange: ExchangeDep) -> Response:
     """Carry out all steps in one write, or none if one is rejected; with `dryRun`, only say what would happen."""
     body = await read_body(request, BatchBody)
-    dry_run, access, now = body.dry_run is True, service.access, time.time_ns() // 1_000_000
-    batch = body.batch(service.settings.compatibility_level, service.limits, now)
+    dry_run, access, now = body.dry_run is True, exchange.access, time.time_ns() // 1_000_000
+    batch = body.batch(exchange.service.settings.compatibility_level, exchange.limits, now)
     permits = Permits(partial(_check, access, dry_run=dry_run), _nothing if dry_run else access.check_records)
 
     def decide(state: State, limits: Limits) -> Decision[Result]:
         return decide_batch(state, batch, limits, permits, now=now, dry_run=dry_run)
 
     if dry_run:
-        state = await service.fresh_on_miss()
-        return answer(batch_result((await service.computed(lambda limits: decide(state, limits))).answer))
-    return answer(batch_result(await service.write(decide)))
+        state = await exchange.fresh_on_miss()
+        return answer(batch_result((await exchange.computed(lambda limits: decide(state, limits))).answer))
+    return answer(batch_result(await exchange.write(decide)))
 
 
 def _check(access: Access, state: State, step: Step, *, dry_run: bool) -> None:

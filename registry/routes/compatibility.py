@@ -14,6 +14,7 @@ from strata.registry.decide.contracts import merged_contract
 from strata.registry.effective_settings import config_in_force
 from strata.registry.errors import RegistryError, TooExpensive
 from strata.registry.findings import findings_json
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.lookup import version_to_compare
 from strata.registry.parsing import parse_request
 from strata.registry.routes.parameters import (
@@ -26,7 +27,6 @@ from strata.registry.routes.parameters import (
 )
 from strata.registry.routes.router import Router
 from strata.registry.schema_request import SchemaRequest
-from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.schemas import CompatibilityAnswer, SchemaBody
 from strata.storage.records import Subject
@@ -46,7 +46,7 @@ router = Router("/compatibility/subjects/{subject}/versions", "compatibility")
     need=on_subject(Operation.READ, more="READ on each subject that it refers to"),
 )
 async def check_all(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     body: GivenSchema,
     subject: SubjectPath,
     normalize: Normalize = False,
@@ -54,10 +54,10 @@ async def check_all(
     witness: Witness = False,
 ) -> Response:
     """Check a schema as its registration would, against the versions that the subject's level requires."""
-    state = await service.fresh()
+    state = await exchange.fresh()
     name = aliased(state, subject)
     previous = state.versions(name, include_deleted=False)
-    return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose, witness=witness)
+    return await _checked(exchange, state, name, previous, body, normalize=normalize, verbose=verbose, witness=witness)
 
 
 @router.reads(
@@ -69,7 +69,7 @@ async def check_all(
     need=on_subject(Operation.READ, more="READ on each subject that it refers to"),
 )
 async def check_one(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     body: GivenSchema,
     subject: SubjectPath,
     version: VersionPath,
@@ -78,14 +78,14 @@ async def check_one(
     witness: Witness = False,
 ) -> Response:
     """Check a schema against one version, in the direction of the subject's level."""
-    state = await service.fresh()
+    state = await exchange.fresh()
     name = aliased(state, subject)
     previous = version_to_compare(state, name, version)
-    return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose, witness=witness)
+    return await _checked(exchange, state, name, previous, body, normalize=normalize, verbose=verbose, witness=witness)
 
 
 async def _checked(
-    service: Service,
+    exchange: Exchange,
     state: State,
     subject: Subject,
     previous: list[SchemaVersion],
@@ -96,20 +96,20 @@ async def _checked(
     witness: bool,
 ) -> Response:
     verbose = verbose or witness
-    check_references(service.access, state, subject, body.cited)
-    verdict = await service.computed(
-        lambda limits: _verdict(service, state, subject, previous, body.request(limits), normalize, verbose, witness)
+    check_references(exchange.access, state, subject, body.cited)
+    verdict = await exchange.computed(
+        lambda limits: _verdict(exchange, state, subject, previous, body.request(limits), normalize, verbose, witness)
     )
     shown: dict[str, Any] = {"is_compatible": not verdict.messages}
     if verbose:
         unknown = [] if previous or verdict.messages else [_unknown(subject)]
-        findings = findings_json([*unknown, *verdict.findings], service.limits.messages)
+        findings = findings_json([*unknown, *verdict.findings], exchange.limits.messages)
         shown |= {"messages": list(verdict.messages)} | ({"findings": findings} if findings else {})
     return answer(shown)
 
 
 def _verdict(
-    service: Service,
+    exchange: Exchange,
     state: State,
     subject: Subject,
     previous: list[SchemaVersion],
@@ -127,10 +127,10 @@ def _verdict(
         if not verbose:
             raise
         if isinstance(error, TooExpensive):
-            service.forget()
+            exchange.forget()
         return Verdict((error.message,), others=(Finding("INVALID_SCHEMA", error.message),))
     contract = merged_contract(request, state.latest(subject), config)
-    default = service.settings.compatibility_level
+    default = exchange.service.settings.compatibility_level
     return check_history(state, candidate.under(contract), previous, config, default, witness=witness)
 
 

@@ -8,10 +8,10 @@ from strata.registry.access.needs import on_registry, on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.decide.config import delete_config, set_config
 from strata.registry.effective_settings import config_answer
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.http.route_facts import ContextForm
 from strata.registry.routes.parameters import DefaultToGlobal, SubjectPath
 from strata.registry.routes.router import Router
-from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
 from strata.registry.wire.configuration import ConfigAnswer, ConfigChange
 from strata.registry.wire.json_bodies import answer, read_body
@@ -22,18 +22,18 @@ router = Router("/config", "config", context=ContextForm.SCOPE)
 
 
 @router.reads("GET", "", ConfigAnswer, need=on_registry(Operation.DESCRIBE_CONFIGS))
-async def registry_config(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
+async def registry_config(exchange: ExchangeDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide configuration."""
-    return answer(config_answer(await service.fresh(), None, service.settings.compatibility_level))
+    return answer(config_answer(await exchange.fresh(), None, exchange.service.settings.compatibility_level))
 
 
 @router.reads("GET", "/{subject}", ConfigAnswer, (40408,), need=on_subject(Operation.DESCRIBE_CONFIGS))
 async def subject_config(
-    service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
+    exchange: ExchangeDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
 ) -> Response:
     """Return a subject's own configuration or, with `defaultToGlobal`, the one in force."""
-    state, name = await service.fresh(), scope(subject)
-    default = service.settings.compatibility_level
+    state, name = await exchange.fresh(), scope(subject)
+    default = exchange.service.settings.compatibility_level
     own = state.configs.get(name)
     if default_to_global or name is None:
         return answer(config_answer(state, name, default))
@@ -50,9 +50,9 @@ async def subject_config(
     body=ConfigChange,
     need=on_registry(Operation.ALTER_CONFIGS),
 )
-async def set_registry_config(request: Request, service: ServiceDep) -> Response:
+async def set_registry_config(request: Request, exchange: ExchangeDep) -> Response:
     """Change the registry-wide configuration."""
-    return await _set(request, service, "")
+    return await _set(request, exchange, "")
 
 
 @router.writes(
@@ -63,27 +63,27 @@ async def set_registry_config(request: Request, service: ServiceDep) -> Response
     body=ConfigChange,
     need=on_subject(Operation.ALTER_CONFIGS),
 )
-async def set_subject_config(request: Request, service: ServiceDep, subject: SubjectPath) -> Response:
+async def set_subject_config(request: Request, exchange: ExchangeDep, subject: SubjectPath) -> Response:
     """Change a subject's configuration."""
-    return await _set(request, service, subject)
+    return await _set(request, exchange, subject)
 
 
 @router.writes("DELETE", "", ConfigAnswer, (42205,), need=on_registry(Operation.ALTER_CONFIGS))
-async def delete_registry_config(service: ServiceDep) -> Response:
+async def delete_registry_config(exchange: ExchangeDep) -> Response:
     """Reset the registry-wide configuration to the service's default; return the one that was in force."""
-    default = service.settings.compatibility_level
-    return answer(await service.change(lambda state: delete_config(state, None, default)))
+    default = exchange.service.settings.compatibility_level
+    return answer(await exchange.change(lambda state: delete_config(state, None, default)))
 
 
 @router.writes("DELETE", "/{subject}", ConfigAnswer, (40401, 42205), need=on_subject(Operation.ALTER_CONFIGS))
-async def delete_subject_config(service: ServiceDep, subject: SubjectPath) -> Response:
+async def delete_subject_config(exchange: ExchangeDep, subject: SubjectPath) -> Response:
     """Delete a subject's own configuration."""
-    name, default = scope(subject), service.settings.compatibility_level
-    deleted = await service.change(lambda state: delete_config(state, name, default))
+    name, default = scope(subject), exchange.service.settings.compatibility_level
+    deleted = await exchange.change(lambda state: delete_config(state, name, default))
     return answer({"compatibilityLevel": default.value, **deleted})
 
 
-async def _set(request: Request, service: Service, subject: str) -> Response:
+async def _set(request: Request, exchange: Exchange, subject: str) -> Response:
     body = await read_body(request, ConfigChange)
     name, change = writable_scope(subject), body.change()
-    return answer(await service.change(lambda state: set_config(state, name, change)))
+    return answer(await exchange.change(lambda state: set_config(state, name, change)))

@@ -10,10 +10,10 @@ from strata.registry.access.needs import listed, on_registry
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.decide.contexts import delete_context
 from strata.registry.http.context_prefix import context_name
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.lookup import Visible, page, subjects
 from strata.registry.routes.parameters import ContextPath, Paging
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.storage.records import DEFAULT_CONTEXT
 from strata.storage.state import State
@@ -27,15 +27,17 @@ router = Router("/contexts", "contexts")
     "GET", "", list[str], (404,), need=listed(Operation.DESCRIBE, more="empty contexts need DESCRIBE registry")
 )
 async def contexts(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     paging: Paging,
     context_prefix: Annotated[str, Query(alias="contextPrefix", description="the start of the names to list")] = "",
 ) -> Response:
     """List the contexts; the default one is `.`."""
-    state, visible = await service.fresh(), service.describable
+    state, visible = await exchange.fresh(), exchange.describable
     names = [name for name in state.context_names() if name.startswith(context_prefix)]
-    if not service.access.may(Operation.DESCRIBE, ResourceType.REGISTRY):
-        names = await service.writer.in_thread(lambda: [name for name in names if _shows(state, name, visible)])
+    if not exchange.access.may(Operation.DESCRIBE, ResourceType.REGISTRY):
+        names = await exchange.service.writer.in_thread(
+            lambda: [name for name in names if _shows(state, name, visible)]
+        )
     return answer(page(names, *paging))
 
 
@@ -46,8 +48,8 @@ def _shows(state: State, context: str, visible: Visible) -> bool:
 
 
 @router.writes("DELETE", "/{context}", None, (400, 42205, 42211), status=204, need=on_registry(Operation.DELETE))
-async def delete(service: ServiceDep, context: ContextPath) -> Response:
+async def delete(exchange: ExchangeDep, context: ContextPath) -> Response:
     """Delete a context that has no subjects left, soft-deleted ones included."""
     name = context_name(context)
-    await service.change(lambda state: delete_context(state, name))
+    await exchange.change(lambda state: delete_context(state, name))
     return Response(status_code=204)

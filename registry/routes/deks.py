@@ -22,10 +22,10 @@ from strata.registry.decide.deks import (
     undelete_deks,
 )
 from strata.registry.decide.keks import kek_of
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Deleted, KekPath, Paging, Permanent, SubjectPath, VersionPath
 from strata.registry.routes.router import Router
-from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import subject_name
 from strata.registry.wire.encryption_keys import Algorithm, DekAnswer, DekBody, dek_answer
 from strata.registry.wire.json_bodies import Flag, answer, read_body
@@ -78,12 +78,12 @@ _CREATION = (400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
     (40470, 42271),
     need=on_kek(Operation.DESCRIBE, more="the answer holds only subjects with DESCRIBE"),
 )
-async def subjects(service: ServiceDep, name: KekPath, paging: Paging, deleted: Deleted = False) -> Response:
+async def subjects(exchange: ExchangeDep, name: KekPath, paging: Paging, deleted: Deleted = False) -> Response:
     """List the subjects that have data encryption keys under a key encryption key."""
-    state = await service.fresh()
+    state = await exchange.fresh()
     kek_of(state, name, include_deleted=deleted)
     held = state.encryption_keys.subjects(name, include_deleted=deleted)
-    found = sorted(filter(service.describable, set(held)))
+    found = sorted(filter(exchange.describable, set(held)))
     return answer(page(found, *paging))
 
 
@@ -96,58 +96,58 @@ async def subjects(service: ServiceDep, name: KekPath, paging: Paging, deleted: 
     deprecated=True,
     need=on_kek(Operation.WRITE, more="WRITE on the subject in the body"),
 )
-async def create_by_body(request: Request, service: ServiceDep, name: KekPath, rewrap: Rewrap = False) -> Response:
+async def create_by_body(request: Request, exchange: ExchangeDep, name: KekPath, rewrap: Rewrap = False) -> Response:
     """Store a data encryption key for the subject that the body names."""
     body = await read_body(request, DekBody)
     subject = subject_name(body.subject or "")
-    await service.require(Operation.WRITE, ResourceType.SUBJECT, subject)
-    named = PathSubject(subject, check=service.access.for_target(Operation.WRITE, subject))
-    return await _create(service, body, name, named, rewrap=rewrap)
+    await exchange.require(Operation.WRITE, ResourceType.SUBJECT, subject)
+    named = PathSubject(subject, check=exchange.access.for_target(Operation.WRITE, subject))
+    return await _create(exchange, body, name, named, rewrap=rewrap)
 
 
 @router.reads("GET", "/{subject}", DekAnswer, (40470, 42271), need=on_dek(Operation.READ))
-async def first(service: ServiceDep, dek: DekPath, deleted: Deleted = False) -> Response:
+async def first(exchange: ExchangeDep, dek: DekPath, deleted: Deleted = False) -> Response:
     """Return the first version of a data encryption key."""
-    return await _one(service, dek, 1, deleted=deleted)
+    return await _one(exchange, dek, 1, deleted=deleted)
 
 
 @router.writes("POST", "/{subject}", DekAnswer, _CREATION, body=DekBody, need=on_dek(Operation.WRITE))
 async def create(
-    request: Request, service: ServiceDep, name: KekPath, subject: SubjectPath, rewrap: Rewrap = False
+    request: Request, exchange: ExchangeDep, name: KekPath, subject: SubjectPath, rewrap: Rewrap = False
 ) -> Response:
     """Store a version of a data encryption key that the client has generated and encrypted."""
     body = await read_body(request, DekBody)
-    return await _create(service, body, name, subject, rewrap=rewrap)
+    return await _create(exchange, body, name, subject, rewrap=rewrap)
 
 
 @router.writes("DELETE", "/{subject}", None, (40470, 40471, 42205, 42271), status=204, need=on_dek(Operation.DELETE))
-async def delete(service: ServiceDep, dek: DekPath, permanent: Permanent = False) -> Response:
+async def delete(exchange: ExchangeDep, dek: DekPath, permanent: Permanent = False) -> Response:
     """Delete all versions of a data encryption key."""
-    return await _delete(service, dek, None, permanent=permanent)
+    return await _delete(exchange, dek, None, permanent=permanent)
 
 
 @router.writes(
     "POST", "/{subject}/undelete", None, (40470, 40472, 42205, 42271), status=204, need=on_dek(Operation.DELETE)
 )
-async def undelete(service: ServiceDep, dek: DekPath) -> Response:
+async def undelete(exchange: ExchangeDep, dek: DekPath) -> Response:
     """Undo the soft deletion of all versions of a data encryption key."""
-    return await _undelete(service, dek, None)
+    return await _undelete(exchange, dek, None)
 
 
 @router.reads("GET", "/{subject}/versions", list[int], (40470, 42271), need=on_dek(Operation.READ))
-async def versions(service: ServiceDep, dek: DekPath, paging: Paging, deleted: Deleted = False) -> Response:
+async def versions(exchange: ExchangeDep, dek: DekPath, paging: Paging, deleted: Deleted = False) -> Response:
     """List the versions of a data encryption key."""
     check_subject(dek.subject)
-    state = await service.fresh()
+    state = await exchange.fresh()
     kek_of(state, dek.kek, include_deleted=deleted)
     found = state.encryption_keys.versions(*dek.target(state), include_deleted=deleted)
     return answer(page([key.version for key, _ in found], *paging))
 
 
 @router.reads("GET", "/{subject}/versions/{version}", DekAnswer, (40470, 42202, 42271), need=on_dek(Operation.READ))
-async def version(service: ServiceDep, dek: DekPath, version: VersionPath, deleted: Deleted = False) -> Response:
+async def version(exchange: ExchangeDep, dek: DekPath, version: VersionPath, deleted: Deleted = False) -> Response:
     """Return a version of a data encryption key."""
-    return await _one(service, dek, version, deleted=deleted)
+    return await _one(exchange, dek, version, deleted=deleted)
 
 
 @router.writes(
@@ -159,10 +159,10 @@ async def version(service: ServiceDep, dek: DekPath, version: VersionPath, delet
     need=on_dek(Operation.DELETE),
 )
 async def delete_version(
-    service: ServiceDep, dek: DekPath, version: VersionPath, permanent: Permanent = False
+    exchange: ExchangeDep, dek: DekPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:
     """Delete a version of a data encryption key."""
-    return await _delete(service, dek, version, permanent=permanent)
+    return await _delete(exchange, dek, version, permanent=permanent)
 
 
 @router.writes(
@@ -173,29 +173,29 @@ async def delete_version(
     status=204,
     need=on_dek(Operation.DELETE),
 )
-async def undelete_version(service: ServiceDep, dek: DekPath, version: VersionPath) -> Response:
+async def undelete_version(exchange: ExchangeDep, dek: DekPath, version: VersionPath) -> Response:
     """Undo the soft deletion of a version of a data encryption key."""
-    return await _undelete(service, dek, version)
+    return await _undelete(exchange, dek, version)
 
 
-async def _one(service: Service, dek: _Named, version: int, *, deleted: bool) -> Response:
-    state = await service.fresh()
+async def _one(exchange: Exchange, dek: _Named, version: int, *, deleted: bool) -> Response:
+    state = await exchange.fresh()
     return answer(dek_answer(dek_of(state, *dek.target(state), version, include_deleted=deleted)))
 
 
-async def _create(service: Service, body: DekBody, kek: str, subject: str, *, rewrap: bool) -> Response:
-    now, most = time.time_ns() // 1_000_000, service.settings.max_keys
-    made = await service.change(
+async def _create(exchange: Exchange, body: DekBody, kek: str, subject: str, *, rewrap: bool) -> Response:
+    now, most = time.time_ns() // 1_000_000, exchange.service.settings.max_keys
+    made = await exchange.change(
         lambda state: create_dek(state, body.dek(kek, aliased_for_deks(state, subject)), now, most, rewrap=rewrap)
     )
     return answer(dek_answer(made))
 
 
-async def _delete(service: Service, dek: _Named, version: int | None, *, permanent: bool) -> Response:
-    await service.change(lambda state: delete_deks(state, *dek.target(state), version, permanent=permanent))
+async def _delete(exchange: Exchange, dek: _Named, version: int | None, *, permanent: bool) -> Response:
+    await exchange.change(lambda state: delete_deks(state, *dek.target(state), version, permanent=permanent))
     return Response(status_code=204)
 
 
-async def _undelete(service: Service, dek: _Named, version: int | None) -> Response:
-    await service.change(lambda state: undelete_deks(state, *dek.target(state), version))
+async def _undelete(exchange: Exchange, dek: _Named, version: int | None) -> Response:
+    await exchange.change(lambda state: undelete_deks(state, *dek.target(state), version))
     return Response(status_code=204)

@@ -4,7 +4,7 @@ FastAPI documents the same signatures, but does not serve them: per request, its
 as much as the route itself (docs/decisions/0017). A signature uses a part of FastAPI's language, which this module
 reads once, when the route is declared:
 
-- `Request` stands for the request;
+- `ExchangeDep` stands for the exchange of the request, and `Request` for FastAPI's form of it;
 - `Annotated[T, Depends(function)]` for the result of an asynchronous function, which has parameters of its own;
 - a name in braces in the path stands for that segment of the path;
 - any other parameter is read from the query string, by its name or by the `alias` of its `Query`, and has a default.
@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from strata.registry import errors
-from strata.registry.http.asgi import Receive, Scope
+from strata.registry.http.exchange import Exchange, this_exchange
 
 __all__ = ["Endpoint"]
 
@@ -46,22 +46,22 @@ class Endpoint:
         segments = {part[1:-1]: place for place, part in enumerate(path.split("/")) if part[:1] == "{"}
         self._call = _Call(function, segments)
 
-    async def __call__(self, scope: Scope, receive: Receive) -> Response:
+    async def __call__(self, exchange: Exchange) -> Response:
         """Return the response to a request.
 
         Raises:
             RegistryError: any error of the parameters or of the function.
         """
-        request = Request(scope, receive)
+        scope = exchange.scope
         query = _parsed(scope["query_string"]) if scope["query_string"] else _NO_QUERY
-        response: Response = await self._call.answer(_Given(request, scope["path"].split("/"), query))
+        response: Response = await self._call.answer(_Given(exchange, scope["path"].split("/"), query))
         return response
 
 
 class _Given(NamedTuple):
     """A request with the segments of its path and the parameters of its query string."""
 
-    request: Request
+    exchange: Exchange
     segments: list[str]
     query: _Query
 
@@ -72,6 +72,7 @@ class _Call:
     def __init__(self, function: Callable[..., Awaitable[Any]], segments: Mapping[str, int]) -> None:
         self._function = function
         self._request: str | None = None
+        self._exchange: str | None = None
         self._functions: list[tuple[str, _Call]] = []
         self._path: list[tuple[str, int, _Validate | None]] = []
         self._query: list[tuple[str, str, _Validate | None, bool]] = []
@@ -86,6 +87,8 @@ class _Call:
         depends = next((note for note in notes if isinstance(note, Depends)), None)
         if kind is Request:
             self._request = name
+        elif depends is not None and depends.dependency is this_exchange:
+            self._exchange = name
         elif depends is not None and depends.dependency is not None:
             self._functions.append((name, _Call(depends.dependency, segments)))
         elif name in segments:
@@ -112,7 +115,9 @@ class _Call:
                 value = given.query[alias] if is_list else given.query[alias][-1]
                 values[name] = _validated(f"query.{alias}", value, validate) if validate else value
         if self._request is not None:
-            values[self._request] = given.request
+            values[self._request] = Request(given.exchange.scope, given.exchange.receive)
+        if self._exchange is not None:
+            values[self._exchange] = given.exchange
         return await self._function(**values)
 
 

@@ -19,9 +19,9 @@ from strata.registry.decide.exporters import (
     set_paused,
 )
 from strata.registry.destinations.credentials import Credentials, shown
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.routes.parameters import ExporterPath
 from strata.registry.routes.router import Router
-from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.exporters import (
     ExporterAnswer,
     ExporterBody,
@@ -45,9 +45,9 @@ _MISSING = (40450,)
 
 
 @router.reads("GET", "", list[str], need=_SEES)
-async def names(service: ServiceDep) -> Response:
+async def names(exchange: ExchangeDep) -> Response:
     """List the names of the exporters."""
-    return answer(sorted((await service.fresh()).exporters))
+    return answer(sorted((await exchange.fresh()).exporters))
 
 
 @router.writes(
@@ -58,19 +58,19 @@ async def names(service: ServiceDep) -> Response:
     body=ExporterBody,
     need=_CHANGES,
 )
-async def create(request: Request, service: ServiceDep) -> Response:
+async def create(request: Request, exchange: ExchangeDep) -> Response:
     """Create an exporter, which starts to copy at once."""
     body = await read_body(request, ExporterBody)
     name = parse_name(body.name)
-    exporter = body.exporter(parse_config(name, body.config, _credentials(service)))
-    return await _changed(service, name, lambda state: create_exporter(state, name, exporter))
+    exporter = body.exporter(parse_config(name, body.config, _credentials(exchange)))
+    return await _changed(exchange, name, lambda state: create_exporter(state, name, exporter))
 
 
 @router.reads("GET", "/{exporter}", ExporterAnswer, _MISSING, need=_SEES)
-async def one(service: ServiceDep, exporter: ExporterPath) -> Response:
+async def one(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Return an exporter; credentials in its configuration are hidden."""
-    found = exporter_of(await service.fresh(), exporter)
-    return answer(exporter_answer(exporter, found, auto_context(service.cluster_id)))
+    found = exporter_of(await exchange.fresh(), exporter)
+    return answer(exporter_answer(exporter, found, auto_context(exchange.service.cluster_id)))
 
 
 @router.writes(
@@ -81,25 +81,25 @@ async def one(service: ServiceDep, exporter: ExporterPath) -> Response:
     body=ExporterChange,
     need=_CHANGES,
 )
-async def update(request: Request, service: ServiceDep, exporter: ExporterPath) -> Response:
+async def update(request: Request, exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Change an exporter that is paused; what is absent or empty stays."""
     body = await read_body(request, ExporterChange)
-    config = parse_config(exporter, body.config, _credentials(service)) if body.config else None
+    config = parse_config(exporter, body.config, _credentials(exchange)) if body.config else None
     return await _changed(
-        service, exporter, lambda state: change_exporter(state, exporter, lambda held: body.changed(held, config))
+        exchange, exporter, lambda state: change_exporter(state, exporter, lambda held: body.changed(held, config))
     )
 
 
 @router.writes("DELETE", "/{exporter}", ExporterNameAnswer, (*_MISSING, 42205), need=_CHANGES)
-async def delete(service: ServiceDep, exporter: ExporterPath) -> Response:
+async def delete(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Delete an exporter; what it has copied stays, and so does the mode of the destination."""
-    return await _changed(service, exporter, lambda state: delete_exporter(state, exporter))
+    return await _changed(exchange, exporter, lambda state: delete_exporter(state, exporter))
 
 
 @router.reads("GET", "/{exporter}/config", dict[str, str], _MISSING, need=_SEES)
-async def config(service: ServiceDep, exporter: ExporterPath) -> Response:
+async def config(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Return the configuration of an exporter, with credentials hidden."""
-    return answer(shown(exporter_of(await service.fresh(), exporter).config))
+    return answer(shown(exporter_of(await exchange.fresh(), exporter).config))
 
 
 @router.writes(
@@ -110,50 +110,50 @@ async def config(service: ServiceDep, exporter: ExporterPath) -> Response:
     body=ExporterConfig,
     need=_CHANGES,
 )
-async def set_config(request: Request, service: ServiceDep, exporter: ExporterPath) -> Response:
+async def set_config(request: Request, exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Replace the configuration of an exporter that is paused; a credential sent as it was shown stays."""
     given = (await read_body(request, ExporterConfig)).values()
-    found, change = parse_config(exporter, given, _credentials(service)), ExporterChange()
+    found, change = parse_config(exporter, given, _credentials(exchange)), ExporterChange()
     return await _changed(
-        service, exporter, lambda state: change_exporter(state, exporter, lambda held: change.changed(held, found))
+        exchange, exporter, lambda state: change_exporter(state, exporter, lambda held: change.changed(held, found))
     )
 
 
 @router.reads("GET", "/{exporter}/config/clusterlink", dict[str, str], _MISSING, need=_SEES)
-async def cluster_link_config(service: ServiceDep, exporter: ExporterPath) -> Response:
+async def cluster_link_config(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Return the configuration with which a cluster link reaches the same destination, credentials hidden."""
-    return answer(shown(exporter_of(await service.fresh(), exporter).config))
+    return answer(shown(exporter_of(await exchange.fresh(), exporter).config))
 
 
 @router.reads("GET", "/{exporter}/status", ExporterStatusAnswer, _MISSING, need=_SEES)
-async def status(service: ServiceDep, exporter: ExporterPath) -> Response:
+async def status(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Return how far an exporter has come, and why it failed if it did."""
-    state = await service.fresh()
+    state = await exchange.fresh()
     return answer(status_answer(exporter, exporter_of(state, exporter), progress_of(state, exporter)))
 
 
 @router.writes("PUT", "/{exporter}/pause", ExporterNameAnswer, (*_MISSING, 42205), need=_CHANGES)
-async def pause(service: ServiceDep, exporter: ExporterPath) -> Response:
+async def pause(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Pause an exporter; it may be paused already."""
-    return await _changed(service, exporter, lambda state: set_paused(state, exporter, paused=True))
+    return await _changed(exchange, exporter, lambda state: set_paused(state, exporter, paused=True))
 
 
 @router.writes("PUT", "/{exporter}/resume", ExporterNameAnswer, (*_MISSING, 42205), need=_CHANGES)
-async def resume(service: ServiceDep, exporter: ExporterPath) -> Response:
+async def resume(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Let an exporter continue where it left off; it may run already."""
-    return await _changed(service, exporter, lambda state: set_paused(state, exporter, paused=False))
+    return await _changed(exchange, exporter, lambda state: set_paused(state, exporter, paused=False))
 
 
 @router.writes("PUT", "/{exporter}/reset", ExporterNameAnswer, (*_MISSING, 42205), need=_CHANGES)
-async def reset(service: ServiceDep, exporter: ExporterPath) -> Response:
+async def reset(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Let an exporter start over: it compares everything with the destination, and copies what is missing there."""
-    return await _changed(service, exporter, lambda state: reset_exporter(state, exporter))
+    return await _changed(exchange, exporter, lambda state: reset_exporter(state, exporter))
 
 
-def _credentials(service: Service) -> Credentials:
-    return Credentials(service.settings.read_exporter_secret())
+def _credentials(exchange: Exchange) -> Credentials:
+    return Credentials(exchange.service.settings.read_exporter_secret())
 
 
-async def _changed(service: Service, name: str, decide: Callable[[State], Decision[None]]) -> Response:
-    await service.change(decide)
+async def _changed(exchange: Exchange, name: str, decide: Callable[[State], Decision[None]]) -> Response:
+    await exchange.change(decide)
     return answer({"name": name})

@@ -5,11 +5,11 @@ from fastapi.responses import Response
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.access.visibility import is_readable
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.http.route_facts import Kept
 from strata.registry.lookup import versions_of_glue
 from strata.registry.routes.parameters import GuidPath
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.schemas import SchemaAnswer, schema_version
 
@@ -19,9 +19,9 @@ router = Router("/v1/glue", "schemas")
 
 
 @router.reads("GET", "/{guid}", list[SchemaAnswer], kept=Kept.NO, need=listed(Operation.READ))
-async def versions(service: ServiceDep, guid: GuidPath) -> Response:
+async def versions(exchange: ExchangeDep, guid: GuidPath) -> Response:
     """List the versions, soft-deleted ones included, that had this UUID in AWS Glue; usually one."""
-    state = await service.fresh()
+    state = await exchange.fresh()
     found = versions_of_glue(state, guid.lower())
-    readable = (one for one in found if is_readable(service.access, state, one.subject, one.version))
+    readable = (one for one in found if is_readable(exchange.access, state, one.subject, one.version))
     return answer([schema_version(one) for one in readable])

@@ -7,10 +7,10 @@ from strata.registry.access.needs import on_cluster
 from strata.registry.access.rules import Operation
 from strata.registry.decide.highest_id import lower_highest
 from strata.registry.http.context_prefix import context_name
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.http.route_facts import Kept
 from strata.registry.routes.parameters import ContextPath
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
 from strata.registry.wire.json_bodies import answer, read_body
 from strata.registry.wire.operations import HighestIdAnswer, HighestIdChange
 
@@ -20,21 +20,21 @@ router = Router("/v1/highest-ids/{context}", "operations")
 
 
 @router.reads("GET", "", HighestIdAnswer, (404,), kept=Kept.NO, need=on_cluster(Operation.DESCRIBE))
-async def highest_id(service: ServiceDep, context: ContextPath) -> Response:
+async def highest_id(exchange: ExchangeDep, context: ContextPath) -> Response:
     """Return the highest id that a context has assigned, and the highest that one of its versions has."""
     name = context_name(context)
-    held = (await service.fresh()).context(name)
+    held = (await exchange.fresh()).context(name)
     return answer(_shown(name, held.high_water, max(held.schemas, default=0)))
 
 
 @router.writes("PUT", "", HighestIdAnswer, (400, 422, 42205), body=HighestIdChange, need=on_cluster(Operation.ALTER))
-async def lower(request: Request, service: ServiceDep, context: ContextPath) -> Response:
+async def lower(request: Request, exchange: ExchangeDep, context: ContextPath) -> Response:
     """Lower the highest id of a context, so that ids which no version has any more are assigned again.
 
     Clients that have seen such an id read another schema under it: choose one above all that were used.
     """
     name, change = context_name(context), await read_body(request, HighestIdChange)
-    made = await service.change(lambda state: lower_highest(state, name, change.highest_id))
+    made = await exchange.change(lambda state: lower_highest(state, name, change.highest_id))
     return answer(_shown(name, made.highest, made.in_use) | {"before": made.before})
 
 

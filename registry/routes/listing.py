@@ -9,13 +9,13 @@ from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
 from strata.registry.aliases import aliases_of
 from strata.registry.decide.association_requests import check_lifecycle
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.http.route_facts import ContextForm
 from strata.registry.lookup import Visible, page, schemas, schemas_of, subjects
 from strata.registry.routes.associations import AssociationType
 from strata.registry.routes.parameters import Deleted, Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.rule_sets import PHASES
-from strata.registry.service import ServiceDep
 from strata.registry.wire.associations import AssociationAnswer, associated, select
 from strata.registry.wire.json_bodies import Flag, answer
 from strata.registry.wire.schemas import SchemaAnswer, schema_version
@@ -40,7 +40,7 @@ class ListedSchema(SchemaAnswer):
     "GET", "", list[ListedSchema], (404, 42212), context=ContextForm.SUBJECT_PREFIX, need=listed(Operation.READ)
 )
 async def all_schemas(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     subject_prefix: Annotated[
         str, Query(alias="subjectPrefix", description="empty: the default context; `:*:`: every context")
     ] = "",
@@ -66,7 +66,7 @@ async def all_schemas(
     """List versions by subject and version, at most 1000 at a time."""
     for lifecycle in lifecycles:
         check_lifecycle(None if lifecycle == _NONE else lifecycle)
-    state = await service.fresh()
+    state = await exchange.fresh()
     most = limit if 0 < limit <= _MOST else _MOST
     chosen = _Chosen(subject_prefix, aliases, rule_type, resource_type, tuple(association_type), tuple(lifecycles))
     if chosen == _Chosen(subject_prefix):
@@ -77,12 +77,12 @@ async def all_schemas(
             latest_only=latest_only,
             offset=offset,
             limit=most,
-            visible=service.readable,
+            visible=exchange.readable,
         )
         return answer([schema_version(entry) for entry in found])
     # The order of the names does not lead to these, so all subjects are searched, without holding up other requests.
-    visible = service.readable
-    rows = await service.writer.in_thread(
+    visible = exchange.readable
+    rows = await exchange.service.writer.in_thread(
         lambda: _rows(state, chosen, visible, deleted=deleted, latest_only=latest_only)
     )
     return answer([schema_version(entry) | more for entry, more in page(rows, offset, most)])

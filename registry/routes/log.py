@@ -6,11 +6,11 @@ from fastapi.responses import Response
 
 from strata.registry.access.needs import on_cluster
 from strata.registry.access.rules import Operation
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.http.route_facts import Kept
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Limit, Offset
 from strata.registry.routes.router import Router
-from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.operations import LogAnswer
 from strata.storage.state import State
@@ -21,15 +21,15 @@ router = Router("/v1/log", "operations")
 
 
 @router.reads("GET", "", LogAnswer, (404,), kept=Kept.NO, about_writer=True, need=on_cluster(Operation.DESCRIBE))
-async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Response:
+async def log(exchange: ExchangeDep, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Describe the log; `offset` and `limit` page through the last 1000 records set aside, newest first."""
-    state = service.state
-    counts = await service.writer.in_thread(_counts, state)
+    state = exchange.service.state
+    counts = await exchange.service.writer.in_thread(_counts, state)
     aside = page(state.set_aside[::-1], offset, limit)
     return answer(
         {
-            **_writing(service),
-            **service.health.progress(),
+            **_writing(exchange),
+            **exchange.service.health.progress(),
             "records": state.records,
             "counts": counts,
             "setAside": {
@@ -40,8 +40,8 @@ async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Re
     )
 
 
-def _writing(service: Service) -> dict[str, Any]:
-    status, holder = service.writer.log.status(), service.writer.log.holder()
+def _writing(exchange: Exchange) -> dict[str, Any]:
+    status, holder = exchange.service.writer.log.status(), exchange.service.writer.log.holder()
     content: dict[str, Any] = {"backend": status.backend, "foreignRecords": status.foreign_records}
     if status.holds_pen is not None:
         content["holdsPen"] = status.holds_pen

@@ -10,10 +10,10 @@ from strata.registry.access.needs import on_registry, on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.decide.mode import delete_mode, set_mode
 from strata.registry.effective_settings import mode_in_force
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.http.route_facts import ContextForm
 from strata.registry.routes.parameters import DefaultToGlobal, Force, SubjectPath
 from strata.registry.routes.router import Router
-from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
 from strata.registry.wire.configuration import ModeAnswer, ModeChange
 from strata.registry.wire.json_bodies import Flag, answer, read_body
@@ -25,17 +25,17 @@ Recursive = Annotated[Flag, Query(description="also delete the modes of all subj
 
 
 @router.reads("GET", "", ModeAnswer, need=on_registry(Operation.DESCRIBE_CONFIGS))
-async def registry_mode(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
+async def registry_mode(exchange: ExchangeDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide mode."""
-    return answer({"mode": mode_in_force(await service.fresh(), None).value})
+    return answer({"mode": mode_in_force(await exchange.fresh(), None).value})
 
 
 @router.reads("GET", "/{subject}", ModeAnswer, (40409,), need=on_subject(Operation.DESCRIBE_CONFIGS))
 async def subject_mode(
-    service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
+    exchange: ExchangeDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
 ) -> Response:
     """Return a subject's own mode or, with `defaultToGlobal`, the one in force."""
-    state, name = await service.fresh(), scope(subject)
+    state, name = await exchange.fresh(), scope(subject)
     if default_to_global or name is None:
         return answer({"mode": mode_in_force(state, name).value})
     own = state.modes.get(name)
@@ -47,9 +47,9 @@ async def subject_mode(
 @router.writes(
     "PUT", "", ModeAnswer, (400, 422, 42204, 42205), body=ModeChange, need=on_registry(Operation.ALTER_CONFIGS)
 )
-async def set_registry_mode(request: Request, service: ServiceDep, force: Force = False) -> Response:
+async def set_registry_mode(request: Request, exchange: ExchangeDep, force: Force = False) -> Response:
     """Set the registry-wide mode."""
-    return await _set(request, service, "", force=force)
+    return await _set(request, exchange, "", force=force)
 
 
 @router.writes(
@@ -61,34 +61,34 @@ async def set_registry_mode(request: Request, service: ServiceDep, force: Force 
     need=on_subject(Operation.ALTER_CONFIGS),
 )
 async def set_subject_mode(
-    request: Request, service: ServiceDep, subject: SubjectPath, force: Force = False
+    request: Request, exchange: ExchangeDep, subject: SubjectPath, force: Force = False
 ) -> Response:
     """Set a subject's mode."""
-    return await _set(request, service, subject, force=force)
+    return await _set(request, exchange, subject, force=force)
 
 
 @router.writes("DELETE", "", ModeAnswer, need=on_registry(Operation.ALTER_CONFIGS))
-async def delete_registry_mode(service: ServiceDep, recursive: Recursive = False) -> Response:
+async def delete_registry_mode(exchange: ExchangeDep, recursive: Recursive = False) -> Response:
     """Delete the registry-wide mode and return it."""
-    return await _delete(service, "", recursive=recursive)
+    return await _delete(exchange, "", recursive=recursive)
 
 
 @router.writes("DELETE", "/{subject}", ModeAnswer, (40401,), need=on_subject(Operation.ALTER_CONFIGS))
-async def delete_subject_mode(service: ServiceDep, subject: SubjectPath, recursive: Recursive = False) -> Response:
+async def delete_subject_mode(exchange: ExchangeDep, subject: SubjectPath, recursive: Recursive = False) -> Response:
     """Delete a subject's own mode and return it."""
-    return await _delete(service, subject, recursive=recursive)
+    return await _delete(exchange, subject, recursive=recursive)
 
 
-async def _set(request: Request, service: Service, subject: str, *, force: bool) -> Response:
+async def _set(request: Request, exchange: Exchange, subject: str, *, force: bool) -> Response:
     body = await read_body(request, ModeChange)
     name = writable_scope(subject)
-    await service.change(lambda state: set_mode(state, name, body.mode, force=force))
+    await exchange.change(lambda state: set_mode(state, name, body.mode, force=force))
     return answer(_mode(body.mode))
 
 
-async def _delete(service: Service, subject: str, *, recursive: bool) -> Response:
+async def _delete(exchange: Exchange, subject: str, *, recursive: bool) -> Response:
     name = scope(subject)
-    return answer(_mode(await service.change(lambda state: delete_mode(state, name, recursive=recursive))))
+    return answer(_mode(await exchange.change(lambda state: delete_mode(state, name, recursive=recursive))))
 
 
 def _mode(mode: str | None) -> dict[str, str]:

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, Path, Query
 from pydantic import AfterValidator, BeforeValidator
 
 from strata.registry import errors
 from strata.registry.aliases import PathSubject
-from strata.registry.http.access_layer import access_of
 from strata.registry.http.bodies import read_whole
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.lookup import parse_version
 from strata.registry.subject_names import subject_name, writable_subject
 from strata.registry.wire.contracts import Body
@@ -69,8 +69,8 @@ def _int_or(default: int) -> BeforeValidator:
     return BeforeValidator(lambda value: default if value == "" else _int(value))
 
 
-def _named(request: Request, subject: str) -> PathSubject:
-    access = access_of(request.scope)
+def _named(exchange: Exchange, subject: str) -> PathSubject:
+    access = exchange.access
     return PathSubject(subject, access.check_target, access.covers)
 
 
@@ -78,17 +78,17 @@ def _subject_of_path(parse: Callable[[str], Subject], description: str) -> Any:
     """Return a dependency that gives the subject in the path, as a function parses it."""
     given = Annotated[str, AfterValidator(parse), BeforeValidator(_decode), Path(description=description)]
 
-    async def read(request: Request, subject: given) -> PathSubject:
-        return _named(request, subject)
+    async def read(exchange: ExchangeDep, subject: given) -> PathSubject:
+        return _named(exchange, subject)
 
     return Depends(read)
 
 
 async def _subject_of_query(
-    request: Request,
+    exchange: ExchangeDep,
     subject: Annotated[str | None, Query(description="a subject of the context in which to look up the id")] = None,
 ) -> PathSubject:
-    return _named(request, subject_name(subject or ""))
+    return _named(exchange, subject_name(subject or ""))
 
 
 SubjectPath = Annotated[
@@ -147,8 +147,8 @@ Paging = Annotated[tuple[int, int], Depends(_paging)]
 def body_first(model: type[Body]) -> Any:
     """Return a dependency that parses the body first, so that its errors come first as in the reference."""
 
-    async def read(request: Request) -> Body:
-        return parse_body(await read_whole(request.receive), model)
+    async def read(exchange: ExchangeDep) -> Body:
+        return parse_body(await read_whole(exchange.receive), model)
 
     return Depends(read)
 

@@ -9,8 +9,8 @@ from fastapi.responses import Response
 
 from strata.registry.access.needs import OPEN
 from strata.registry.access.rules import Operation, ResourceType
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.routes.router import Router
-from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.operations import LiveAnswer, ReadyAnswer
 
@@ -29,27 +29,27 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {503: {"model": ReadyAnswer}}
 
 
 @router.reads("GET", "/ready", ReadyAnswer, needs_log=False, responses=_ANSWERS, need=OPEN)
-async def ready(service: ServiceDep) -> Response:
+async def ready(exchange: ExchangeDep) -> Response:
     """Report whether to send requests here: 503 before the first copy of a standby and while the node shuts down.
 
     While the log does not respond, the node serves what never changes, and is ready.
     """
-    return _answer(service, service.health.reason())
+    return _answer(exchange, exchange.service.health.reason())
 
 
 @router.reads("GET", "/write", ReadyAnswer, needs_log=False, responses=_ANSWERS, need=OPEN)
-async def write(service: ServiceDep) -> Response:
+async def write(exchange: ExchangeDep) -> Response:
     """Report whether to send writes here: 503 also while the log does not respond or takes no writes, and on a standby.
 
     A node on Kafka that does not hold the pen passes writes on, and is ready for them.
     """
-    return _answer(service, service.health.write_reason())
+    return _answer(exchange, exchange.service.health.write_reason())
 
 
-def _answer(service: Service, reason: str | None) -> Response:
-    health = service.health
+def _answer(exchange: Exchange, reason: str | None) -> Response:
+    health = exchange.service.health
     status, can_write = 503 if reason else 200, not health.write_reason()
-    if not service.access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+    if not exchange.access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return answer({"ready": reason is None, "canWrite": can_write}, status)
     content = {"ready": reason is None, **({"reason": reason} if reason else {}), "canWrite": can_write}
     content |= health.progress()

@@ -5,10 +5,10 @@ from fastapi.responses import Response
 from strata import __version__
 from strata.registry.access.needs import OPEN
 from strata.registry.http.context_prefix import context_name
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.parsing import schema_types
 from strata.registry.routes.parameters import ContextPath
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
 from strata.registry.wire.json_bodies import answer
 
 __all__ = ["router"]
@@ -49,9 +49,9 @@ async def types() -> Response:
 
 
 @router.reads("GET", "/v1/metadata/id", dict[str, dict[str, object]], needs_log=False, need=OPEN)
-async def cluster_id(service: ServiceDep) -> Response:
+async def cluster_id(exchange: ExchangeDep) -> Response:
     """Return the names of the log and of the registry."""
-    clusters = {"kafka-cluster": service.cluster_id, "schema-registry-cluster": "schema-registry"}
+    clusters = {"kafka-cluster": exchange.service.cluster_id, "schema-registry-cluster": "schema-registry"}
     return answer({"scope": {"path": [], "clusters": clusters}})
 
 

@@ -30,7 +30,7 @@ class TextAnswer:
 
 
 class Router:
-    """A group of routes. FastAPI documents them, `serving.py` serves them.
+    """A group of routes. FastAPI documents them, `endpoint.py` serves them.
 
     Args:
         prefix: the start of all paths.

@@ -9,6 +9,7 @@ from strata.registry.access.needs import by_id
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.access.visibility import readable_use, unknown_schema
 from strata.registry.aliases import PathSubject, aliased
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.registry.lookup import page, schema_by_id, uses_of
 from strata.registry.routes.parameters import (
@@ -21,7 +22,6 @@ from strata.registry.routes.parameters import (
     SubjectQuery,
 )
 from strata.registry.routes.router import Router, TextAnswer
-from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import is_scope_name, subject_name
 from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import SchemaStringAnswer, SubjectVersionAnswer, schema_string
@@ -37,7 +37,7 @@ _AT_ONCE = 1000
 
 @router.reads("GET", "", SchemaStringAnswer, (40403,), kept=Kept.FOR_GOOD, need=by_id(Operation.READ))
 async def schema(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     schema_id: IdPath,
     subject: SubjectQuery,
     form: Form = "",
@@ -46,29 +46,29 @@ async def schema(
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="include the highest id in use")] = False,
 ) -> Response:
     """Return the schema of an id, even if it is soft-deleted."""
-    state, shown = await _found(service, schema_id, subject)
+    state, shown = await _found(exchange, schema_id, subject)
     max_id, context = None, context_of(shown.subject)
     if fetch_max_id:
         # How many ids were given is for those who may see what has them.
-        if service.access.may_all(Operation.READ, ResourceType.SUBJECT, f":{context}:"):
+        if exchange.access.may_all(Operation.READ, ResourceType.SUBJECT, f":{context}:"):
             max_id = state.context(context).high_water
-        service.forget()  # memory answers this even while the log cannot be read
+        exchange.forget()  # memory answers this even while the log cannot be read
     else:
-        _keep(service, state, shown, subject)
-    _note(service, shown, subject)
-    text, tags = await service.text_of(state, shown, form), await service.tags_of(state, shown, find_tags)
+        _keep(exchange, state, shown, subject)
+    _note(exchange, shown, subject)
+    text, tags = await exchange.text_of(state, shown, form), await exchange.tags_of(state, shown, find_tags)
     return answer(
         schema_string(shown, named=True, max_id=max_id, text=text, tags=tags, reference_format=reference_format)
     )
 
 
 @router.reads("GET", "/schema", TextAnswer, (40403,), kept=Kept.FOR_GOOD, need=by_id(Operation.READ))
-async def schema_text(service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, form: Form = "") -> Response:
+async def schema_text(exchange: ExchangeDep, schema_id: IdPath, subject: SubjectQuery, form: Form = "") -> Response:
     """Return the text of a schema as it is."""
-    state, shown = await _found(service, schema_id, subject)
-    _keep(service, state, shown, subject)
-    _note(service, shown, subject)
-    return text_answer(await service.text_of(state, shown, form))
+    state, shown = await _found(exchange, schema_id, subject)
+    _keep(exchange, state, shown, subject)
+    _note(exchange, shown, subject)
+    return text_answer(await exchange.text_of(state, shown, form))
 
 
 @router.reads(
@@ -79,10 +79,10 @@ async def schema_text(service: ServiceDep, schema_id: IdPath, subject: SubjectQu
     need=by_id(Operation.DESCRIBE, more="the answer holds only what the right covers"),
 )
 async def subjects(
-    service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, paging: Paging, deleted: Deleted = False
+    exchange: ExchangeDep, schema_id: IdPath, subject: SubjectQuery, paging: Paging, deleted: Deleted = False
 ) -> Response:
     """List the subjects that use a schema."""
-    uses = await _uses(service, schema_id, subject, deleted)
+    uses = await _uses(exchange, schema_id, subject, deleted)
     return answer(page(sorted({entry.subject for entry in uses}), *paging))
 
 
@@ -94,16 +94,16 @@ async def subjects(
     need=by_id(Operation.DESCRIBE, more="the answer holds only what the right covers"),
 )
 async def versions(
-    service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, paging: Paging, deleted: Deleted = False
+    exchange: ExchangeDep, schema_id: IdPath, subject: SubjectQuery, paging: Paging, deleted: Deleted = False
 ) -> Response:
     """List the subjects and versions that use a schema."""
-    uses = await _uses(service, schema_id, subject, deleted)
+    uses = await _uses(exchange, schema_id, subject, deleted)
     pairs = [{"subject": entry.subject, "version": entry.version} for entry in uses]
     return answer(page(pairs, *paging))
 
 
-async def _uses(service: Service, schema_id: int, subject: PathSubject, deleted: bool) -> list[SchemaVersion]:
-    state, describable = await service.fresh(), service.describable
+async def _uses(exchange: Exchange, schema_id: int, subject: PathSubject, deleted: bool) -> list[SchemaVersion]:
+    state, describable = await exchange.fresh(), exchange.describable
     name = _named(state, subject)
     found = schema_by_id(state, schema_id, name, describable)
 
@@ -111,43 +111,45 @@ async def _uses(service: Service, schema_id: int, subject: PathSubject, deleted:
         every = uses_of(state, found[0], include_deleted=True) if found else []
         seen = [entry for entry in every if describable(entry.subject)]
         if not seen:
-            raise unknown_schema(service.access, schema_id, context_of(name))
+            raise unknown_schema(exchange.access, schema_id, context_of(name))
         return [entry for entry in seen if deleted or not entry.deleted]
 
-    return uses() if found is None or len(found[0].used_by) <= _AT_ONCE else await service.writer.in_thread(uses)
+    return (
+        uses() if found is None or len(found[0].used_by) <= _AT_ONCE else await exchange.service.writer.in_thread(uses)
+    )
 
 
-async def _found(service: Service, schema_id: int, subject: PathSubject) -> tuple[State, SchemaVersion]:
+async def _found(exchange: Exchange, schema_id: int, subject: PathSubject) -> tuple[State, SchemaVersion]:
     """Return the version to show for an id, which the request may read, and the State that holds it."""
-    state = service.known
+    state = exchange.service.known
     name = _named(state, subject)
-    found = _shown(service, state, schema_id, name)
+    found = _shown(exchange, state, schema_id, name)
     if found and _is_settled(found, name):
         return state, found
-    state = await (service.fresh() if found else service.fresh_on_miss())
+    state = await (exchange.fresh() if found else exchange.fresh_on_miss())
     name = _named(state, subject)
-    found = _shown(service, state, schema_id, name)
+    found = _shown(exchange, state, schema_id, name)
     if found is None:
-        raise unknown_schema(service.access, schema_id, context_of(name))
+        raise unknown_schema(exchange.access, schema_id, context_of(name))
     return state, found
 
 
-def _shown(service: Service, state: State, schema_id: int, name: Subject) -> SchemaVersion | None:
-    found = schema_by_id(state, schema_id, name, service.readable)
-    return readable_use(service.access, state, *found) if found else None
+def _shown(exchange: Exchange, state: State, schema_id: int, name: Subject) -> SchemaVersion | None:
+    found = schema_by_id(state, schema_id, name, exchange.readable)
+    return readable_use(exchange.access, state, *found) if found else None
 
 
-def _keep(service: Service, state: State, shown: SchemaVersion, subject: PathSubject) -> None:
+def _keep(exchange: Exchange, state: State, shown: SchemaVersion, subject: PathSubject) -> None:
     if _is_settled(shown, _named(state, subject)):
-        service.keep()
+        exchange.keep()
 
 
-def _note(service: Service, shown: SchemaVersion, subject: PathSubject) -> None:
+def _note(exchange: Exchange, shown: SchemaVersion, subject: PathSubject) -> None:
     """Record what was fetched: the version, if the request names its subject."""
     if subject_name(subject) == shown.subject:
-        service.fetch(shown)
+        exchange.fetch(shown)
     else:
-        service.fetch_id(shown)
+        exchange.fetch_id(shown)
 
 
 def _is_settled(shown: SchemaVersion, subject: Subject) -> bool:

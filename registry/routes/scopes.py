@@ -6,11 +6,11 @@ from fastapi.responses import Response
 
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation, ResourceType
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.http.route_facts import Kept
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Paging
 from strata.registry.routes.router import Router
-from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.registry.wire.configuration import ScopeAnswer
 from strata.registry.wire.json_bodies import answer
@@ -23,25 +23,25 @@ router = Router("/v1", "config")
 
 
 @router.reads("GET", "/scopes", list[str], (404,), kept=Kept.NO, need=listed(Operation.DESCRIBE_CONFIGS))
-async def scopes(service: ServiceDep, paging: Paging) -> Response:
+async def scopes(exchange: ExchangeDep, paging: Paging) -> Response:
     """List the subjects and contexts (`:.name:`) with settings of their own, such as names that are only aliases."""
-    state = await service.fresh()
-    return answer(page(await service.writer.in_thread(_visible, service, state), *paging))
+    state = await exchange.fresh()
+    return answer(page(await exchange.service.writer.in_thread(_visible, exchange, state), *paging))
 
 
 @router.reads("GET", "/settings", list[ScopeAnswer], (404,), kept=Kept.NO, need=listed(Operation.DESCRIBE_CONFIGS))
-async def settings(service: ServiceDep, paging: Paging) -> Response:
+async def settings(exchange: ExchangeDep, paging: Paging) -> Response:
     """List the names of `/v1/scopes` with their own configurations and modes, so that a copy needs few requests."""
-    state = await service.fresh()
+    state = await exchange.fresh()
 
     def shown() -> list[dict[str, Any]]:
-        return [_settings(state, name) for name in page(_visible(service, state), *paging)]
+        return [_settings(state, name) for name in page(_visible(exchange, state), *paging)]
 
-    return answer(await service.writer.in_thread(shown))
+    return answer(await exchange.service.writer.in_thread(shown))
 
 
-def _visible(service: Service, state: State) -> list[Subject]:
-    may = service.access.may
+def _visible(exchange: Exchange, state: State) -> list[Subject]:
+    may = exchange.access.may
     names = {name for name in (*state.configs, *state.modes) if name is not None and name != GLOBAL_SCOPE}
     return sorted(one for one in names if may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, one))
 

@@ -7,10 +7,10 @@ from fastapi.responses import Response
 
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.http.route_facts import Kept
 from strata.registry.routes.parameters import Limit, Offset
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.search import SearchAnswer, search_answer
 
@@ -22,7 +22,7 @@ _MOST = 100
 
 @router.reads("GET", "", SearchAnswer, (404,), kept=Kept.NO, need=listed(Operation.READ))
 async def search(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     query: Annotated[
         str, Query(description="words; `name:`, `field:`, `doc:`, `tag:` or `meta:` before one says where it must be")
     ] = "",
@@ -30,9 +30,9 @@ async def search(
     limit: Limit = 20,
 ) -> Response:
     """Find the subjects whose latest version has all words; a word also finds words that begin with it."""
-    state, visible = await service.fresh(), service.readable
+    state, visible = await exchange.fresh(), exchange.readable
     most = limit if 0 < limit <= _MOST else _MOST
-    found = await service.writer.in_thread(
-        lambda: service.search.find(state, query, visible, offset=max(0, offset), limit=most)
+    found = await exchange.service.writer.in_thread(
+        lambda: exchange.service.search.find(state, query, visible, offset=max(0, offset), limit=most)
     )
     return answer(search_answer(found))

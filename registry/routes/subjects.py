@@ -17,6 +17,7 @@ from strata.registry.decide.decision import Decision
 from strata.registry.decide.delete import delete_subject, delete_version
 from strata.registry.decide.register import Registered, Rules, register
 from strata.registry.decide.tag import change_tags
+from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.registry.lookup import LATEST
 from strata.registry.routes.parameters import (
@@ -38,7 +39,6 @@ from strata.registry.routes.parameters import (
     body_first,
 )
 from strata.registry.routes.router import Router, TextAnswer
-from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import writable_subject
 from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import (
@@ -61,7 +61,7 @@ _AT_ONCE = 1000
 
 @router.reads("GET", "", list[str], (404,), context=ContextForm.SUBJECT_PREFIX, need=listed(Operation.DESCRIBE))
 async def subjects(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     subject_prefix: Annotated[
         str, Query(alias="subjectPrefix", description="empty: the default context; `:*:`: every context")
     ] = ":*:",
@@ -71,15 +71,15 @@ async def subjects(
     limit: Limit = -1,
 ) -> Response:
     """List the subjects."""
-    state = await service.fresh()
-    visible = service.describable
+    state = await exchange.fresh()
+    visible = exchange.describable
     listed = partial(
         lookup.subjects, state, subject_prefix, include_deleted=deleted, deleted_only=deleted_only, visible=visible
     )
-    at_once = 0 < limit <= _AT_ONCE and service.access.is_unlimited
+    at_once = 0 < limit <= _AT_ONCE and exchange.access.is_unlimited
     if at_once or len(state.subjects) <= _AT_ONCE:
         return answer(listed(offset=offset, limit=limit))
-    return await service.writer.in_thread(lambda: answer(listed(offset=offset, limit=limit)))
+    return await exchange.service.writer.in_thread(lambda: answer(listed(offset=offset, limit=limit)))
 
 
 @router.reads(
@@ -91,7 +91,7 @@ async def subjects(
     need=on_subject(Operation.READ, more="READ on each subject that it refers to"),
 )
 async def look_up(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     body: GivenSchema,
     subject: SubjectPath,
     normalize: Normalize = False,
@@ -99,22 +99,22 @@ async def look_up(
     form: Form = "",
 ) -> Response:
     """Find the version of a subject that holds a schema; a plain subject is also searched for in other contexts."""
-    state, asked = await service.fresh(), body.request(service.limits)
-    name, visible = aliased(state, subject), service.readable
-    check_references(service.access, state, name, asked.references)
-    found = await service.computed(
+    state, asked = await exchange.fresh(), body.request(exchange.limits)
+    name, visible = aliased(state, subject), exchange.readable
+    check_references(exchange.access, state, name, asked.references)
+    found = await exchange.computed(
         lambda limits: version_with(
             state, name, asked.under(limits), normalize=normalize, include_deleted=deleted, visible=visible
         )
     )
-    service.fetch(found.entry)
-    text = await service.text_of(state, found.entry, form or ("serialized" if asked.own_text else ""))
+    exchange.fetch(found.entry)
+    text = await exchange.text_of(state, found.entry, form or ("serialized" if asked.own_text else ""))
     return answer(schema_version(found.entry, stored=not found.identical, text=text))
 
 
 @router.reads("GET", "/{subject}/metadata", SchemaAnswer, (40401, 40403), need=on_subject(Operation.READ))
 async def with_metadata(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     subject: SubjectPath,
     key: Annotated[list[str], Query(description="names of metadata properties")] = [],  # noqa: B006 - FastAPI copies it
     value: Annotated[list[str], Query(description="their values, in the same order")] = [],  # noqa: B006 - FastAPI copies it
@@ -122,25 +122,25 @@ async def with_metadata(
     form: Form = "",
 ) -> Response:
     """Return the newest version whose metadata has all given properties."""
-    state, wanted = await service.fresh(), list(zip(key, value, strict=False))
+    state, wanted = await exchange.fresh(), list(zip(key, value, strict=False))
     entry = lookup.version_with_properties(state, aliased(state, subject), wanted, include_deleted=deleted)
-    service.fetch(entry)
-    return answer(schema_version(entry, text=await service.text_of(state, entry, form)))
+    exchange.fetch(entry)
+    return answer(schema_version(entry, text=await exchange.text_of(state, entry, form)))
 
 
 @router.writes(
     "DELETE", "/{subject}", list[int], (40401, 40404, 40405, 40904, 42205, 42206), need=on_subject(Operation.DELETE)
 )
-async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
+async def delete(exchange: ExchangeDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Soft-delete a subject or, with `permanent`, hard-delete a soft-deleted one."""
     return answer(
-        await service.change(lambda state: delete_subject(state, aliased(state, subject), permanent=permanent))
+        await exchange.change(lambda state: delete_subject(state, aliased(state, subject), permanent=permanent))
     )
 
 
 @router.reads("GET", "/{subject}/versions", list[int], (40401,), need=on_subject(Operation.DESCRIBE))
 async def versions(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     subject: SubjectPath,
     paging: Paging,
     deleted: Deleted = False,
@@ -150,7 +150,7 @@ async def versions(
     ] = False,
 ) -> Response:
     """List the versions of a subject, oldest first."""
-    state = await service.fresh()
+    state = await exchange.fresh()
     numbers = lookup.version_numbers(
         state,
         aliased(state, subject),
@@ -175,7 +175,7 @@ async def versions(
     ),
 )
 async def register_schema(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     body: GivenSchema,
     subject: WritableSubjectPath,
     normalize: Normalize = False,
@@ -183,23 +183,23 @@ async def register_schema(
     form: Form = "",
 ) -> Response:
     """Register a schema under a subject; return the existing version if it is already registered."""
-    asked = body.request(service.limits)
+    asked = body.request(exchange.limits)
     if force or asked.schema_id is not None:
-        await service.require(Operation.ALTER_CONFIGS, ResourceType.SUBJECT, subject)
+        await exchange.require(Operation.ALTER_CONFIGS, ResourceType.SUBJECT, subject)
     rules = Rules(
-        service.settings.compatibility_level,
+        exchange.service.settings.compatibility_level,
         normalize=normalize,
         force=force,
-        check_id=partial(check_chosen_id, service.access),
+        check_id=partial(check_chosen_id, exchange.access),
     )
 
     def decide(state: State, limits: Limits) -> Decision[Registered]:
         target = _target(state, subject)
-        check_references(service.access, state, target, asked.references)
+        check_references(exchange.access, state, target, asked.references)
         return register(state, target, body.request(limits), rules)
 
-    placed = await service.write(decide)
-    text = await service.text_of(service.state, placed.entry, form) if form else asked.own_text
+    placed = await exchange.write(decide)
+    text = await exchange.text_of(exchange.service.state, placed.entry, form) if form else asked.own_text
     return answer(registered(placed, text))
 
 
@@ -212,7 +212,7 @@ async def register_schema(
     need=referred_to(Operation.READ),
 )
 async def version(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     subject: SubjectPath,
     version: VersionPath,
     deleted: Deleted = False,
@@ -221,8 +221,8 @@ async def version(
     find_tags: FindTags = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Return a version of a subject."""
-    state, entry = await _version(service, subject, version, deleted)
-    text, tags = await service.text_of(state, entry, form), await service.tags_of(state, entry, find_tags)
+    state, entry = await _version(exchange, subject, version, deleted)
+    text, tags = await exchange.text_of(state, entry, form), await exchange.tags_of(state, entry, find_tags)
     return answer(schema_version(entry, text=text, tags=tags, reference_format=reference_format))
 
 
@@ -235,14 +235,14 @@ async def version(
     need=on_subject(Operation.READ, Operation.WRITE),
 )
 async def tags(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     body: Annotated[TagsChange, body_first(TagsChange)],
     subject: WritableSubjectPath,
     version: VersionPath,
 ) -> Response:
     """Create a new version from an existing one, with other tags, metadata or rules."""
-    change, rules = body.request(service.limits), Rules(service.settings.compatibility_level)
-    placed = await service.write(
+    change, rules = body.request(exchange.limits), Rules(exchange.service.settings.compatibility_level)
+    placed = await exchange.write(
         lambda state, limits: change_tags(state, _target(state, subject), version, change.under(limits), rules)
     )
     return answer(registered(placed))
@@ -257,15 +257,15 @@ async def tags(
     need=referred_to(Operation.READ),
 )
 async def version_text(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     subject: SubjectPath,
     version: VersionPath,
     deleted: Deleted = False,
     form: Form = "",
 ) -> Response:
     """Return the text of a version as it is."""
-    state, entry = await _version(service, subject, version, deleted)
-    return text_answer(await service.text_of(state, entry, form))
+    state, entry = await _version(exchange, subject, version, deleted)
+    return text_answer(await exchange.text_of(state, entry, form))
 
 
 @router.reads(
@@ -276,11 +276,11 @@ async def version_text(
     need=on_subject(Operation.READ, more="the answer holds only ids of subjects with READ"),
 )
 async def referenced_by(
-    service: ServiceDep, subject: SubjectPath, version: VersionPath, paging: Paging, deleted: Deleted = False
+    exchange: ExchangeDep, subject: SubjectPath, version: VersionPath, paging: Paging, deleted: Deleted = False
 ) -> Response:
     """List the ids of the schemas that refer to a version."""
-    state = await service.fresh()
-    readable = service.readable
+    state = await exchange.fresh()
+    readable = exchange.readable
     entry = lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=True, visible=readable)
     referrers = [found for found in state.referred_by(entry.subject, entry.version) if readable(found.subject)]
     ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
@@ -295,11 +295,13 @@ async def referenced_by(
     need=on_subject(Operation.DELETE),
 )
 async def delete_one(
-    service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
+    exchange: ExchangeDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:
     """Soft-delete a version or, with `permanent`, hard-delete a soft-deleted one."""
     return answer(
-        await service.change(lambda state: delete_version(state, aliased(state, subject), version, permanent=permanent))
+        await exchange.change(
+            lambda state: delete_version(state, aliased(state, subject), version, permanent=permanent)
+        )
     )
 
 
@@ -308,24 +310,24 @@ def _target(state: State, subject: str) -> Subject:
     return writable_subject(aliased(state, subject))
 
 
-async def _version(service: Service, subject: str, version: int, deleted: bool) -> tuple[State, SchemaVersion]:
+async def _version(exchange: Exchange, subject: str, version: int, deleted: bool) -> tuple[State, SchemaVersion]:
     """Return a version from memory if its number is known there, else from a fresh State; and that State.
 
     Raises:
         RegistryError: 40301 if the request may read neither the subject nor a version that refers to this one.
     """
-    state, name, found = service.known, Subject(subject), None
+    state, name, found = exchange.service.known, Subject(subject), None
     if version != LATEST:
         name = aliased(state, subject)
         found = state.version(name, version)
-        if found is not None and not is_readable(service.access, state, name, version):
+        if found is not None and not is_readable(exchange.access, state, name, version):
             found = None
     if found is None or (found.deleted and not deleted):
-        state = await service.fresh()
+        state = await exchange.fresh()
         name = aliased(state, subject)
-        check_version(service.access, state, name, version, named=subject)
-        found = lookup.version_anywhere(state, name, version, include_deleted=deleted, visible=service.readable)
+        check_version(exchange.access, state, name, version, named=subject)
+        found = lookup.version_anywhere(state, name, version, include_deleted=deleted, visible=exchange.readable)
     if version != LATEST and found.subject == name:
-        service.keep()
-    service.fetch(found)
+        exchange.keep()
+    exchange.fetch(found)
     return state, found

@@ -11,11 +11,11 @@ from fastapi.responses import Response
 from strata.registry import errors
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
+from strata.registry.http.exchange import ExchangeDep
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.registry.lookup import everything, schemas
 from strata.registry.routes.parameters import Deleted, Limit, Offset
 from strata.registry.routes.router import Router
-from strata.registry.service import ServiceDep
 from strata.registry.subject_names import subject_name
 from strata.registry.usage import Client, Counted, Fetched, Seen
 from strata.registry.wire.json_bodies import answer
@@ -35,18 +35,18 @@ _NEVER = Seen(0, 0.0)
     need=listed(Operation.DESCRIBE),
 )  # fmt: skip
 async def usage(
-    service: ServiceDep,
+    exchange: ExchangeDep,
     subject: Annotated[str, Query(description="only versions of this subject; empty: of all subjects")] = "",
     deleted: Deleted = False,
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:
     """List versions by subject, at most 1000 at a time, each with the clients that fetched it from this node."""
-    counted = service.usage
+    counted = exchange.service.usage
     if counted is None:
         raise errors.not_found()
-    state, most = await service.fresh(), limit if 0 < limit <= _MOST else _MOST
-    name, visible = subject_name(subject), service.describable
+    state, most = await exchange.fresh(), limit if 0 < limit <= _MOST else _MOST
+    name, visible = subject_name(subject), exchange.describable
     if name:
         every = state.versions(name, include_deleted=deleted) if visible(name) else []
         found = every[offset : offset + most]

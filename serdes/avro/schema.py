@@ -28,7 +28,6 @@ __all__ = [
     "Kind",
     "Logical",
     "Map",
-    "Named",
     "Node",
     "Primitive",
     "Record",

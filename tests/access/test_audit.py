@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 from harness.access_rules import rule
-from strata.registry.access.audit import EVENTS, open_sink
+from strata.registry.access.audit import open_sink
 from strata.registry.access.rules import rule_json
+from strata.registry.logs.changes import EVENTS
 from strata.registry.routes.all import ROUTERS
 from strata.registry.settings import SettingRefused, load_settings
 from strata.storage.log import START
@@ -232,8 +233,7 @@ def test_while_the_audit_cannot_be_written_changes_are_refused_or_dropped(audite
     """One change may be under way when it breaks; its line comes when the audit can be written again."""
     registry, _ = audited(audit_on_failure="refuse" if refuses else "drop")
     sink = Broken()
-    layer = registry.app._layers._within.__self__._within.__self__
-    layer._audit._sink = sink
+    registry.app._audit._sink = sink
     sink.broken = True
     first = registry.code("PUT", "/config/a", {"compatibility": "NONE"})
     second = registry.code("PUT", "/config/b", {"compatibility": "NONE"})

@@ -9,7 +9,7 @@ import pytest
 from harness.access_questions import ALL_ON_OPEN, QUESTIONS, filled
 from harness.guarded_registry import Registry
 from strata.registry.access.needs import How
-from strata.registry.http.request_checks import plain_path
+from strata.registry.http.checks import plain_path
 from strata.registry.http.route_facts import RouteTable
 from strata.registry.routes.all import ROUTERS
 

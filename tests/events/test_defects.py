@@ -9,6 +9,7 @@ import ssl
 
 import pytest
 
+from harness.pipelines import bare_pipeline
 from strata.registry.access.audit import Audit
 from strata.registry.access.control import AccessControl
 from strata.registry.access.identity_keys import ProviderKeys
@@ -19,7 +20,6 @@ from strata.registry.exporters.job import Job
 from strata.registry.exporters.runner import Exporters
 from strata.registry.following.follower import Follower
 from strata.registry.health import Health
-from strata.registry.http.error_boundary import ErrorBoundary
 from strata.registry.metrics.tally import Tally
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
@@ -50,24 +50,14 @@ class Anyone:
         return ""
 
 
-class Answer:
-    """An answer that is an error."""
-
-    status = 500
-    error_code = None
-
-    async def fail(self, error):
-        """Take the error."""
-        self.error_code = error.code
-
-    def __getattr__(self, _name):
-        return 0
-
-
 async def answer_a_request(_tmp_path, _monkeypatch):
-    """Answer a request by a layer that fails."""
-    scope = {"type": "http", "method": "GET", "raw_path": b"/subjects", "path": "/subjects", "headers": []}
-    await ErrorBoundary(fail_later, access_log=False, slow_s=None).answer(scope, fail_later, Answer())
+    """Answer a request by a route that fails."""
+    scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": []}
+
+    async def send(_message):
+        pass
+
+    await bare_pipeline(fail_later)(scope, fail_later, send)
 
 
 async def authenticate(_tmp_path, _monkeypatch):
@@ -133,7 +123,7 @@ async def note_a_change(_tmp_path, _monkeypatch):
 @pytest.mark.parametrize(
     ("event", "cause", "fields"),
     [
-        ("request_failed", answer_a_request, {"method": "GET", "path": "/subjects"}),
+        ("request_failed", answer_a_request, {"method": "GET", "path": "/x"}),
         ("login_broken", authenticate, {}),
         ("watch_failed", check_the_health, {}),
         ("follow_broken", follow, {}),

@@ -8,8 +8,9 @@ import re
 import threading
 
 import pytest
+from starlette.responses import Response
 
-from harness.fronts import bare_front
+from harness.pipelines import bare_pipeline
 from strata.registry.http.compression import accepts_gzip, compressed, decompressed
 from strata.registry.logs.context import REQUEST
 
@@ -137,21 +138,17 @@ async def test_request_id_is_logged_and_passed_on(caplog, monkeypatch):
     note = lambda _record: logged.append(REQUEST.get().request_id) or True  # noqa: E731
     monkeypatch.setattr(caplog.handler, "filters", [note])
 
-    async def app(scope, _receive, send):
-        seen.extend(value for name, value in scope["headers"] if name == b"x-request-id")
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"{}"})
+    async def respond(exchange):
+        seen.extend(value for name, value in exchange.scope["headers"] if name == b"x-request-id")
+        return Response(b"{}")
 
     async def send(_message):
         pass
 
-    async def within(scope, receive, reply):
-        await app(scope, receive, reply.send)
-
-    front = bare_front(within, app, access_log=True)
+    pipeline = bare_pipeline(respond, access_log=True)
     for headers in ([(b"x-request-id", b"mine")], []):
         scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": headers}
-        await front(scope, None, send)
+        await pipeline(scope, None, send)
 
     assert b"mine" == seen[0]
     assert [b"mine", seen[1]] == logged

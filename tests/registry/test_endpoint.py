@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic import AfterValidator, BeforeValidator
 
 from strata.registry.errors import RegistryError
+from strata.registry.http.exchange import Exchange
 from strata.registry.routes.endpoint import Endpoint
 from strata.registry.wire.json_bodies import Flag
 
@@ -60,7 +61,8 @@ def _served_here():
     endpoint = Endpoint(_all_of, PATH)
 
     async def app(scope, receive, send):
-        await (await endpoint(scope, receive))(scope, receive, send)
+        exchange = Exchange(None, scope, receive, send, {}, b"id")
+        await (await endpoint(exchange))(scope, receive, send)
 
     return app
 

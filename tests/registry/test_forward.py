@@ -20,7 +20,7 @@ from harness.serving import serving
 from harness.waiting import until
 from strata.registry.app import create_app
 from strata.registry.http import node_calls
-from strata.registry.http.front import Front
+from strata.registry.http.pipeline import Pipeline
 from strata.registry.settings import Settings
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.log import START, LogError
@@ -91,7 +91,7 @@ def node(log, **settings) -> Iterator[int]:
 
 
 @contextmanager
-def served(log, **settings) -> Iterator[tuple[int, Front]]:
+def served(log, **settings) -> Iterator[tuple[int, Pipeline]]:
     """Serve a registry over a log, or over the log that a function opens for the node's URL; yield port and app."""
     apps = []
 
@@ -477,16 +477,16 @@ def test_writes_that_wait_are_bounded():
     with served(log, max_waiting=3, max_waiting_bytes=2 * len(large)) as (port, app):
         log.gate.clear()
         waiting = [sent(port, "PUT", "/config/a", large), sent(port, "PUT", "/config/b", large)]
-        until(lambda: app._app._waiting == 2)
+        until(lambda: app._forward._waiting == 2)
         refused = [call(port, "PUT", "/config/s", {"compatibility": "NONE", "x": "x" * 300})]
         waiting.append(sent(port, "DELETE", "/config/a"))
-        until(lambda: app._app._waiting == 3)
+        until(lambda: app._forward._waiting == 3)
         refused.append(call(port, "DELETE", "/config/b"))
         log.gate.set()
         for connection in waiting:
             assert connection.recv(65536).startswith(b"HTTP/1.1 200")
             connection.close()
-        until(lambda: (app._app._waiting, app._app._waiting_bytes) == (0, 0))
+        until(lambda: (app._forward._waiting, app._forward._waiting_bytes) == (0, 0))
         for status, headers, content in refused:
             assert (503, 50302, "1") == (status, content["error_code"], headers["retry-after"])
             assert "Nothing was written: too many writes are waiting. Try again later" == content["message"]
@@ -509,10 +509,10 @@ def test_a_client_that_has_gone_deletes_nothing():
         first = sent(port, "PUT", CONFIG, b'{"compatibility":"FULL"}')
         assert log.reached.wait(60)
         behind = [sent(port, "DELETE", CONFIG), sent(port, "PUT", CONFIG, b'{"compatibility":"BACKWARD"}')]
-        until(lambda: app._app._waiting == 3)
+        until(lambda: app._forward._waiting == 3)
         for client in (first, *behind):
             client.close()
-        until(lambda: app._app._waiting == 0)
+        until(lambda: app._forward._waiting == 0)
         log.gate.set()
         assert 200 == put(port, "FORWARD")[0]
     assert ["NONE", "FULL", "FORWARD"] == levels(log)
@@ -540,7 +540,7 @@ def test_a_client_that_has_gone_is_gone_for_the_holder_too(patient):
         until(lambda: holder.met)
         client.close()
         assert over.wait(60)
-        until(lambda: app._app._waiting == 0)
+        until(lambda: app._forward._waiting == 0)
         assert (200, None) == put(port)
         assert holder.url == log.url
     assert [b"DELETE", b"PUT"] == [request.split()[0] for _, request in holder.met if not request.startswith(b"GET")]

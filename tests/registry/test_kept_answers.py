@@ -16,10 +16,10 @@ from starlette.requests import ClientDisconnect
 from harness.serving import serving
 from strata.registry import errors
 from strata.registry.app import create_app
-from strata.registry.http.answer_cache import AnswerCache
+from strata.registry.cache import BasisCache, Repeats
 from strata.registry.http.bodies import read_up_to
 from strata.registry.http.context_prefix import within_context
-from strata.registry.http.kept_answers import KeptAnswers, Repeats
+from strata.registry.http.pipeline import KeptAnswer, Pipeline
 from strata.registry.http.route_facts import Kept
 from strata.registry.routes import compatibility
 from strata.registry.routes.all import ROUTERS, ROUTES
@@ -144,13 +144,13 @@ def node(log, settings=SETTINGS):
 
 def count_runs(one, *requests):
     """Return how many of some requests reach a route."""
-    ran, original = [], KeptAnswers._run
+    ran, original = [], Pipeline._call
 
-    async def run(self, *args):
+    async def call(self, *args):
         ran.append(args)
-        await original(self, *args)
+        return await original(self, *args)
 
-    with patch.object(KeptAnswers, "_run", run):
+    with patch.object(Pipeline, "_call", call):
         for request in requests:
             one.ask(*request)
     return len(ran)
@@ -324,15 +324,15 @@ def test_answer_made_from_another_state_is_not_kept():
     """An answer counts for the very State that it was made from, not for an equal one."""
     old, new = MemoryLog(), MemoryLog()
     basis = [old]
-    cache = AnswerCache(lambda: basis[0], 64 << 20)
-    cache.put("a", (200, [], b"old"), old, key_bytes=1)
-    cache.put("b", (200, [], b"new"), new, key_bytes=1)
+    cache = BasisCache(lambda: basis[0], 64 << 20)
+    cache.put("a", b"old", old, 1000)
+    cache.put("b", b"new", new, 1000)
 
-    assert (b"old", None) == (cache.get("a")[2], cache.get("b"))
+    assert (b"old", None) == (cache.find("a"), cache.find("b"))
     basis[0] = new
-    assert cache.get("a") is None
+    assert cache.find("a") is None
     basis[0] = old
-    assert cache.get("a") is None
+    assert cache.find("a") is None
 
 
 def test_what_comes_again():
@@ -345,22 +345,23 @@ def test_what_comes_again():
 
 def test_kept_answers_are_bounded():
     """The oldest answers give way to new ones, and an answer that would displace a great part is not kept."""
-    cache = AnswerCache(lambda: None, 64_000)
+    cache = BasisCache(lambda: None, 64_000)
     for number in range(100):
-        cache.put(number, (200, [], b"x" * 1000), None, key_bytes=0)
-    cache.put("large", (200, [], b"x" * 4000), None, key_bytes=0)
+        cache.put(number, b"x" * 1000, None, 2000)
+    cache.put("large", b"x" * 4000, None, 5000)
 
-    assert 32 == sum(cache.get(number) is not None for number in range(100))
-    assert cache.get("large") is None
+    assert 32 == sum(cache.find(number) is not None for number in range(100))
+    assert cache.find("large") is None
 
 
 def test_a_kept_answer_takes_hardly_more_than_its_bytes():
     """The cache does not keep the buffers into which answers were written."""
-    cache = AnswerCache(lambda: None, 64 << 20)
+    cache = BasisCache(lambda: None, 64 << 20)
     tracemalloc.start()
     try:
         for number in range(500):
-            cache.put(number, (200, [], orjson.dumps({"id": number})), None, key_bytes=0)
+            kept = KeptAnswer.of((200, [], orjson.dumps({"id": number})), None)
+            cache.put(number, kept, None, kept.size)
         assert 500 * 1_000 > tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()

@@ -24,6 +24,7 @@ _SCOPE = {
     "client": ("127.0.0.1", 40000),
 }
 _HEADERS = [(b"accept", b"*/*")]
+_ASKED_BY = ("alice", ("team",), "basic", "127.0.0.1")
 READ_TO = 7
 
 
@@ -32,7 +33,7 @@ async def answering(path, answer):
     """Answer the requests that arrive at a socket, as the worker that writes does; yield the open connections."""
     ends, followers = [], Followers()
 
-    async def with_offset(scope, receive):
+    async def with_offset(scope, receive, _asked_by):
         return await answer(scope, receive), READ_TO
 
     def begin():
@@ -49,7 +50,7 @@ async def answering(path, answer):
 async def ask(link, body=b"", *, within_s=60.0):
     """Ask over a link, and wait for the answer for a time that begins when the link is open."""
     end = await link.open(time.monotonic() + 60)
-    answer, read_to = await end.ask(_SCOPE, _HEADERS, body, time.monotonic() + within_s)
+    answer, read_to = await end.ask(_SCOPE, _HEADERS, body, _ASKED_BY, time.monotonic() + within_s)
     assert READ_TO == read_to
     return answer
 
@@ -154,7 +155,7 @@ async def test_the_other_workers_are_told_what_was_appended(tmp_path):
     """What is appended arrives before the answer to the write; a large append is left to a read of the log."""
     told, followers = [], Followers()
 
-    async def write(_scope, _receive):
+    async def write(_scope, _receive, _asked_by):
         for entries in ([Entry(4, 1, b"k", None)], [Entry(5, 1, b"k", b"v")] * 1000, [Entry(9, 2, b"k", b"v")]):
             followers.tell(3, entries)
         return (200, [], b""), 9
@@ -164,7 +165,7 @@ async def test_the_other_workers_are_told_what_was_appended(tmp_path):
     link.on_append = lambda after, entries: told.append((after, entries))
     deadline = time.monotonic() + 60.0
     end = await link.open(deadline)
-    assert ((200, [], b""), 9) == await end.ask(_SCOPE, _HEADERS, b"", deadline)
+    assert ((200, [], b""), 9) == await end.ask(_SCOPE, _HEADERS, b"", _ASKED_BY, deadline)
 
     assert [(3, [Entry(4, 1, b"k", None)]), (3, [Entry(9, 2, b"k", b"v")])] == told
     server.close()

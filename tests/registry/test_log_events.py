@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from strata.registry.access.audit import EVENTS
-from strata.registry.logs.changes import CHANGES
+from strata.registry.logs.changes import CHANGES, EVENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs/logs.md").read_text()

@@ -18,10 +18,9 @@ from harness.kafka import KafkaBroker
 from harness.log_lines import call, logged, until_logged
 from harness.postgres import Postgres
 from harness.registry import RegistryNode
-from strata.registry.access.audit import EVENTS
 from strata.registry.access.auth_file_edits import add_user
 from strata.registry.access.passwords import hash_password
-from strata.registry.logs.changes import CHANGES
+from strata.registry.logs.changes import CHANGES, EVENTS
 from strata.registry.server import _log_name
 
 pytestmark = pytest.mark.usefixtures("forked_nodes")

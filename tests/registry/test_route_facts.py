@@ -29,7 +29,7 @@ NEVER_KEPT = ("/metrics", "/schemas/types", "/security/acls/verdict", "/v1/", "/
 
 def test_every_route_declares_its_facts():
     """The routes that FastAPI documents are those with facts, and each of them is served."""
-    app = create_app(MemoryLog(), Settings(log="memory:"))._app._app.app
+    app = create_app(MemoryLog(), Settings(log="memory:"))._app
     app.openapi()  # FastAPI gets the routes with the first request for the document
     documented = {(method, route.path) for route in app.routes for method in route.methods}
 

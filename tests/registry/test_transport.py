@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from harness.fronts import bare_front
-from strata.registry.http.asgi import header_lines
+from harness.pipelines import bare_pipeline
+from strata.registry.http.exchange import header_lines
 
 V1 = "application/vnd.schemaregistry.v1+json"
 V0 = "application/vnd.schemaregistry+json"
@@ -176,7 +176,7 @@ def test_empty_names_in_a_path_are_refused(shared_api, method, path):
 async def test_failure_in_the_app_becomes_a_500(caplog):
     """An exception never reaches the server: the app logs it and answers with JSON."""
 
-    async def broken(_scope, _receive, _reply):
+    async def broken(_exchange):
         raise RuntimeError("planted")
 
     sent = []
@@ -187,9 +187,9 @@ async def test_failure_in_the_app_becomes_a_500(caplog):
     async def receive():
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    front = bare_front(broken, broken)
+    pipeline = bare_pipeline(broken)
     scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": []}
-    await front(scope, receive, send)
+    await pipeline(scope, receive, send)
 
     assert 500 == sent[0]["status"]
     assert {"error_code": 500, "message": "Internal Server Error"} == json.loads(sent[1]["body"])

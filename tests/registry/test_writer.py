@@ -10,7 +10,7 @@ from harness.logs import ServerLog
 from strata.registry.decide.decision import Decision
 from strata.registry.errors import RegistryError
 from strata.registry.write_group import Gathering
-from strata.registry.writer import DEADLINE, Writer
+from strata.registry.writer import Writer
 from strata.storage.log import (
     START,
     Conflict,
@@ -478,10 +478,9 @@ async def test_a_write_whose_deadline_comes_first_is_not_begun():
     """The deadline of the request applies if it is earlier than the writer's own."""
     log = StuckLog()
     writer = Writer(log)
-    DEADLINE.set(0.0)
 
     with pytest.raises(RegistryError) as caught:
-        await writer.write(put("a"))
+        await writer.write(put("a"), deadline=0.0)
     assert 50302 == caught.value.code
     await settled(writer)
     assert [] == log.appends

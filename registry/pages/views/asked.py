@@ -35,4 +35,4 @@ def asked_version(page: Page, number: str | None = None) -> SchemaVersion:
     version = parse_version(page.names["version"] if number is None else number)
     name = asked_subject(page)
     check_version(page.access, page.state, name, version, named=page.names["subject"])
-    return version_anywhere(page.state, name, version, include_deleted=True, visible=page.service.readable)
+    return version_anywhere(page.state, name, version, include_deleted=True, visible=page.exchange.readable)

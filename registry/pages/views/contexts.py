@@ -38,5 +38,5 @@ def _context(page: Page, name: str) -> _Context:
 
 
 def _subjects(page: Page, name: str) -> Any:
-    visible = page.service.describable
+    visible = page.exchange.describable
     return each_subject(page.state, f":{name}:", include_deleted=True, deleted_only=False, visible=visible)

@@ -115,7 +115,7 @@ def _unpacked(data: bytes, frame: Frame) -> bytes:
 
 
 def _decoded(page: Page, entry: SchemaVersion, frame: Frame, data: bytes) -> Decoded:
-    limits = page.service.limits.started()
+    limits = page.exchange.limits.started()
     schema = parse_version(page.state, entry, limits)
     references = resolved(page.state, entry.subject, entry.schema.value.references, limits)
     return decoded(data, frame, schema, entry.schema.text, references)

@@ -58,7 +58,7 @@ def show_difference(page: Page) -> dict[str, Any]:
         "sentences": zip((found.readers, found.writers), sentences(found), strict=True) if found else (),
         "more": max(0, len(found.changes) - _MOST_CHANGES) + found.more if found else 0,
         "levels": [level for level in Level if not LEVELS[level].transitive and level is not Level.NONE],
-        "level": config_in_force(page.state, new.subject).level or page.service.settings.compatibility_level,
+        "level": config_in_force(page.state, new.subject).level or page.exchange.service.settings.compatibility_level,
         "lines": line_rows(_text(old), _text(new)),
         "contract_lines": line_rows(_contract(old), _contract(new)),
         "swapped": difference_address(new.subject, new.version, old.version),
@@ -69,7 +69,7 @@ def _compared(
     page: Page, old: SchemaVersion, new: SchemaVersion
 ) -> tuple[Difference | None, list[tuple[str, list[str]]], str | None]:
     """Return the difference and the records that show it, or why there is none."""
-    limits = page.service.limits.started()
+    limits = page.exchange.limits.started()
     policy = config_in_force(page.state, new.subject).policy
     try:
         ours, theirs = (parse_version(page.state, one, limits) for one in (old, new))

@@ -26,7 +26,7 @@ class _Figure(NamedTuple):
 
 def show_health(page: Page) -> dict[str, Any]:
     """Return what the page of the node shows."""
-    service, state = page.service, page.state
+    service, state = page.exchange.service, page.state
     samples = service.trends.samples if service.trends else []
     listing = state.listing
     return {

@@ -24,7 +24,7 @@ class _Row(NamedTuple):
 
 def show_log(page: Page) -> dict[str, Any]:
     """Return what the page of the log shows."""
-    writer = page.service.writer
+    writer = page.exchange.service.writer
     aside = page.state.set_aside
     status = writer.log.status()
     foreign = frozenset(status.foreign_newest)
@@ -33,7 +33,7 @@ def show_log(page: Page) -> dict[str, Any]:
         "status": status,
         "foreign": sorted(foreign, reverse=True),
         "holder": writer.log.holder(),
-        "progress": page.service.health.progress(),
+        "progress": page.exchange.service.health.progress(),
         "failure": writer.read_failure,
         "records": page.state.records,
         "rows": [
@@ -52,6 +52,6 @@ def _row(page: Page, record: RecentRecord, reason: str | None, *, is_foreign: bo
     except RecordError:
         return _Row(record, text, None, None, reason, is_foreign)
     subject, version = getattr(key, "subject", None), getattr(key, "version", None)
-    if subject is not None and not page.service.describable(subject):
+    if subject is not None and not page.exchange.describable(subject):
         return _Row(record, "", None, None, reason, is_foreign)
     return _Row(record, text, subject, version, reason, is_foreign)

@@ -15,7 +15,7 @@ def show_search(page: Page) -> dict[str, Any]:
     """Return a page of the versions that fit a query."""
     query, number = page.text("query"), page.number("page", 1)
     offset = (number - 1) * _PER_PAGE
-    found = page.service.search.find(page.state, query, page.service.readable, offset=offset, limit=_PER_PAGE)
+    found = page.exchange.service.search.find(page.state, query, page.exchange.readable, offset=offset, limit=_PER_PAGE)
     return {
         "query": query,
         "found": found,

@@ -53,7 +53,9 @@ def settings_in_force(page: Page, scope: Subject | None) -> list[Setting]:
     """
     state = page.state
     fields = fields_in_force(state, scope)
-    level, by = fields.pop("compatibilityLevel", (page.service.settings.compatibility_level.value, GLOBAL_SCOPE))
+    level, by = fields.pop(
+        "compatibilityLevel", (page.exchange.service.settings.compatibility_level.value, GLOBAL_SCOPE)
+    )
     is_default = by == GLOBAL_SCOPE and not state.configs.get(Subject(GLOBAL_SCOPE))
     source = "the service's own default" if is_default else _source(Subject(by) if by else None, scope)
     found = [Setting("compatibilityLevel", level, source, _MEANINGS["compatibilityLevel"], by == scope)]

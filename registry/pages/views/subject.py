@@ -30,7 +30,7 @@ def show_subject(page: Page) -> dict[str, Any]:
     """
     name, state = asked_subject(page), page.state
     every = versions_of(state, name, include_deleted=True)
-    readable = page.service.readable(name)
+    readable = page.exchange.readable(name)
     latest = state.latest(name) or every[-1]
     asked = subject_name(page.names["subject"])
     sees_settings = page.access.may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, name)
@@ -41,7 +41,7 @@ def show_subject(page: Page) -> dict[str, Any]:
         "count": len(every),
         "deleted": state.latest(name) is None,
         "readable": readable,
-        "has_usage": page.service.usage is not None,
+        "has_usage": page.exchange.service.usage is not None,
         "latest": latest,
         "settings": settings_in_force(page, name) if sees_settings else None,
         "aliases": _aliases(page, name),
@@ -65,7 +65,7 @@ def contract_of(page: Page, entry: SchemaVersion) -> dict[str, Any]:
 
 def _tags(page: Page, entry: SchemaVersion) -> list[tuple[Entity, tuple[str, ...]]]:
     try:
-        found = inline_tags(page.state, entry, page.service.limits.started())
+        found = inline_tags(page.state, entry, page.exchange.limits.started())
     except RegistryError:
         return []
     return [(entity, tuple(tags)) for entity, tags in list(found.items())[:_MOST_TAGS]]
@@ -74,4 +74,4 @@ def _tags(page: Page, entry: SchemaVersion) -> list[tuple[Entity, tuple[str, ...
 def _aliases(page: Page, name: Subject) -> list[Subject]:
     """Return the names that stand for a subject, of those that the person may know of."""
     found = (one for one, config in page.state.configs.items() if one and config.get("alias"))
-    return sorted(one for one in found if aliased(page.state, one) == name and page.service.describable(one))
+    return sorted(one for one in found if aliased(page.state, one) == name and page.exchange.describable(one))

@@ -55,7 +55,7 @@ def show_places(page: Page) -> dict[str, Any]:
     """Return the latest versions of the subjects with a part of a name, as references name them."""
     text, state = page.text("reference_to").rpartition(":")[0] or page.text("reference_to"), page.state
     rows = (row for row in _rows(page, "", text.casefold(), "") if row.is_live and text.casefold() in row.folded)
-    names = (row.name for row in rows if page.service.readable(row.name))
+    names = (row.name for row in rows if page.exchange.readable(row.name))
     latest = (state.latest(name) for name in islice(names, _MOST_PLACES))
     return {"places": [f"{entry.subject}:{entry.version}" for entry in latest if entry]}
 
@@ -74,7 +74,7 @@ def _chosen(page: Page, skip: int) -> Iterable[Subject]:
     if text:
         rows = (row for row in rows if text in row.folded)
     if wanted:
-        readable = page.service.readable
+        readable = page.exchange.readable
         rows = (row for row in rows if row.schema_type == wanted and readable(row.name))
     names: Iterable[Subject] = (row.name for row in rows)
     if level:
@@ -92,7 +92,7 @@ def _by_name(page: Page, skip: int) -> Iterable[Subject]:
         include_deleted=deleted == "also",
         deleted_only=deleted == "only",
         offset=skip,
-        visible=page.service.describable,
+        visible=page.exchange.describable,
     )
 
 
@@ -107,7 +107,7 @@ def _rows(page: Page, order: str, text: str, wanted: str) -> Iterable[Row]:
 
 def _with_level(page: Page, names: Iterable[Subject], level: str) -> Iterable[Subject]:
     """Return the subjects with a level in force, of those whose settings the person may see."""
-    default = page.service.settings.compatibility_level
+    default = page.exchange.service.settings.compatibility_level
     own = {name: config.get("compatibilityLevel") or default for name, config in page.state.configs.items()}
     inherited = {
         context: config_in_force(page.state, Subject(f":{context}:")).level or default
@@ -129,7 +129,7 @@ def _row(page: Page, name: Subject) -> _Row:
 
 
 def _latest(page: Page, name: Subject) -> SchemaVersion | None:
-    if not page.service.readable(name):
+    if not page.exchange.readable(name):
         return None
     return page.state.latest(name) or page.state.latest(name, include_deleted=True)
 
@@ -137,7 +137,7 @@ def _latest(page: Page, name: Subject) -> SchemaVersion | None:
 def _level(page: Page, name: Subject) -> Level | None:
     if not _sees_settings(page, name):
         return None
-    return config_in_force(page.state, name).level or page.service.settings.compatibility_level
+    return config_in_force(page.state, name).level or page.exchange.service.settings.compatibility_level
 
 
 def _sees_settings(page: Page, name: Subject) -> bool:

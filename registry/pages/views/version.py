@@ -90,7 +90,7 @@ def download_version(page: Page) -> Response:
 def _fields(page: Page, entry: SchemaVersion) -> tuple[list[FieldRow], str | None]:
     """Return the field table, and why there is none."""
     try:
-        return field_rows(parse_version(page.state, entry, page.service.limits.started()), _MOST_FIELDS + 1), None
+        return field_rows(parse_version(page.state, entry, page.exchange.limits.started()), _MOST_FIELDS + 1), None
     except RegistryError as error:
         return [], error.message
     except SchemaParseError as error:
@@ -109,13 +109,13 @@ def _references(page: Page, entry: SchemaVersion) -> list[_Referred]:
 
 def _referrers(page: Page, entry: SchemaVersion) -> list[SchemaVersion]:
     every = page.state.referred_by(entry.subject, entry.version)
-    return [one for one in every if page.service.readable(one.subject)][:_MOST_LISTED]
+    return [one for one in every if page.exchange.readable(one.subject)][:_MOST_LISTED]
 
 
 def _uses(page: Page, entry: SchemaVersion, used_by: IdEntry) -> list[SchemaVersion]:
     """Return the other versions that have the same id."""
     others = (one for one in uses_of(page.state, used_by, include_deleted=True) if one[:2] != entry[:2])
-    return [one for one in others if page.service.describable(one.subject)][:_MOST_LISTED]
+    return [one for one in others if page.exchange.describable(one.subject)][:_MOST_LISTED]
 
 
 def _topic(subject: str) -> str:

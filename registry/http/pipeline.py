@@ -1,0 +1,538 @@
+"""The way of a request, on one page: `Pipeline._walk` has all steps in their order, from the first byte to the answer.
+
+Begin, count, admit, hot answer, find the route, check, note, permit, kept answer, forward or call. All that a step
+learns is in the exchange of the request. Requests from within the node, those of pages and those that another worker
+passes on, were admitted and checked as the request that they come from, so they begin at the route.
+
+Two steps answer from memory. **Hot answers** are schemas by id, or by subject and explicit version: they stay the same
+until something is deleted, and such a read costs the server little more than its bytes, so this step comes before all
+that such a read does not need. **Kept answers** (docs/decisions/0015) are those that depend on State and request alone.
+Each is kept under all of the request that can change it, and valid while State is the very State that the whole answer
+was computed from. The log proves this on each request, as for a route that reads: the catch-up comes first, then the
+look into the cache; a route gets the State of that catch-up, so there is never a second one. Errors are not kept,
+except what is not found: a schema may be refused because its check took too long. An answer is kept when its request
+comes for the second time. Many requests never come again, such as the check of a new schema in a build, and keeping
+their answers costs a quarter of the time of a read.
+
+No exception leaves the pipeline: the server would drop a connection that other requests use.
+"""
+
+import itertools
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from fastapi import FastAPI
+from fastapi.responses import Response
+from starlette.requests import ClientDisconnect
+
+from strata.registry import errors
+from strata.registry.access.audit import Audit
+from strata.registry.access.needs import OPEN
+from strata.registry.access.principal import ANONYMOUS
+from strata.registry.access.request_access import EVERYTHING, UNLIMITED, Access, AskedBy
+from strata.registry.access.tried import Tried, tried_by
+from strata.registry.cache import BasisCache, Repeats
+from strata.registry.errors import RegistryError
+from strata.registry.http.admission import Admission
+from strata.registry.http.asgi import REQUEST_ID, SEND_WHOLE, Answer, App, Message, Receive, Scope, Send
+from strata.registry.http.bodies import read_up_to, replayed
+from strata.registry.http.checks import RequestChecks, plain_path
+from strata.registry.http.cors import Cors
+from strata.registry.http.cross_site import BrowserGuard
+from strata.registry.http.exchange import Exchange, header_lines
+from strata.registry.http.forward import Forward
+from strata.registry.http.link import PassedOn
+from strata.registry.http.media_types import TYPES
+from strata.registry.http.request_counts import RequestCounts
+from strata.registry.http.route_facts import SUBJECT, Kept, RouteTable
+from strata.registry.logs.changes import EVENTS, change_fields, log_change
+from strata.registry.logs.context import REQUEST, TRACEPARENT
+from strata.registry.page_paths import PAGES, is_page
+from strata.registry.service import Service
+from strata.registry.subject_names import subject_name
+from strata.registry.wire.json_bodies import answer
+from strata.storage.log import Record
+from strata.storage.state import State
+
+__all__ = ["HotKey", "KeptAnswer", "Pipeline", "RequestIds"]
+
+_PAGES = PAGES.encode()
+_USABLE_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
+_KEPT_FOR_API = (b"host", b"user-agent", TRACEPARENT)
+_KEK = "{name}"
+_BYTES_AROUND = 1000  # memory per kept answer in addition to its bytes
+_LARGEST_BODY = 64 << 10
+_MOST_NOTED = 4096
+_KEPT_STATUSES = (200, 207, 404)
+_REFUSED = (401, 403, 429)
+_LONGEST_AGENT = 256
+_UNNOTED = nullcontext()
+_log = logging.getLogger("strata.http")
+
+HotKey = tuple[bytes, bytes, bytes, bool, int]
+"""Raw path, query string, media type, whether the client accepts gzip, and the number of its rights, of a GET request.
+
+So an answer is only sent to a client with the same rights as the one that it was made for.
+"""
+KeptKey = tuple[str, str, bytes, bytes, bytes, bool, int]
+"""Method, path, query string, body, media type, whether the client accepts gzip, and the number of its rights."""
+
+
+class KeptAnswer(NamedTuple):
+    """An answer, its headers as lines, and what was noted with it."""
+
+    answer: Answer
+    head: bytes
+    note: Any
+
+    @classmethod
+    def of(cls, answer: Answer, note: Any) -> "KeptAnswer":
+        """Return an answer as it is kept."""
+        status, headers, body = answer
+        # A body from orjson keeps the buffer that it was written to, some 4 KiB; a copy does not.
+        return cls((status, headers, bytes(memoryview(body))), header_lines(headers), note)
+
+    @property
+    def size(self) -> int:
+        """The bytes of memory that it takes."""
+        return len(self.answer[2]) + _BYTES_AROUND
+
+
+class Pipeline:
+    """The ASGI app of the service.
+
+    Args:
+        service: the node.
+        routes: its routes.
+        app: FastAPI's app, which documents them, and starts and ends the service; routes find it in the scope.
+        forward: forwards writes to the node or worker that writes.
+        guard: the check of hosts and origins.
+        hot_bytes: the most bytes that the hot answers may have together.
+        kept_bytes: the most bytes that the kept answers may have together.
+        admission: finds out who asks; None if access control is off and rates are unlimited.
+        audit: the audit; None if there is none.
+        cors: the origins whose pages may read answers; None if there are none.
+        failure_page: returns the answer to a request for a page that failed; None if there are no pages.
+
+    Attributes:
+        begins: are called with each request of a client before the first step.
+        ends: are called with it after the last one.
+        begins_inner: are called with each request that another worker passes on, before the first step.
+        ends_inner: are called with it after the last one.
+        counts: what counts connections and requests; None if nothing does.
+        metrics_page: the app that serves the metrics at an address of their own; None if they have none.
+        usage: which versions are fetched; None if that is not counted.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        routes: RouteTable,
+        app: FastAPI,
+        forward: Forward,
+        guard: BrowserGuard,
+        *,
+        hot_bytes: int,
+        kept_bytes: int,
+        admission: Admission | None = None,
+        audit: Audit | None = None,
+        cors: Cors | None = None,
+        failure_page: Callable[[Exchange, RegistryError], Answer] | None = None,
+    ) -> None:
+        settings, writer = service.settings, service.writer
+        self._service, self._routes, self._app, self._forward, self._guard = service, routes, app, forward, guard
+        self._checks = RequestChecks(routes, guard, settings.max_body)
+        self._admission, self._audit, self._cors, self._failure_page = admission, audit, cors, failure_page
+        self._max_body = settings.max_body
+        self._access_log, self._slow_s = settings.access_log, settings.slow_request or None
+        self._ids = RequestIds()
+        self._uses_hot = not settings.access_log and not (audit is not None and audit.reads)
+        self.hot: BasisCache[HotKey, KeptAnswer] = BasisCache(writer.lasting, hot_bytes)
+        self.kept: BasisCache[KeptKey, KeptAnswer] = BasisCache(lambda: writer.state, kept_bytes)
+        self._repeats = Repeats(_MOST_NOTED)
+        self.begins: tuple[Callable[[Exchange], None], ...] = ()
+        self.ends: tuple[Callable[[Exchange], None], ...] = ()
+        self.begins_inner: tuple[Callable[[Exchange], None], ...] = ()
+        self.ends_inner: tuple[Callable[[Exchange], None], ...] = ()
+        self.counts: RequestCounts | None = None
+        self.metrics_page: App | None = None
+        self.usage = service.usage
+
+    # --- where requests come from
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of a client."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_head = scope["method"] == "HEAD"
+        if is_head:
+            # A copy, because the server must still see HEAD: else it misses the body and drops the connection.
+            scope = {**scope, "method": "GET", SEND_WHOLE: None}
+        headers = dict(scope["headers"])
+        given_id = headers.get(REQUEST_ID)
+        request_id = self._ids.choose(given_id) if given_id else self._ids.next()
+        more = self._cors.headers(headers) if self._cors else None
+        exchange = Exchange(self._service, scope, receive, send, headers, request_id, more)
+        if is_head:
+            exchange.is_head = True
+        if exchange.raw_path.startswith(_PAGES) and self._failure_page and is_page(plain_path(exchange.raw_path)):
+            exchange.failure = self._failure_page
+            exchange.ask = partial(self._ask, exchange)
+        REQUEST.set(exchange)
+        for begin in self.begins:
+            begin(exchange)
+        try:
+            try:
+                await self._walk(exchange)
+            except Exception as error:  # noqa: BLE001 - nothing is outside of this
+                await self._fail(exchange, error)
+            if not exchange.is_hot:
+                self._log_request(exchange)
+        finally:
+            for end in self.ends:
+                end(exchange)
+
+    async def _ask(self, page: Exchange, method: str, target: str, body: bytes) -> Answer:
+        """Return the answer of the API to a request that a page makes for the person who looks at it.
+
+        Args:
+            page: the request for the page, which was checked already.
+            method: the method.
+            target: the path and query string.
+            body: the body, JSON.
+
+        Raises:
+            RegistryError: 413 if the body is too large.
+        """
+        if len(body) > self._max_body:
+            raise errors.too_large(self._max_body)
+        path, _, query = target.partition("?")
+        kept = [header for header in page.scope["headers"] if header[0] in _KEPT_FOR_API]
+        headers = [*kept, (b"content-type", TYPES[0]), (REQUEST_ID, page.request_id)]
+        scope = {**page.scope, "method": method, "path": path, "raw_path": path.encode(), "headers": headers}
+        scope["query_string"] = query.encode()
+        exchange = Exchange(
+            self._service, scope, replayed(body, page.receive), _send_nowhere, dict(headers), page.request_id
+        )
+        exchange.spans = page.spans
+        outer = REQUEST.set(exchange)
+        try:
+            return await self._answer_inner(exchange, page.access.asked_by)
+        finally:
+            REQUEST.reset(outer)
+
+    async def answer_passed_on(self, scope: Scope, receive: Receive, asked_by: AskedBy) -> PassedOn:
+        """Return the answer to a request that another worker has received and checked.
+
+        Args:
+            scope: the request.
+            receive: its ASGI callable.
+            asked_by: the principal and address that the other worker found.
+        """
+        headers = dict(scope["headers"])
+        given = {TRACEPARENT: headers[TRACEPARENT]} if TRACEPARENT in headers else {}
+        exchange = Exchange(self._service, scope, receive, _send_nowhere, given, headers[REQUEST_ID])
+        for begin in self.begins_inner:
+            begin(exchange)
+        REQUEST.set(exchange)
+        try:
+            answer = await self._answer_inner(exchange, asked_by)
+        finally:
+            for end in self.ends_inner:
+                end(exchange)
+        return answer, self._service.writer.read_to
+
+    async def _answer_inner(self, exchange: Exchange, asked_by: AskedBy) -> Answer:
+        exchange.is_inner = True
+        if self._service.control is not None:
+            exchange.access = self._service.control.passed_on(asked_by, self._service.state)
+        try:
+            await self._walk(exchange)
+        except Exception as error:  # noqa: BLE001 - as for a request of a client
+            await self._fail(exchange, error)
+        return exchange.answer or (HTTPStatus.INTERNAL_SERVER_ERROR, [], b"")
+
+    async def _fail(self, exchange: Exchange, error: Exception) -> None:
+        """Answer what a step has raised."""
+        if isinstance(error, RegistryError):
+            await exchange.fail(error)
+            return
+        method, path = exchange.scope["method"], plain_path(exchange.raw_path)
+        if isinstance(error, ClientDisconnect):
+            _log.debug("%s %s: the client disconnected before its request was complete", method, path)
+            return
+        _log.error(
+            "%(method)s %(path)s failed",
+            {"event": "request_failed", "method": method, "path": path},
+            exc_info=error,
+        )
+        await exchange.fail(errors.internal())
+
+    # --- the way of a request
+
+    async def _walk(self, exchange: Exchange) -> None:
+        """Take a request through the steps, until one has answered it.
+
+        Raises:
+            RegistryError: the error that answers it.
+        """
+        scope, hot_key, basis = exchange.scope, None, None
+        if exchange.is_inner:
+            exchange.follow(self._routes.find(scope["method"], scope["path"]))
+        else:
+            if self._cors is not None and (granted := self._cors.preflight(scope["method"], exchange.headers)):
+                await exchange.send_answer(granted)
+                return
+            if self._admission is not None:
+                await self._admission.admit(exchange)
+            if scope["method"] == "GET":
+                media_type, who = exchange.media_type, exchange.access.number
+                hot_key = exchange.raw_path, scope["query_string"], media_type, exchange.takes_gzip, who
+                host = exchange.headers.get(b"host", b"")
+                may_be_hot = self._uses_hot and exchange.is_acceptable and self._guard.knows(host)
+                if may_be_hot and (hot := self.hot.find(hot_key)) is not None:
+                    exchange.is_hot = True
+                    exchange.route, exchange.fetched = hot.note
+                    await exchange.send_answer(hot.answer, hot.head)
+                    return
+                basis = self.hot.basis()
+            self._checks.settle(exchange)
+            self._checks.check(exchange)
+        with self._noted(exchange):
+            if self._service.control is not None:
+                await self._permit(exchange)
+            kept_key = await self._kept_key(exchange) if exchange.facts.kept is not Kept.NO else None
+            if kept_key is not None and (kept := await self._kept_answer(exchange, kept_key)) is not None:
+                exchange.answer = kept.answer
+                exchange.error_code, exchange.fetched = kept.note
+                await exchange.send_answer(kept.answer, kept.head)
+                return
+            if self._forward.takes(exchange.facts):
+                answer = await self._forward.answer(exchange, self._call)
+            else:
+                answer = await self._call(exchange)
+            if answer is None:  # the client has left
+                return
+            await exchange.complete(answer)
+            if kept_key is not None:
+                self._keep(exchange, kept_key)
+        if hot_key is not None and exchange.lasts:
+            self._keep_hot(exchange, hot_key, basis)
+
+    # --- hot answers
+
+    def _keep_hot(self, exchange: Exchange, key: HotKey, basis: object) -> None:
+        same_rights = exchange.access.number == key[-1]  # the rules may have changed meanwhile
+        if same_rights and exchange.answer is not None and exchange.status == HTTPStatus.OK:
+            kept = KeptAnswer.of(exchange.answer, (exchange.route, exchange.fetched))
+            self.hot.put(key, kept, basis, kept.size + len(key[0]) + len(key[1]))
+
+    # --- changes and refusals
+
+    def _noted(self, exchange: Exchange) -> AbstractContextManager[None]:
+        """Return the context in which a request's changes are logged, and audited if there is an audit."""
+        route = exchange.route
+        if route is None or (self._audit is None and not route.facts.writes):
+            return _UNNOTED
+        if exchange.access is UNLIMITED:  # which all requests share
+            client = exchange.scope.get("client")
+            exchange.access = Access(ANONYMOUS, EVERYTHING, address=client[0] if client else None)
+        exchange.on_change = partial(self._note_change, exchange)
+        return _UNNOTED if self._audit is None else _audited(exchange, self._audit)
+
+    def _note_change(self, exchange: Exchange, offset: int, records: Sequence[Record], before: State) -> None:
+        """Note a change that the log has; nothing may fail here, because its client must learn that it was made."""
+        facts = _facts(exchange)
+        if self._audit is not None:
+            self._audit.change(facts, exchange.access, offset, records, before)
+        event = EVENTS.get((facts["method"], facts["route"]), "change")
+        try:
+            fields = change_fields(records, offset)
+        except Exception:  # noqa: BLE001 - see above
+            fields = {"what": "records that cannot be shown", "offset": offset, "records": len(records)}
+        exchange.changed = fields
+        log_change(event, facts, exchange.access.principal.name, exchange.access.address, fields)
+
+    # --- rights
+
+    async def _permit(self, exchange: Exchange) -> None:
+        """Refuse what the principal may not do, before the body is read.
+
+        Raises:
+            RegistryError: 401, 40301 or 429 if it must not pass; 50301 if the newest rules cannot be read.
+        """
+        route, need, access = exchange.route, exchange.facts.need, exchange.access
+        if route is not None and need is not None and need is not OPEN:
+            path = exchange.scope["path"]
+            subject, kek = subject_name(route.segment(path, SUBJECT)), route.segment(path, _KEK)
+            await access.reconsider(partial(access.enter, need, subject, kek), self._service.writer.catch_up)
+
+    # --- kept answers
+
+    async def _kept_key(self, exchange: Exchange) -> KeptKey | None:
+        scope = exchange.scope
+        body = b""
+        if scope["method"] == "POST":
+            read, exchange.receive = await read_up_to(exchange.receive, _LARGEST_BODY)
+            if read is None:
+                return None
+            body = read
+        exchange.body_bytes = len(body)
+        method, path, query, who = scope["method"], scope["path"], scope["query_string"], exchange.access.number
+        return method, path, query, body, exchange.media_type, exchange.takes_gzip, who
+
+    async def _kept_answer(self, exchange: Exchange, key: KeptKey) -> KeptAnswer | None:
+        if not self.kept.holds(key):
+            return None
+        await exchange.fresh()
+        return self.kept.find(_for_rights(key, exchange.access.number))
+
+    def _keep(self, exchange: Exchange, key: KeptKey) -> None:
+        key = _for_rights(key, exchange.access.number)
+        if exchange.lasts or not self._repeats.repeat(hash(key)):  # what lasts is a hot answer
+            return
+        if exchange.answer is not None and exchange.status in _KEPT_STATUSES:
+            kept = KeptAnswer.of(exchange.answer, (exchange.error_code, exchange.fetched))
+            size = kept.size + len(key[1]) + len(key[2]) + len(key[3])
+            self.kept.put(key, kept, exchange.answers_from, size)
+
+    # --- the route
+
+    async def _call(self, exchange: Exchange) -> Answer:
+        """Return the answer of the request's route on this node."""
+        route, scope = exchange.route, exchange.scope
+        scope["app"] = self._app
+        try:
+            if route is not None and route.respond is not None:
+                response = await route.respond(exchange)
+            else:
+                response = self._unrouted(scope)
+        except RegistryError as error:
+            if is_page(scope["path"]):
+                raise  # it becomes a page
+            response = _refusal(error)
+        return response.status_code, response.raw_headers, bytes(response.body)
+
+    def _unrouted(self, scope: Scope) -> Response:
+        methods = self._routes.methods(scope["path"])
+        if not methods:
+            raise errors.http_error(HTTPStatus.NOT_FOUND.value, HTTPStatus.NOT_FOUND.phrase)
+        more = {"OPTIONS", "HEAD"} if "GET" in methods else {"OPTIONS"}
+        allow = {"Allow": ", ".join(sorted(more.union(methods)))}
+        if scope["method"] == "OPTIONS":
+            return Response(headers=allow)
+        refusal = _refusal(errors.http_error(HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.METHOD_NOT_ALLOWED.phrase))
+        refusal.headers.update(allow)
+        return refusal
+
+    # --- after the answer
+
+    def _log_request(self, exchange: Exchange) -> None:
+        """Log a request that has its answer, if it was slow or all requests are logged."""
+        seconds = time.perf_counter() - exchange.began
+        # Without an answer, it was the client that was slow, or that left.
+        is_slow = self._slow_s is not None and seconds >= self._slow_s and exchange.status != 0
+        if not is_slow and not self._access_log:
+            return
+        route, access, client = exchange.route, exchange.access, exchange.scope.get("client")
+        fields = {
+            "method": exchange.method,
+            "path": plain_path(exchange.raw_path),
+            "route": route.path if route else None,
+            "status": exchange.status,
+            "seconds": round(seconds, 6),
+            "bytes": 0 if exchange.is_head else exchange.size,
+            "address": access.address or (client[0] if client else None),
+            "actor": access.principal.name,
+        }
+        if self._access_log:
+            _log.info(
+                "%(method)s %(path)s %(status)d, %(bytes)d bytes in %(seconds).6f s for %(actor)s at %(address)s",
+                {"event": "request", **fields},
+            )
+        if is_slow:
+            _log.warning(
+                "%(method)s %(path)s was slow: %(status)d after %(seconds).3f s for %(actor)s at %(address)s",
+                {"event": "request_slow", **fields},
+            )
+
+
+class RequestIds:
+    """A source of ids that look like UUIDs: a random part for the process, and a counter."""
+
+    def __init__(self) -> None:
+        self._prefix = str(uuid4())[:24].encode()
+        self._count = itertools.count(1)
+
+    def next(self) -> bytes:
+        """Return a new id."""
+        return b"%b%012x" % (self._prefix, next(self._count))
+
+    def choose(self, given: bytes) -> bytes:
+        """Return the client's id if it is usable, else a new one."""
+        return given if _USABLE_ID.fullmatch(given) else self.next()
+
+
+@contextmanager
+def _audited(exchange: Exchange, audit: Audit) -> Iterator[None]:
+    """Note in the audit what comes of a request, besides its change.
+
+    Raises:
+        RegistryError: 50304 if a change could not be noted and is refused for that.
+    """
+    facts, access, writes = _facts(exchange), exchange.access, exchange.facts.writes
+    if writes:
+        audit.check()
+    try:
+        yield
+    except RegistryError as error:
+        if error.status in _REFUSED:
+            signing = exchange.signing
+            tried = Tried(signing.mechanism, signing.name) if signing else None
+            tried = tried_by(exchange.scope) if access.error is not None else tried
+            audit.refusal(facts, access, error.status, error.code, tried)
+        raise
+    if exchange.signing is not None:
+        audit.signing(facts, access, exchange.signing, exchange.status)
+    elif exchange.status in _REFUSED and access.refusal is not None:
+        audit.refusal(facts, access, exchange.status, 40301 if exchange.status == 403 else exchange.status)
+    elif audit.reads and not writes:
+        audit.read(facts, access, exchange.status)
+
+
+def _facts(exchange: Exchange) -> dict[str, Any]:
+    """Return what the log line and the audit say about a request."""
+    scope, route = exchange.scope, exchange.route
+    facts = {
+        "request_id": exchange.request_id.decode(),
+        "method": scope["method"],
+        "path": scope["path"],
+        "route": route.path if route else None,
+        "user_agent": dict(scope["headers"]).get(b"user-agent", b"").decode("latin-1")[:_LONGEST_AGENT],
+    }
+    return facts | {"trace_id": exchange.trace_id} if exchange.trace_id else facts
+
+
+def _for_rights(key: KeptKey, number: int) -> KeptKey:
+    """Return the key of a request with the rights that it has now: other rules may have come into force."""
+    return key if key[-1] == number else (*key[:-1], number)
+
+
+def _refusal(error: RegistryError) -> Response:
+    body: dict[str, Any] = {"error_code": error.code, "message": error.message}
+    response = answer(body if error.findings is None else body | {"findings": error.findings}, error.status)
+    for name, value in error.headers:
+        response.headers.append(name, value)
+    return response
+
+
+async def _send_nowhere(_message: Message) -> None:
+    """Take the answer to a request from within the node, which is in its exchange."""
