@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from strata.registry.access.needs import OPEN
 from strata.registry.health import Health
-from strata.registry.http.cross_site import BrowserGuard
+from strata.registry.http.checks import BrowserGuard
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.forward import Forward
 from strata.registry.http.pipeline import Pipeline

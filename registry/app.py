@@ -24,20 +24,20 @@ from strata.registry.exporters.assembly import exporters_of
 from strata.registry.following.assembly import follower_of
 from strata.registry.health import WITH_RIGHTS_S, Health
 from strata.registry.http.admission import Admission
+from strata.registry.http.checks import BrowserGuard
 from strata.registry.http.cors import Cors
-from strata.registry.http.cross_site import BrowserGuard
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.forward import Forward
 from strata.registry.http.link import Followers, Link
 from strata.registry.http.pipeline import Pipeline
 from strata.registry.http.request_traces import RequestTraces
 from strata.registry.http.route_facts import RouteTable
+from strata.registry.log_reader import RecentRecords
 from strata.registry.metrics.tally import Tally
 from strata.registry.metrics_settings import Switch
 from strata.registry.pages.failure import failure_page
 from strata.registry.pages.routes import with_pages
 from strata.registry.pages.sign_in import SignIn
-from strata.registry.recent import RecentRecords
 from strata.registry.routes.all import ROUTERS
 from strata.registry.scraping.assembly import Metrics
 from strata.registry.scraping.facts import Counted
@@ -147,7 +147,7 @@ def create_app(
         cors=Cors(settings.cors) if settings.cors else None,
         failure_page=failure_page if settings.ui is not Ui.OFF else None,
     )
-    writer.gathering.reads = lambda: pipeline.hot.hits + pipeline.kept.hits
+    writer.gathering.reads = pipeline.reads_from_memory
     metrics = _metrics(core, routes, pipeline, certificates) if settings.metrics is Switch.ON else None
     if metrics is not None:
         watched.append(metrics)

@@ -7,7 +7,9 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from uvicorn.server import ServerState
@@ -106,7 +108,7 @@ class HttpServer(uvicorn.Server):
             # uvloop closes the socket of a server to which nothing refers.
             self._links = await loop.create_unix_server(self._link, sock=self._entrance)
         for listener in sockets or []:
-            self._accept(listener, self._connection, self._connections, self._limits, self._seat.has_most)
+            self._accept(listener, self._protocol(), self.server_state, self._limits, self._seat.has_most)
         if self._metrics_at is not None and self._app.metrics_page is not None:
             self._accept_scrapes(self._metrics_at, self._app.metrics_page)
         self._seat.beat(0)
@@ -118,19 +120,19 @@ class HttpServer(uvicorn.Server):
         self,
         listener: socket.socket,
         protocol: Callable[[], HttpProtocol],
-        count: Callable[[], int],
+        state: ServerState,
         limits: ConnectionLimits,
         has_most: Callable[[int], bool] = lambda _connections: False,
     ) -> None:
         acceptor = Acceptor(
             listener,
             protocol,
-            count=count,
+            connections=state.connections,
             limit=limits.connections,
             has_most=has_most,
-            tls=lambda: self._tls.accepting,
+            tls=self._tls,
             handshake_s=min(_HANDSHAKE_S, limits.seconds),
-            leaves=lambda: self._seat.board.is_draining,
+            leaves=self._seat.is_draining,
         )
         self.servers.append(acceptor)  # type: ignore[arg-type]  # uvicorn closes it like a server
 
@@ -139,32 +141,25 @@ class HttpServer(uvicorn.Server):
         config = uvicorn.Config(page, log_config=None, access_log=False, lifespan="off", server_header=False, ws="none")
         config.load()
         state, limits = ServerState(), replace(self._limits, connections=_SCRAPERS)
-        self._accept(
-            listener,
-            lambda: HttpProtocol(config=config, server_state=state, app_state={}, limits=limits),
-            lambda: len(state.connections),
-            limits,
-        )
+        protocol = partial(HttpProtocol, config=config, server_state=state, app_state={}, limits=limits)
+        self._accept(listener, protocol, state, limits)
 
     def _link(self) -> AnsweringEnd:
         usage = self._app.usage
         tell = [usage.merge] if usage is not None else []
         return AnsweringEnd(self._app.answer_passed_on, self._followers, *tell)
 
-    def _connections(self) -> int:
-        return len(self.server_state.connections)
-
-    def _connection(self) -> HttpProtocol:
+    def _protocol(self) -> Callable[[], HttpProtocol]:
         counts = self._counts
-        if counts is not None:
-            counts.open_connection()
-        return HttpProtocol(
+        counted: dict[str, Any] = {} if counts is None else {"opened": counts.open_connection, "refused": counts.refuse}
+        return partial(
+            HttpProtocol,
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
             limits=self._limits,
-            is_draining=lambda: self._seat.board.is_draining,
-            **({"refused": counts.refuse} if counts is not None else {}),
+            is_draining=self._seat.is_draining,
+            **counted,
         )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -197,7 +192,7 @@ class HttpServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Show that the process runs; load changed TLS files; shut down when draining is over."""
-        self._seat.beat(self._connections())
+        self._seat.beat(len(self.server_state.connections))
         self._log_signals()
         if counter % _TICKS_A_REFRESH == 0:
             self._tls.refresh()

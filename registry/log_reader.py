@@ -6,22 +6,71 @@ same log, so every reader holds a consistent snapshot.
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from strata.registry import errors
 from strata.registry.metrics.tally import FACTS, Tally
-from strata.registry.recent import RecentRecords
 from strata.storage.log import START, Entry, Log, LogCompacted, LogError, LogTimeout
 from strata.storage.state import State
 
-__all__ = ["LogReader"]
+__all__ = ["LogReader", "RecentRecord", "RecentRecords"]
 
 _T = TypeVar("_T")
 
+_NOTHING = State()
+_MOST_RECENT = 500
+_LONGEST_KEY = 2_000
 _log = logging.getLogger("strata.writer")
+
+
+class RecentRecord(NamedTuple):
+    """A record without its value, which may be large.
+
+    It has its offset, its time in milliseconds, the beginning of its key, and the size of its value in bytes.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    size: int | None  # None for a tombstone
+
+
+class RecentRecords:
+    """Keeps the newest records that were read, for people; any thread may add some."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: tuple[RecentRecord, ...] = ()
+
+    def passing(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield entries, and keep the newest once all have passed."""
+        newest: deque[Entry] = deque(maxlen=_MOST_RECENT)
+        keep = newest.append  # a start reads millions of records
+        for entry in entries:
+            keep(entry)
+            yield entry
+        self.add(newest)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Keep entries that are newer than those kept."""
+        with self._lock:
+            last = self._kept[-1].offset if self._kept else -1
+            new = [
+                RecentRecord(offset, timestamp, key and key[:_LONGEST_KEY], None if value is None else len(value))
+                for offset, timestamp, key, value in entries
+                if offset > last
+            ]
+            if new:
+                self._kept = (*self._kept, *new)[-_MOST_RECENT:]
+
+    def newest(self, count: int) -> tuple[RecentRecord, ...]:
+        """Return the newest records, newest first."""
+        return self._kept[: -count - 1 : -1]
 
 
 class LogReader:
@@ -182,6 +231,11 @@ class LogReader:
     def lags(self) -> bool:
         """Whether this node has acknowledged a forwarded write that it has not read yet, so its State may be stale."""
         return self._acknowledged > self._acknowledged_and_read
+
+    @property
+    def known(self) -> State:
+        """The State for answers from memory: empty while the node has not read a write that it acknowledged."""
+        return _NOTHING if self._acknowledged > self._acknowledged_and_read else self._state
 
     def lasting(self) -> object:
         """Return what answers that last until a deletion are made from; a new object while no answer is valid."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from strata.registry import errors
-from strata.registry.subject_names import is_scope_name, subject_name
+from strata.registry.subject_names import ALL_CONTEXTS, has_prefix, is_scope_name, subject_name
 from strata.storage.listing import Listed, beyond
 from strata.storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, context_of
 from strata.storage.state import IdEntry, SchemaVersion, State
@@ -19,7 +19,6 @@ __all__ = [
     "count_subjects",
     "each_subject",
     "everything",
-    "has_prefix",
     "ids_of_guid",
     "namesakes",
     "page",
@@ -42,7 +41,6 @@ _T = TypeVar("_T")
 Visible = Callable[[Subject], bool]
 """Whether a request may see a subject."""
 
-_ALL_CONTEXTS = ":*:"
 # By whether soft-deleted versions are included, and whether only the newest version of a subject counts.
 _VERSIONS_LISTED = {
     (False, False): Listed.LIVE_VERSIONS,
@@ -350,21 +348,13 @@ def page(items: Sequence[_T], offset: int, limit: int) -> Sequence[_T]:
     return items[start : start + limit] if limit > 0 else items[start:]
 
 
-def has_prefix(name: str, prefix: str) -> bool:
-    """Return whether a subject is under a prefix, in which `:*:` stands for every context."""
-    if prefix.startswith(_ALL_CONTEXTS):
-        return name.split(":", 2)[-1].startswith(prefix.removeprefix(_ALL_CONTEXTS))
-    plain = subject_name(prefix)
-    return context_of(name) == context_of(plain) and name.startswith(plain)
-
-
 def _under(state: State, prefix: str, listed: Listed, skip: int, visible: Visible) -> Iterator[tuple[Subject, int]]:
     """Yield the visible subjects under a prefix that add to a list; see `Listing.entries`."""
     wanted = None if visible is everything else visible
-    if not prefix.startswith(_ALL_CONTEXTS):
+    if not prefix.startswith(ALL_CONTEXTS):
         return state.listing.entries(listed, _bounds(state, subject_name(prefix)), max(skip, 0), wanted)
     keep = wanted
-    if prefix != _ALL_CONTEXTS:
+    if prefix != ALL_CONTEXTS:
         under = partial(has_prefix, prefix=prefix)
         keep = under if wanted is None else lambda name: under(name) and visible(name)
     return state.listing.entries(listed, [("", None)], max(skip, 0), keep)

@@ -7,22 +7,23 @@ still load.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final
 
-from strata.compat.check import CheckResult, Previous
+from strata.compat.check import CheckResult, Previous, check
 from strata.compat.formats import FORMATS, Format
 from strata.compat.levels import LEVELS, Level, Policy
-from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
+from strata.compat.limits import DEFAULT_LIMITS, Limits, NotAtOnce, OutOfTime
 from strata.compat.result import Finding, Incompatibility, Refusal
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from strata.compat.tags import Tags, retagged, tags_of
 from strata.compat.witness.search import budget_within, load, proven, silent_changes
 from strata.registry import errors
 from strata.registry.cache import Cache
+from strata.registry.metrics.tally import Tally
 from strata.registry.references import pinned, resolved
 from strata.registry.schema_request import NO_CONTRACT, Contract, SchemaRequest
-from strata.registry.timed import timed_check, timed_parse
 from strata.storage.fingerprint import fingerprint, guid_of
 from strata.storage.records import Reference
 from strata.storage.state import SchemaVersion, State
@@ -32,6 +33,7 @@ __all__ = [
     "alike",
     "caches",
     "compare",
+    "count_in",
     "equivalent",
     "inline_tags",
     "parse_request",
@@ -53,6 +55,7 @@ _Outline = tuple[SchemaFormat, int]
 
 _BYTES_PER_CHARACTER: Final = 20  # bytes of a parsed schema per character of its text, measured on dense schemas
 _BYTES_AT_LEAST: Final = 4_000
+_tallies = [Tally()]  # like the caches, what is counted here belongs to the process
 _schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
 # Verdicts and normalized texts keep their schemas alive: the keys hold `id()`s, which must not be reused by other
 # objects.
@@ -336,11 +339,11 @@ def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, 
     """Return the verdict, from the cache if a dry run before the request's turn has computed it."""
     parsed, union = candidate.parsed, _union(candidate.contract.metadata)
     if candidate.limits.at_once:  # there was no dry run, and the check is brief
-        return timed_check(parsed, versions, level, policy, candidate.limits, union)
+        return _timed_check(parsed, versions, level, policy, candidate.limits, union)
     key = (id(parsed), tuple((one.version, id(one.schema), one.union) for one in versions), level, policy, union)
     known = _verdicts.get(key)
     if known is None:
-        known = timed_check(parsed, versions, level, policy, candidate.limits, union), parsed, versions
+        known = _timed_check(parsed, versions, level, policy, candidate.limits, union), parsed, versions
         schemas = (parsed, *(one.schema for one in versions))
         size = sum(map(len, known[0].messages)) + sum(_size(schema.canonical) for schema in schemas)
         _verdicts.put(key, known, size)
@@ -393,7 +396,7 @@ def _parse_uncached(
     if schema_format is None:
         raise SchemaParseError(f"schemas of type {schema_type} are not supported")
     limits.look_at_text(sum((len(reference.text) for reference in references), len(text)))
-    return timed_parse(schema_type, schema_format, text, strict, references, limits)
+    return _timed_parse(schema_type, schema_format, text, strict, references, limits)
 
 
 def _format(schema_type: str) -> Format[Any] | None:
@@ -418,3 +421,62 @@ def _invalid_message(subject: str, request: SchemaRequest, details: str) -> str:
         f"schemaTags=null,ts=null,deleted=null}} with refs [{references}] of type {request.schema_type}, "
         f"details: {details}"
     )
+
+
+# --- durations, by format and outcome
+
+
+def count_in(tally: Tally) -> None:
+    """Count in the numbers of this process from now on."""
+    _tallies[0] = tally
+
+
+def _timed_parse(
+    schema_type: str,
+    schema_format: Format[Any],
+    text: str,
+    strict: bool,
+    references: Sequence[ResolvedReference],
+    limits: Limits,
+) -> ParsedSchema:
+    """Return a parsed schema, as `Format.parse` does.
+
+    Raises:
+        SchemaParseError: the text is not valid, or takes too long.
+        NotAtOnce: an event loop cannot wait for it.
+    """
+    began, outcome = perf_counter(), "invalid"
+    try:
+        parsed: ParsedSchema = schema_format.parse(text, strict=strict, references=references, limits=limits)
+    except (OutOfTime, NotAtOnce):
+        outcome = "given_up"
+        raise
+    else:
+        outcome = "ok"
+        return parsed
+    finally:
+        _count("strata_schema_parse_duration_seconds", schema_type, outcome, perf_counter() - began)
+
+
+def _timed_check(
+    new: ParsedSchema, previous: Sequence[Previous], level: Level, policy: Policy, limits: Limits, union: str
+) -> CheckResult:
+    """Return the verdict on a new schema, as `check` does.
+
+    Raises:
+        OutOfTime: it takes too long.
+        NotAtOnce: an event loop cannot wait for it.
+    """
+    began, verdict = perf_counter(), "given_up"
+    try:
+        result = check(new, previous, level, policy, limits, union)
+        verdict = "compatible" if result.compatible else "incompatible"
+        return result
+    finally:
+        _count("strata_compatibility_check_duration_seconds", new.format.value, verdict, perf_counter() - began)
+
+
+def _count(name: str, schema_type: str, outcome: str, seconds: float) -> None:
+    _tallies[0].observe(name, schema_type, outcome, value=seconds)
+    if outcome == "given_up":
+        _tallies[0].add("strata_limits_hit_total", "computing_time")

@@ -28,11 +28,11 @@ from strata.registry.http.pipeline import Pipeline
 from strata.registry.http.tls import TlsContexts
 from strata.registry.http_server import HttpServer
 from strata.registry.log_opening import StartError, open_for
+from strata.registry.log_reader import RecentRecords
 from strata.registry.logs.lines import set_up_logging
 from strata.registry.metrics.tally import Tally
 from strata.registry.parsing import share_caches
 from strata.registry.process import end_start, process_age
-from strata.registry.recent import RecentRecords
 from strata.registry.settings import LogFormat, SettingRefused, Settings, properties_in
 from strata.registry.tracing import Tracing, TracingMissing, is_configured, load
 from strata.registry.transfer.copies import TransferError

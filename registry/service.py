@@ -54,8 +54,3 @@ class Service:
     def state(self) -> State:
         """The State that this node has in memory."""
         return self.writer.state
-
-    @property
-    def known(self) -> State:
-        """The State for answers from memory: empty while the node has not read a write that it acknowledged."""
-        return NOTHING if self.writer.lags else self.writer.state

@@ -28,9 +28,8 @@ from typing import Any, TypeVar
 
 from strata.registry import errors
 from strata.registry.decide.decision import Decide
-from strata.registry.log_reader import LogReader
+from strata.registry.log_reader import LogReader, RecentRecords
 from strata.registry.metrics.tally import FACTS, Tally
-from strata.registry.recent import RecentRecords
 from strata.registry.write_group import (
     Command,
     Gathering,

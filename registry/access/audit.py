@@ -167,7 +167,7 @@ class Audit:
         who = access.principal if who is None else who
         actor = {"id": who.name, "groups": sorted(who.groups), "mechanism": who.mechanism}
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        content = {"ts": now, "event": event, "outcome": outcome, "actor": actor, "source_ip": access.address}
+        content = {"ts": now, "event": event, "outcome": outcome, "actor": actor, "source_ip": asked["source_ip"]}
         line = json.dumps(content | {**asked} | {**more}).encode() + b"\n"  # ASCII, whatever a name holds
         with self._lock:
             self._pending.append(line)

@@ -13,9 +13,9 @@ import logging
 import resource
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 __all__ = ["Acceptor", "room_for"]
 
@@ -52,16 +52,22 @@ def room_for(connections: int) -> int:
     return min(room, connections)
 
 
+class _Tls(Protocol):
+    """What has the TLS context for new connections."""
+
+    accepting: ssl.SSLContext | None
+
+
 class Acceptor:
     """An accept loop for one listening socket, with the interface of `asyncio.Server`.
 
     Args:
         listener: the listening socket.
         protocol: returns the protocol for a new connection.
-        count: returns the number of open connections.
+        connections: the open connections.
         limit: the most open connections; a few more are accepted so that they get a 503.
         has_most: returns whether, with so many connections here, another process at the same socket has fewer.
-        tls: returns the TLS context for a new connection; None for plain connections.
+        tls: has the TLS context for a new connection; None for plain connections.
         handshake_s: the longest handshake, in seconds.
         leaves: returns whether all processes at the socket are about to end.
     """
@@ -71,17 +77,17 @@ class Acceptor:
         listener: socket.socket,
         protocol: Callable[[], asyncio.Protocol],
         *,
-        count: Callable[[], int],
+        connections: Sized,
         limit: int,
         has_most: Callable[[int], bool] = lambda _connections: False,
-        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+        tls: _Tls | None = None,
         handshake_s: float = 10.0,
         leaves: Callable[[], bool] = lambda: False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener, self._protocol = listener, protocol
         self._tls, self._handshake_s = tls, handshake_s
-        self._count, self._most, self._has_most = count, limit + _SURPLUS, has_most
+        self._connections, self._most, self._has_most = connections, limit + _SURPLUS, has_most
         self._leaves, self._is_closed = leaves, False
         self._starting: set[asyncio.Task[object]] = set()
         self._retry: asyncio.TimerHandle | None = None
@@ -98,7 +104,7 @@ class Acceptor:
 
     def _accept(self, *, has_waited: bool = False) -> None:
         for turn in range(_AT_ONCE):
-            has_most = self._has_most(self._count() + len(self._starting))
+            has_most = self._has_most(len(self._connections) + len(self._starting))
             if has_most and not (has_waited and turn == 0):
                 self._loop.remove_reader(self._listener)
                 self._retry = self._loop.call_later(_YIELD_S, self._listen_after_wait)
@@ -112,7 +118,7 @@ class Acceptor:
                 self._loop.remove_reader(self._listener)
                 self._retry = self._loop.call_later(_PAUSE_S, self._listen)
                 return
-            if self._count() + len(self._starting) >= self._most:
+            if len(self._connections) + len(self._starting) >= self._most:
                 connection.close()
                 continue
             connection.setblocking(False)
@@ -122,7 +128,7 @@ class Acceptor:
 
     async def _start(self, connection: socket.socket) -> None:
         options: dict[str, Any] = {}
-        if (context := self._tls()) is not None:
+        if self._tls is not None and (context := self._tls.accepting) is not None:
             options = {
                 "ssl": context,
                 "ssl_handshake_timeout": self._handshake_s,
@@ -152,7 +158,7 @@ class Acceptor:
             self._accept(has_waited=True)
             with suppress(OSError):  # another process has done it
                 self._listener.shutdown(socket.SHUT_RDWR)
-        for starting in self._starting if self._tls() else ():
+        for starting in self._starting if self._tls is not None and self._tls.accepting else ():
             starting.cancel()
         self._loop.remove_reader(self._listener)
         if self._retry is not None:

@@ -2,22 +2,28 @@
 
 Routing uses the raw path, since subjects may hold %2F. Slashes at the end of the path or of the client's base URL are
 ignored, and the prefix form of contexts becomes the plain form.
+
+Web pages of other sites must not use this registry through a browser that can reach it (CSRF, DNS rebinding). A page
+may send a write to any address without permission if the write needs no preflight request; the browser then names the
+page's site in `Origin` and `Sec-Fetch-Site`. A page may also point its own host name at 127.0.0.1 (DNS rebinding); the
+browser then sends that name as `Host`. Other clients send neither `Origin` nor `Sec-Fetch-Site`, and a valid `Host`.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from strata.registry import errors
+from strata.registry.hosts import ANY, host_name, is_loopback
 from strata.registry.http.asgi import REQUEST_ID
 from strata.registry.http.bodies import decompressing, limited
 from strata.registry.http.context_prefix import CONTEXTS, within_context
-from strata.registry.http.cross_site import BrowserGuard
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.media_types import BODY_TYPES, FORM_TYPES
 from strata.registry.http.route_facts import RouteTable
 from strata.registry.page_paths import PAGES, is_page
 
-__all__ = ["RequestChecks", "plain_path"]
+__all__ = ["BrowserGuard", "RequestChecks", "plain_path"]
 
 _GZIP_NAMES = (b"gzip", b"x-gzip")
 _ENCODINGS = (b"", b"identity", *_GZIP_NAMES)
@@ -25,7 +31,61 @@ _ENCODINGS = (b"", b"identity", *_GZIP_NAMES)
 _HANDLED = frozenset((b"content-encoding", b"content-length", b"origin", b"sec-fetch-site", REQUEST_ID))
 _HANDLED_OF_PAGES = _HANDLED - {b"origin", b"sec-fetch-site"}  # never forwarded, and they judge more strictly
 _MAX_PATH = 8192
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+_MOST_KNOWN_HOSTS = 256
+_LONGEST_SHOWN = 200
 _BASE_URL = re.compile(r"/*(?:(contexts/[^/]+)/+(?=[^/]))?")
+
+
+class BrowserGuard:
+    """A check of `Host`, `Origin` and `Sec-Fetch-Site` in requests.
+
+    Args:
+        hosts: names that `Host` may have besides those of loopback; None allows any.
+        origins: origins that may write, such as `https://ui.example.com`; `*` allows any.
+    """
+
+    def __init__(self, hosts: Iterable[str] | None, origins: Iterable[str]) -> None:
+        self._hosts = None if hosts is None else frozenset(host_name(host) for host in hosts)
+        self._origins = frozenset(origin.lower() for origin in origins)
+        self._known: set[bytes] = set()
+
+    def knows(self, host: bytes) -> bool:
+        """Return whether a `Host` header has passed `check` before, or any is allowed."""
+        return host in self._known or self._hosts is None
+
+    def check(self, method: str, headers: Mapping[bytes, bytes]) -> None:
+        """Reject a request for an unknown host, and a write from another site.
+
+        Args:
+            method: the HTTP method.
+            headers: the request's headers by lower-case name.
+
+        Raises:
+            RegistryError: 403; the message names the setting that would allow the request.
+        """
+        host = headers.get(b"host", b"")
+        if not self.knows(host):
+            self._check_host(host)
+        if method not in _SAFE_METHODS:
+            self._check_origin(host, headers)
+
+    def _check_host(self, host: bytes) -> None:
+        name = host_name(host.decode("latin-1"))
+        hosts = self._hosts or frozenset()
+        if name and name not in hosts and ANY not in hosts and not is_loopback(name):
+            raise errors.foreign_host(name[:_LONGEST_SHOWN])
+        if len(self._known) >= _MOST_KNOWN_HOSTS:
+            self._known.clear()
+        self._known.add(host)
+
+    def _check_origin(self, host: bytes, headers: Mapping[bytes, bytes]) -> None:
+        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        if ANY in self._origins or (origin and origin in self._origins):
+            return
+        crosses = headers.get(b"sec-fetch-site", b"").strip().lower() == b"cross-site"
+        if crosses or (origin and origin.partition("://")[2] != host.decode("latin-1").lower()):
+            raise errors.foreign_origin(origin[:_LONGEST_SHOWN])
 
 
 class RequestChecks:

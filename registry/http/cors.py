@@ -1,7 +1,7 @@
 """Lets web pages of chosen origins read the answers of this registry (CORS, the Fetch standard); off by default.
 
 A browser asks for permission (a preflight request, `OPTIONS`) before a page of another origin sends JSON or
-credentials. Such pages may then also write (`cross_site.py`). No answer allows credentials of the browser itself
+credentials. Such pages may then also write (`checks.py`). No answer allows credentials of the browser itself
 (cookies, client certificates, stored passwords): a page sends an `Authorization` header of its own.
 
 This is not starlette's middleware, which would wrap `send` for every answer and refuse preflights with plain text.

@@ -160,6 +160,12 @@ class Exchange:
         method: str = "HEAD" if self.is_head else self.scope["method"]
         return method
 
+    @property
+    def address(self) -> str | None:
+        """The address of the client; None if it is unknown."""
+        client = self.scope.get("client")
+        return self.access.address or (client[0] if client else None)
+
     @cached_property
     def trace_id(self) -> str:
         """The id of the trace that the request belongs to; empty if there is none."""

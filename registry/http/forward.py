@@ -49,7 +49,6 @@ from strata.registry.http.bodies import read_whole, replayed
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.link import Link
 from strata.registry.http.node_calls import CONNECT_S, Call, accepts_writes, pool_manager, responds
-from strata.registry.http.route_facts import RouteFacts
 from strata.registry.tracing import TRACE_HEADERS
 from strata.registry.writer import HOLDER_FAILS, Writer
 
@@ -112,9 +111,10 @@ class Forward:
         self._has_refused = False
         writer.ask_holder = self._accepts_writes
 
-    def takes(self, facts: RouteFacts) -> bool:
-        """Return whether the requests of a route may be for another node or worker."""
-        return facts.writes or (facts.about_writer and self._link is not None)
+    @property
+    def has_link(self) -> bool:
+        """Whether another worker of this node writes."""
+        return self._link is not None
 
     async def answer(self, exchange: Exchange, call: _CallHere) -> Answer | None:
         """Return the answer of the node that holds the pen, which may be this one; None if the client has left.

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from fastapi import FastAPI
@@ -35,17 +35,15 @@ from starlette.requests import ClientDisconnect
 from strata.registry import errors
 from strata.registry.access.audit import Audit
 from strata.registry.access.needs import OPEN
-from strata.registry.access.principal import ANONYMOUS
-from strata.registry.access.request_access import EVERYTHING, UNLIMITED, Access, AskedBy
+from strata.registry.access.request_access import AskedBy
 from strata.registry.access.tried import Tried, tried_by
 from strata.registry.cache import BasisCache, Repeats
 from strata.registry.errors import RegistryError
 from strata.registry.http.admission import Admission
 from strata.registry.http.asgi import REQUEST_ID, SEND_WHOLE, Answer, App, Message, Receive, Scope, Send
 from strata.registry.http.bodies import read_up_to, replayed
-from strata.registry.http.checks import RequestChecks, plain_path
+from strata.registry.http.checks import BrowserGuard, RequestChecks, plain_path
 from strata.registry.http.cors import Cors
-from strata.registry.http.cross_site import BrowserGuard
 from strata.registry.http.exchange import Exchange, header_lines
 from strata.registry.http.forward import Forward
 from strata.registry.http.link import PassedOn
@@ -85,24 +83,21 @@ KeptKey = tuple[str, str, bytes, bytes, bytes, bool, int]
 """Method, path, query string, body, media type, whether the client accepts gzip, and the number of its rights."""
 
 
-class KeptAnswer(NamedTuple):
-    """An answer, its headers as lines, and what was noted with it."""
+class KeptAnswer:
+    """An answer in memory, its headers as lines, and what was noted with it.
 
-    answer: Answer
-    head: bytes
-    note: Any
+    Args:
+        answer: the answer.
+        note: what to keep with it, of a few bytes.
+    """
 
-    @classmethod
-    def of(cls, answer: Answer, note: Any) -> "KeptAnswer":
-        """Return an answer as it is kept."""
+    __slots__ = ("answer", "head", "note", "size")
+
+    def __init__(self, answer: Answer, note: Any) -> None:
         status, headers, body = answer
         # A body from orjson keeps the buffer that it was written to, some 4 KiB; a copy does not.
-        return cls((status, headers, bytes(memoryview(body))), header_lines(headers), note)
-
-    @property
-    def size(self) -> int:
-        """The bytes of memory that it takes."""
-        return len(self.answer[2]) + _BYTES_AROUND
+        self.answer = status, headers, bytes(memoryview(body))
+        self.head, self.note, self.size = header_lines(headers), note, len(body) + _BYTES_AROUND
 
 
 class Pipeline:
@@ -164,6 +159,10 @@ class Pipeline:
         self.counts: RequestCounts | None = None
         self.metrics_page: App | None = None
         self.usage = service.usage
+
+    def reads_from_memory(self) -> int:
+        """Return how many reads hot and kept answers have answered."""
+        return self.hot.hits + self.kept.hits
 
     # --- where requests come from
 
@@ -315,7 +314,7 @@ class Pipeline:
                 exchange.error_code, exchange.fetched = kept.note
                 await exchange.send_answer(kept.answer, kept.head)
                 return
-            if self._forward.takes(exchange.facts):
+            if exchange.facts.writes or (exchange.facts.about_writer and self._forward.has_link):
                 answer = await self._forward.answer(exchange, self._call)
             else:
                 answer = await self._call(exchange)
@@ -332,7 +331,7 @@ class Pipeline:
     def _keep_hot(self, exchange: Exchange, key: HotKey, basis: object) -> None:
         same_rights = exchange.access.number == key[-1]  # the rules may have changed meanwhile
         if same_rights and exchange.answer is not None and exchange.status == HTTPStatus.OK:
-            kept = KeptAnswer.of(exchange.answer, (exchange.route, exchange.fetched))
+            kept = KeptAnswer(exchange.answer, (exchange.route, exchange.fetched))
             self.hot.put(key, kept, basis, kept.size + len(key[0]) + len(key[1]))
 
     # --- changes and refusals
@@ -342,9 +341,6 @@ class Pipeline:
         route = exchange.route
         if route is None or (self._audit is None and not route.facts.writes):
             return _UNNOTED
-        if exchange.access is UNLIMITED:  # which all requests share
-            client = exchange.scope.get("client")
-            exchange.access = Access(ANONYMOUS, EVERYTHING, address=client[0] if client else None)
         exchange.on_change = partial(self._note_change, exchange)
         return _UNNOTED if self._audit is None else _audited(exchange, self._audit)
 
@@ -359,7 +355,7 @@ class Pipeline:
         except Exception:  # noqa: BLE001 - see above
             fields = {"what": "records that cannot be shown", "offset": offset, "records": len(records)}
         exchange.changed = fields
-        log_change(event, facts, exchange.access.principal.name, exchange.access.address, fields)
+        log_change(event, facts, exchange.access.principal.name, exchange.address, fields)
 
     # --- rights
 
@@ -400,7 +396,7 @@ class Pipeline:
         if exchange.lasts or not self._repeats.repeat(hash(key)):  # what lasts is a hot answer
             return
         if exchange.answer is not None and exchange.status in _KEPT_STATUSES:
-            kept = KeptAnswer.of(exchange.answer, (exchange.error_code, exchange.fetched))
+            kept = KeptAnswer(exchange.answer, (exchange.error_code, exchange.fetched))
             size = kept.size + len(key[1]) + len(key[2]) + len(key[3])
             self.kept.put(key, kept, exchange.answers_from, size)
 
@@ -442,7 +438,7 @@ class Pipeline:
         is_slow = self._slow_s is not None and seconds >= self._slow_s and exchange.status != 0
         if not is_slow and not self._access_log:
             return
-        route, access, client = exchange.route, exchange.access, exchange.scope.get("client")
+        route = exchange.route
         fields = {
             "method": exchange.method,
             "path": plain_path(exchange.raw_path),
@@ -450,8 +446,8 @@ class Pipeline:
             "status": exchange.status,
             "seconds": round(seconds, 6),
             "bytes": 0 if exchange.is_head else exchange.size,
-            "address": access.address or (client[0] if client else None),
-            "actor": access.principal.name,
+            "address": exchange.address,
+            "actor": exchange.access.principal.name,
         }
         if self._access_log:
             _log.info(
@@ -512,6 +508,7 @@ def _facts(exchange: Exchange) -> dict[str, Any]:
     """Return what the log line and the audit say about a request."""
     scope, route = exchange.scope, exchange.route
     facts = {
+        "source_ip": exchange.address,
         "request_id": exchange.request_id.decode(),
         "method": scope["method"],
         "path": scope["path"],

@@ -66,6 +66,7 @@ class HttpProtocol(HttpToolsProtocol):
     Args:
         args: uvicorn's arguments.
         limits: the limits.
+        opened: is called when the connection begins.
         refused: is called with the status of each request that is rejected here.
         is_draining: returns whether the node is about to shut down.
         kwargs: uvicorn's keyword arguments.
@@ -75,11 +76,13 @@ class HttpProtocol(HttpToolsProtocol):
         self,
         *args: Any,
         limits: ConnectionLimits,
+        opened: Callable[[], None] = lambda: None,
         refused: Callable[[int], None] = lambda _status: None,
         is_draining: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        opened()
         self._refused, self._is_draining = refused, is_draining
         self._limits = limits
         self._refusal: tuple[int, str] | None = None

@@ -18,7 +18,6 @@ from strata.registry import errors
 from strata.registry.access.needs import in_body, listed, on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.access.rules import ResourceType as Kind
-from strata.registry.aliases import aliased
 from strata.registry.decide.association_requests import TOPIC, Resource, check_lifecycle
 from strata.registry.decide.associations import Settled, change_associations, change_batch, delete_associations
 from strata.registry.decide.decision import Decision
@@ -31,6 +30,7 @@ from strata.registry.lookup import page
 from strata.registry.routes.association_rights import check_associations, check_change
 from strata.registry.routes.parameters import Paging, SubjectPath
 from strata.registry.routes.router import Router
+from strata.registry.subject_names import aliased
 from strata.registry.wire.associations import (
     AssociationAnswer,
     BatchAnswer,

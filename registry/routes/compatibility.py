@@ -8,7 +8,6 @@ from strata.compat.result import Finding
 from strata.registry.access.needs import on_subject
 from strata.registry.access.rules import Operation
 from strata.registry.access.visibility import check_references
-from strata.registry.aliases import aliased
 from strata.registry.decide.checks import Verdict, check_fields, check_history
 from strata.registry.decide.contracts import merged_contract
 from strata.registry.effective_settings import config_in_force
@@ -27,6 +26,7 @@ from strata.registry.routes.parameters import (
 )
 from strata.registry.routes.router import Router
 from strata.registry.schema_request import SchemaRequest
+from strata.registry.subject_names import aliased
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.schemas import CompatibilityAnswer, SchemaBody
 from strata.storage.records import Subject

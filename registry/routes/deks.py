@@ -11,7 +11,6 @@ from pydantic import BeforeValidator
 from strata.registry import errors
 from strata.registry.access.needs import on_dek, on_kek
 from strata.registry.access.rules import Operation, ResourceType
-from strata.registry.aliases import PathSubject, aliased_for_deks
 from strata.registry.decide.deks import (
     AES256_GCM,
     ALGORITHMS,
@@ -26,7 +25,7 @@ from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Deleted, KekPath, Paging, Permanent, SubjectPath, VersionPath
 from strata.registry.routes.router import Router
-from strata.registry.subject_names import subject_name
+from strata.registry.subject_names import PathSubject, aliased_for_deks, subject_name
 from strata.registry.wire.encryption_keys import Algorithm, DekAnswer, DekBody, dek_answer
 from strata.registry.wire.json_bodies import Flag, answer, read_body
 from strata.storage.records import Subject

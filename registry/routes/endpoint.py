@@ -15,7 +15,7 @@ signature, then the path, then the query string; the first error counts.
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 from fastapi import Request
@@ -58,12 +58,13 @@ class Endpoint:
         return response
 
 
-class _Given(NamedTuple):
+class _Given:
     """A request with the segments of its path and the parameters of its query string."""
 
-    exchange: Exchange
-    segments: list[str]
-    query: _Query
+    __slots__ = ("exchange", "query", "segments")
+
+    def __init__(self, exchange: Exchange, segments: list[str], query: _Query) -> None:
+        self.exchange, self.segments, self.query = exchange, segments, query
 
 
 class _Call:

@@ -7,7 +7,6 @@ from fastapi.responses import Response
 
 from strata.registry.access.needs import listed
 from strata.registry.access.rules import Operation
-from strata.registry.aliases import aliases_of
 from strata.registry.decide.association_requests import check_lifecycle
 from strata.registry.http.exchange import ExchangeDep
 from strata.registry.http.route_facts import ContextForm
@@ -16,6 +15,7 @@ from strata.registry.routes.associations import AssociationType
 from strata.registry.routes.parameters import Deleted, Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.rule_sets import PHASES
+from strata.registry.subject_names import aliases_of
 from strata.registry.wire.associations import AssociationAnswer, associated, select
 from strata.registry.wire.json_bodies import Flag, answer
 from strata.registry.wire.schemas import SchemaAnswer, schema_version

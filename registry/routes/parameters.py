@@ -9,11 +9,10 @@ from fastapi import Depends, Path, Query
 from pydantic import AfterValidator, BeforeValidator
 
 from strata.registry import errors
-from strata.registry.aliases import PathSubject
 from strata.registry.http.bodies import read_whole
 from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.lookup import parse_version
-from strata.registry.subject_names import subject_name, writable_subject
+from strata.registry.subject_names import PathSubject, subject_name, writable_subject
 from strata.registry.wire.contracts import Body
 from strata.registry.wire.json_bodies import Flag, parse_body
 from strata.registry.wire.schemas import SchemaBody

@@ -8,7 +8,6 @@ from fastapi.responses import Response
 from strata.registry.access.needs import by_id
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.access.visibility import readable_use, unknown_schema
-from strata.registry.aliases import PathSubject, aliased
 from strata.registry.http.exchange import Exchange, ExchangeDep
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.registry.lookup import page, schema_by_id, uses_of
@@ -22,7 +21,7 @@ from strata.registry.routes.parameters import (
     SubjectQuery,
 )
 from strata.registry.routes.router import Router, TextAnswer
-from strata.registry.subject_names import is_scope_name, subject_name
+from strata.registry.subject_names import PathSubject, aliased, is_scope_name, subject_name
 from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import SchemaStringAnswer, SubjectVersionAnswer, schema_string
 from strata.storage.records import Subject, context_of
@@ -121,7 +120,7 @@ async def _uses(exchange: Exchange, schema_id: int, subject: PathSubject, delete
 
 async def _found(exchange: Exchange, schema_id: int, subject: PathSubject) -> tuple[State, SchemaVersion]:
     """Return the version to show for an id, which the request may read, and the State that holds it."""
-    state = exchange.service.known
+    state = exchange.service.writer.known
     name = _named(state, subject)
     found = _shown(exchange, state, schema_id, name)
     if found and _is_settled(found, name):

@@ -11,7 +11,6 @@ from strata.registry import lookup
 from strata.registry.access.needs import listed, on_subject, one_of, referred_to
 from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.access.visibility import check_chosen_id, check_references, check_version, is_readable
-from strata.registry.aliases import aliased
 from strata.registry.decide.content_lookup import version_with
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.delete import delete_subject, delete_version
@@ -39,7 +38,7 @@ from strata.registry.routes.parameters import (
     body_first,
 )
 from strata.registry.routes.router import Router, TextAnswer
-from strata.registry.subject_names import writable_subject
+from strata.registry.subject_names import aliased, writable_subject
 from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import (
     RegisteredAnswer,
@@ -316,7 +315,7 @@ async def _version(exchange: Exchange, subject: str, version: int, deleted: bool
     Raises:
         RegistryError: 40301 if the request may read neither the subject nor a version that refers to this one.
     """
-    state, name, found = exchange.service.known, Subject(subject), None
+    state, name, found = exchange.service.writer.known, Subject(subject), None
     if version != LATEST:
         name = aliased(state, subject)
         found = state.version(name, version)

@@ -10,10 +10,10 @@ from strata.registry.http.route_facts import RouteTable
 from strata.registry.metrics.requests import ROUTES
 from strata.registry.metrics.tally import Tally
 from strata.registry.parsing import caches as parsing_caches
+from strata.registry.parsing import count_in
 from strata.registry.scraping.facts import Counted, CountedCache, Facts
 from strata.registry.scraping.windows import Windows
 from strata.registry.scraping.workers import Node
-from strata.registry.timed import count_in
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
 

@@ -114,6 +114,10 @@ class Seat:
         """Whether this worker writes to the log."""
         return self.number == 0
 
+    def is_draining(self) -> bool:
+        """Return whether the node is about to shut down."""
+        return self.board.is_draining
+
     def beat(self, connections: int) -> None:
         """Record that this worker runs, and its number of connections."""
         self._set(_CONNECTIONS, connections)

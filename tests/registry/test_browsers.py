@@ -5,7 +5,7 @@ import re
 import pytest
 
 from strata.registry.errors import RegistryError
-from strata.registry.http.cross_site import BrowserGuard
+from strata.registry.http.checks import BrowserGuard
 from strata.registry.settings import Settings
 
 _PAGE_FILES = ["/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"]

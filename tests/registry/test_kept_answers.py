@@ -360,7 +360,7 @@ def test_a_kept_answer_takes_hardly_more_than_its_bytes():
     tracemalloc.start()
     try:
         for number in range(500):
-            kept = KeptAnswer.of((200, [], orjson.dumps({"id": number})), None)
+            kept = KeptAnswer((200, [], orjson.dumps({"id": number})), None)
             cache.put(number, kept, None, kept.size)
         assert 500 * 1_000 > tracemalloc.get_traced_memory()[0]
     finally:

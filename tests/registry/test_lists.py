@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.registry import lookup
+from strata.registry.subject_names import has_prefix
 from strata.storage.log import Entry
 from strata.storage.record_json import encode
 from strata.storage.records import DeleteSubjectKey, SchemaKey, SchemaValue
@@ -37,7 +38,7 @@ def folded(batches):
 
 def under(state, prefix):
     """Return the subjects under a prefix, in order."""
-    return sorted(name for name in state.subjects if lookup.has_prefix(name, prefix))
+    return sorted(name for name in state.subjects if has_prefix(name, prefix))
 
 
 @settings(max_examples=200, deadline=None)

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from strata.registry.logs.context import REQUEST, trace_id_of
-from strata.registry.logs.folding import Folding
-from strata.registry.logs.lines import set_up_logging, write_folded
+from strata.registry.logs.lines import Folding, set_up_logging, write_folded
 
 TRACE = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 FORGED = "x\n2026-01-01T00:00:00.000+00:00 INFO    strata: all is well\x1b[2J\x85\u2028\u202e\u2066"

@@ -1,10 +1,9 @@
 """What the address of a page asks for: a subject, a version, a scope."""
 
 from strata.registry.access.visibility import check_version
-from strata.registry.aliases import PathSubject, aliased
 from strata.registry.lookup import parse_version, version_anywhere
 from strata.registry.pages.view import Page
-from strata.registry.subject_names import subject_name
+from strata.registry.subject_names import PathSubject, aliased, subject_name
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion
 

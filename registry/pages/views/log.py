@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from strata.registry.log_reader import RecentRecord
 from strata.registry.pages.view import Page
-from strata.registry.recent import RecentRecord
 from strata.storage.record_json import RecordError, decode_key
 
 __all__ = ["show_log"]

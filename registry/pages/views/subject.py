@@ -4,7 +4,6 @@ from typing import Any
 
 from strata.compat.entities import Entity
 from strata.registry.access.rules import Operation, ResourceType
-from strata.registry.aliases import aliased
 from strata.registry.errors import RegistryError
 from strata.registry.lookup import versions_of
 from strata.registry.pages.paging import paged
@@ -13,7 +12,7 @@ from strata.registry.pages.views.asked import asked_subject
 from strata.registry.pages.views.settings_in_force import settings_in_force
 from strata.registry.parsing import inline_tags
 from strata.registry.rule_sets import PHASES
-from strata.registry.subject_names import subject_name
+from strata.registry.subject_names import aliased, subject_name
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion
 

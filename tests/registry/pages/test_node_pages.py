@@ -6,11 +6,11 @@ from html import unescape
 
 import pytest
 
+from strata.registry.log_reader import RecentRecords
 from strata.registry.metrics.requests import Requests
 from strata.registry.metrics.tally import Tally
 from strata.registry.pages.sparkline import sparkline
 from strata.registry.pages.views.health import figures
-from strata.registry.recent import RecentRecords
 from strata.registry.trends import Sample, Trends
 from strata.storage.log import START, Entry, LogStatus, Record
 from strata.storage.memory_log import MemoryLog
