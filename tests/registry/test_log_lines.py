@@ -101,7 +101,7 @@ def test_only_our_own_defects_have_a_traceback(lines):
 def test_a_storm_is_one_line_and_a_count(lines, monkeypatch):
     """Lines that differ in numbers only are counted; changes, requests and other lines are not."""
     # A storm that lasts longer is counted after a second, too.
-    monkeypatch.setattr("strata.registry.logs.lines.time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr("strata.registry.logs.lines.time", SimpleNamespace(monotonic=lambda: 0.0, time=lambda: 0.0))
 
     def storm(log):
         for number in range(1_005):
