@@ -217,7 +217,7 @@ class Pipeline:
         kept = [header for header in page.scope["headers"] if header[0] in _KEPT_FOR_API]
         headers = [*kept, (b"content-type", TYPES[0]), (REQUEST_ID, page.request_id)]
         scope = {**page.scope, "method": method, "path": path, "raw_path": path.encode(), "headers": headers}
-        scope["query_string"] = query.encode()
+        scope |= {"query_string": query.encode(), SEND_WHOLE: None}  # the connection is the page's
         exchange = Exchange(
             self._service, scope, replayed(body, page.receive), _send_nowhere, dict(headers), page.request_id
         )
