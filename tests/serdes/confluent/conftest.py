@@ -13,4 +13,7 @@ def global_registries() -> Iterator[None]:
     """Empty the global registries of rules of both packages after each test."""
     yield
     for one in (TheirRegistry, RuleRegistry):
-        one.get_global_instance().clear()
+        registry = one.get_global_instance()
+        for executor in registry.get_executors():
+            executor.close()  # that of encryption has connections
+        registry.clear()
