@@ -3,6 +3,7 @@
     python -m faults --log kafka --seed 17      repeat one run
     python -m faults --runs 70                  seeds 1 to 70 on each log
     python -m faults --access --runs 5          with access control, and rights that change in mid-run
+    python -m faults --lease --runs 20          with read leases on Kafka
     python -m faults --standby --runs 20        with a standby, and promotions
     python -m faults --judge FILE               check the kept history of a broken run again
 
@@ -46,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.standby:
             return _standbys(wanted)
         access = asked.access or (asked.mutant is not None and MUTANTS[asked.mutant].access)
-        with Services(mutant=asked.mutant, workers=asked.workers, access=access) as services:
+        lease = asked.lease or (asked.mutant is not None and MUTANTS[asked.mutant].lease)
+        with Services(mutant=asked.mutant, workers=asked.workers, access=access, lease=lease) as services:
             for done, (seed, log) in enumerate(wanted, start=1):
                 broken += _one(services, log, seed, asked, files[0])
                 print(f"[{done}/{len(wanted)} runs, {broken} broken]", flush=True)
@@ -71,6 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=1, help="worker processes of each node  [1]")
     parser.add_argument(
         "--access", action="store_true", help="switch on access control, with rights that change (faults/rights.py)"
+    )
+    parser.add_argument(
+        "--lease", action="store_true", help="on Kafka, give the nodes read leases of different lengths"
     )
     parser.add_argument("--standby", action="store_true", help="run with a standby (faults/standby.py)")
     parser.add_argument("--mutant", choices=MUTANTS, help="plant this bug in the registry (faults/mutants.py)")
@@ -131,6 +136,7 @@ def _command(result: Result, settings: Settings, services: Services) -> str:
             f"--work={settings.work_s:g}",
             f"--workers={services.workers}",
             *(["--access"] if services.access else []),
+            *(["--lease"] if services.lease else []),
         ]
     )
 

@@ -25,7 +25,8 @@ class Fault:
     """A kind of fault.
 
     `seconds` is its shortest and longest duration, `weight` how often it is drawn. `needs_service` marks faults that
-    break the broker or the server itself, which the run must own; `needs_workers` marks faults of a part of a node.
+    break the broker or the server itself, which the run must own; `needs_workers` marks faults of a part of a node,
+    `needs_lease` those of read leases.
     """
 
     inject: Inject
@@ -34,6 +35,7 @@ class Fault:
     logs: tuple[str, ...] = _EVERYWHERE
     needs_service: bool = False
     needs_workers: bool = False
+    needs_lease: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ class Planned:
     seed: str
 
 
-def plan(log: str, seed: int, *, work_s: float, own_service: bool, workers: int = 1) -> list[Planned]:
+def plan(
+    log: str, seed: int, *, work_s: float, own_service: bool, workers: int = 1, lease: bool = False
+) -> list[Planned]:
     """Return a run's schedule: one to five faults, which may overlap and may be of the same kind.
 
     Args:
@@ -55,12 +59,16 @@ def plan(log: str, seed: int, *, work_s: float, own_service: bool, workers: int 
         work_s: the seconds that the clients work.
         own_service: whether the run may break the broker or server itself.
         workers: the worker processes of each node.
+        lease: whether nodes have read leases.
     """
     rng = random.Random(f"{log} {seed} schedule")
     known = {
         kind: fault
         for kind, fault in FAULTS.items()
-        if log in fault.logs and (own_service or not fault.needs_service) and (workers > 1 or not fault.needs_workers)
+        if log in fault.logs
+        and (own_service or not fault.needs_service)
+        and (workers > 1 or not fault.needs_workers)
+        and (lease or not fault.needs_lease)
     }
     kinds = rng.choices(list(known), [fault.weight for fault in known.values()], k=rng.choice((1, 1, 2, 2, 3, 4)))
     times = [(kind, rng.uniform(0.4, work_s * 0.75)) for kind in kinds]
@@ -92,6 +100,9 @@ FAULTS = {
     "path to the pen's holder refused": Fault(lambda s, r: nodes.cut(s, r, "refused"), (0.5, 3.0), 3, ("kafka",)),
     "path to the pen's holder silent": Fault(lambda s, r: nodes.cut(s, r, "silent"), (0.5, 3.0), 2, ("kafka",)),
     "answers of the pen's holder lost": Fault(lambda s, r: nodes.cut(s, r, "answers lost"), (0.5, 3.0), 3, ("kafka",)),
+    "pen taken from a holder that asks": Fault(
+        nodes.take_over_while_asking, (1.0, 3.0), 12, ("kafka",), needs_lease=True
+    ),
     "path to the log refused": Fault(lambda s, r: nodes.cut_from_log(s, r, "refused"), (0.3, 2.0), 3, _SERVERS),
     "path to the log silent": Fault(lambda s, r: nodes.cut_from_log(s, r, "silent"), (0.5, 3.0), 3, _SERVERS),
     "requests to the log lost": Fault(lambda s, r: nodes.cut_from_log(s, r, "requests lost"), (0.5, 2.5), 2, _SERVERS),

@@ -28,6 +28,7 @@ from strata.storage.kafka import cursor
 from strata.storage.kafka.leader import Leader
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.kafka.writers import Signatures
+from strata.storage.lease import ReadLease
 from strata.storage.log import START, Conflict, Entry, LogError
 from strata.storage.sql import compaction, tables
 from strata.storage.sql.log import SqlLog
@@ -45,13 +46,14 @@ _Make = Callable[[Any], Any]
 class Mutant:
     """One planted bug: what it breaks, the logs on which it matters, and a function that plants it.
 
-    `access` says whether only nodes with access control have it.
+    `access` says whether only nodes with access control have it, `lease` whether only nodes with read leases.
     """
 
     breaks: str
     logs: tuple[str, ...]
     apply: Callable[[], None]
     access: bool = False
+    lease: bool = False
 
 
 def apply(name: str) -> None:
@@ -352,6 +354,46 @@ def _name_an_older_holder() -> None:
     _swap(forward, "_REFUSED_S", lambda _: 0.0)
 
 
+# --- read leases
+
+
+def _wait_before_acknowledgement() -> None:
+    def make_wait(_original: Any) -> Any:
+        def wait(self: Any, ends: float) -> None:
+            self.leases_end = ends
+
+        return wait
+
+    def make_append(original: Any) -> Any:
+        def append(self: Any, *args: Any) -> Any:
+            written = original(self, *args)
+            time.sleep(max(0.0, getattr(self, "leases_end", 0.0) - time.monotonic()))
+            return written
+
+        return append
+
+    _swap(KafkaLog, "_wait_for_leases", make_wait)
+    _swap(KafkaLog, "append", make_append)
+
+
+def _lease_from_receipt() -> None:
+    def make(original: Any) -> Any:
+        def grant(self: Any, log: int, offset: int, *, asked: float, revocations: int) -> bool:
+            asked = max(asked, self.now())
+            return bool(original(self, log, offset, asked=asked, revocations=revocations))
+
+        return grant
+
+    _swap(ReadLease, "grant", make)
+
+
+def _lease_without_pen() -> None:
+    def make(_original: Any) -> Any:
+        return lambda self: self._lease.seconds > 0 and not self._unsettled
+
+    _swap(KafkaLog, "_may_lease", make)
+
+
 _ANY, _SQL = ("sqlite", "kafka"), ("sqlite", "postgres")
 _SQLITE, _POSTGRES, _KAFKA = ("sqlite",), ("postgres",), ("kafka",)
 MUTANTS: Mapping[str, Mutant] = {
@@ -382,6 +424,33 @@ MUTANTS: Mapping[str, Mutant] = {
     "catch-up-joined-late": Mutant("a read reuses a log read that began before it", _POSTGRES, _join_running_read),
     "question-joined-late": Mutant(
         "a read uses the answer to a question that was sent before it", _KAFKA, _join_sent_question
+    ),
+    "lease-not-waited-for": Mutant(
+        "a new holder of the pen commits while the one before may answer from memory",
+        _KAFKA,
+        lambda: _swap(KafkaLog, "_wait_for_leases", _nothing),
+        lease=True,
+    ),
+    "lease-waited-for-too-late": Mutant(
+        "a new holder waits for leases between commit and acknowledgement",
+        _KAFKA,
+        _wait_before_acknowledgement,
+        lease=True,
+    ),
+    "lease-from-receipt": Mutant(
+        "a lease begins when the answer arrives, not when the question was asked",
+        _KAFKA,
+        _lease_from_receipt,
+        lease=True,
+    ),
+    "lease-during-commit": Mutant(
+        "a holder answers from memory while its own commit becomes readable",
+        _KAFKA,
+        lambda: _swap(ReadLease, "revoke", _nothing),
+        lease=True,
+    ),
+    "lease-without-pen": Mutant(
+        "a node that does not hold the pen answers from memory", _KAFKA, _lease_without_pen, lease=True
     ),
     "says-nothing-was-written": Mutant(
         "a write with an unknown outcome is reported as not written", _KAFKA, _report_not_written

@@ -218,7 +218,12 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
     """Run clients and faults; return when the clients have stopped and every fault is healed."""
     owned = scene.services.own_broker if scene.log == "kafka" else scene.services.own_postgres
     schedule = plan(
-        scene.log, seed, work_s=settings.work_s, own_service=owned is not None, workers=scene.services.workers
+        scene.log,
+        seed,
+        work_s=settings.work_s,
+        own_service=owned is not None,
+        workers=scene.services.workers,
+        lease=scene.services.lease,
     )
     count, stop = settings.clients_per_node * len(scene.members), threading.Event()
     with ThreadPoolExecutor(count + len(schedule) + 1 + len(GUARDED)) as pool:

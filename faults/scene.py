@@ -121,6 +121,7 @@ def opened(services: Services, log: str, *more: str) -> Iterator[Scene]:
         proxy = Proxy()
         node_url, to_log = services.path_to(url, number)
         options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options, *more]
+        options += services.lease_options(url, number)
         node = RegistryNode(node_url, *options, start=services.nursery.start)
         proxy.lead_to(node.port)
         members.append(Member(number, node, proxy, to_log))

@@ -23,6 +23,7 @@ __all__ = ["LOGS", "NODES", "Services"]
 LOGS = ("sqlite", "postgres", "kafka")
 NODES = {"sqlite": 4, "postgres": 3, "kafka": 3}
 _BROKERS = 3
+_LEASES = ("1s", "400ms", "700ms")
 _BROKER_SETTINGS = {
     # The interval at which abandoned transactions are aborted; the default is every ten seconds only.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
@@ -36,7 +37,8 @@ class Services:
     """The services behind the logs; each is started on first use, unless the caller lent one.
 
     A lent service is not broken, only the nodes are. With a `mutant`, the nodes run a registry with a planted bug. Each
-    node has `workers` worker processes. With `access`, the nodes have access control.
+    node has `workers` worker processes. With `access`, the nodes have access control; with `lease`, those on Kafka have
+    read leases, each of another length.
     """
 
     lent_broker: KafkaBroker | None = None
@@ -46,6 +48,7 @@ class Services:
     mutant: str | None = None
     workers: int = 1
     access: bool = False
+    lease: bool = False
     _nursery: Nursery | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _folder: Path | None = None
@@ -82,6 +85,10 @@ class Services:
     def access_options(self) -> list[str]:
         """The flags of nodes with access control; empty without it."""
         return node_options(self._files()) if self.access else []
+
+    def lease_options(self, log_url: str, node: int) -> list[str]:
+        """Return the flags of a node with a read lease; empty without one."""
+        return [f"--read-lease={_LEASES[node]}"] if self.lease and log_url.startswith("kafka:") else []
 
     def fresh_log(self, log: str) -> str:
         """Return the URL of a new, empty log."""

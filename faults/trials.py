@@ -90,7 +90,8 @@ def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], setti
         settings: the default settings if None.
     """
     began = time.monotonic()
-    before, services.access = services.access, MUTANTS[mutant].access
+    before = services.access, services.lease
+    services.access, services.lease = MUTANTS[mutant].access, MUTANTS[mutant].lease
     services.mutate(mutant)
     try:
         for seed in seeds:
@@ -100,7 +101,7 @@ def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], setti
             if result.broken:
                 print(f"  {mutant} on {log}, seed {seed}: {result.broken[0]}", flush=True)
     finally:
-        services.access = before
+        services.access, services.lease = before
         services.mutate(None)
     return Trial(mutant, log, 0, time.monotonic() - began, "", current())
 

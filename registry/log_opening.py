@@ -2,6 +2,7 @@
 
 from strata.registry.settings import SettingRefused, Settings
 from strata.storage.addresses import without_password
+from strata.storage.lease import ReadLease
 from strata.storage.log import Log, LogError
 from strata.storage.open_log import not_opened, open_log
 
@@ -18,7 +19,8 @@ def open_for(
     *,
     must_exist: bool = False,
     named: str = "--log (or STRATA_LOG)",
-    signature: tuple[int, bytes, bytes] | None = None,
+    signature: tuple[int, bytes, bytes, int] | None = None,
+    lease: ReadLease | None = None,
 ) -> Log:
     """Open the log of the settings.
 
@@ -28,6 +30,7 @@ def open_for(
         must_exist: whether to fail, instead of creating the log, if it does not exist.
         named: what the user calls the setting or argument, for error messages.
         signature: the newest signature of a pen's holder in the State from which the caller reads on.
+        lease: the read lease of the node; by default it has none.
 
     Raises:
         StartError: if it cannot be opened; the message says why and what to do, without a password.
@@ -40,6 +43,7 @@ def open_for(
             kafka_config=settings.kafka_settings(),
             must_exist=must_exist,
             signature=signature,
+            lease=lease,
         )
     except SettingRefused as error:
         raise StartError(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None

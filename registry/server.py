@@ -42,6 +42,7 @@ from strata.registry.workers.board import Board, Seat
 from strata.registry.workers.parent import Lines, Parent
 from strata.registry.writer import Writer
 from strata.storage.addresses import without_password
+from strata.storage.lease import ReadLease
 from strata.storage.log import Log, LogError
 from strata.storage.open_log import check_url, is_memory
 from strata.storage.state import State
@@ -159,7 +160,7 @@ def _serve_alone(
 ) -> None:
     """Serve in this process."""
     seat = Seat()
-    with closing(open_for(settings, url)) as log:
+    with closing(open_for(settings, url, lease=ReadLease(settings.read_lease))) as log:
         app = _app(log, settings, seat, tls)
         end_start()
         with suppress(_Ended):  # uvicorn raises the signal again that ended it
@@ -204,7 +205,8 @@ def _serve_in_workers(
             tls.refresh(settled=True)  # this worker may replace one that died long after the start
             fresh = time.monotonic() - replayed_at < _SHARED_S
             known, newest, signed = (state, recent, signature) if fresh else (None, None, None)
-            with closing(open_for(settings, url if seat.writes else None, signature=signed)) as log:
+            lease = ReadLease(settings.read_lease, board.lease)
+            with closing(open_for(settings, url if seat.writes else None, signature=signed, lease=lease)) as log:
                 link = None if seat.writes else Link(path)
                 followers = Followers() if seat.writes else None
                 app = _app(log, share, seat, tls, state=known, recent=newest, link=link, followers=followers)

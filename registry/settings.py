@@ -1,5 +1,6 @@
 """The settings of the service: flags of `strata serve` or `STRATA_…` variables; flags take precedence."""
 
+import re
 import socket
 from enum import StrEnum
 from functools import cached_property
@@ -24,6 +25,7 @@ from strata.registry.tracing import TraceSubjects
 from strata.registry.workers.cores import usable_cores
 from strata.storage.addresses import without_password
 from strata.storage.kafka.fencing import Fencing
+from strata.storage.lease import LONGEST_LEASE_S
 from strata.storage.open_log import is_memory
 
 __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "Ui", "load_settings", "properties_in"]
@@ -31,7 +33,17 @@ __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "Ui",
 PREFIX = "STRATA_"
 _MOST_WORKERS = 256
 _OWN_PORTS = {"http": ":80", "https": ":443"}
+_DURATION, _UNITS = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s)"), {"ms": 0.001, "s": 1.0}
 _HIGHEST_RATE = 100_000  # they are counted in microseconds
+
+
+def _lease(value: object) -> object:
+    """Return a duration such as 100ms or 0.1s in seconds; a number alone is refused, unless it is 0."""
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    seconds = 0.0 if value in ("0", 0) else float(found[1]) * _UNITS[found[2]] if found else -1.0
+    if not 0 <= seconds <= LONGEST_LEASE_S:
+        raise ValueError(f"expected a duration from 0ms to {LONGEST_LEASE_S * 1000:.0f}ms, such as 100ms")
+    return seconds
 
 
 class Reads(StrEnum):
@@ -147,6 +159,11 @@ class Settings(TlsSettings, IdentitySettings, AuditSettings, MetricsSettings, Fo
     reads: Annotated[Reads, Lowered] = Field(
         Reads.LINEARIZABLE,
         description="`local` answers without checking the log for new records: faster, but possibly stale",
+    )
+    read_lease: Annotated[float, BeforeValidator(_lease)] = Field(
+        0.0,
+        description="how long the Kafka node that writes may answer from memory after it last asked the log, as 100ms; "
+        "a new writer waits as long. Only if all nodes know leases (docs/decisions/0030)  [0: it always asks]",
     )
     ui: Annotated[Ui, Lowered] = Field(
         Ui.READ, description="web pages below /ui: none, pages to read, or also actions that change what is stored"

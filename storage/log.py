@@ -107,7 +107,7 @@ class LogStatus:
     """The offsets of the newest foreign records."""
     pen_taking_s: float = 0.0
     """How long this node needed to take the pen the last time, in seconds."""
-    signature: tuple[int, bytes, bytes] | None = None
+    signature: tuple[int, bytes, bytes, int] | None = None
     """The newest signature of a holder of the pen that this node has read; `open_log` takes it with a State."""
 
 

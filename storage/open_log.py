@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from strata.storage.addresses import without_password
 from strata.storage.kafka.fencing import Fencing
+from strata.storage.lease import ReadLease
 from strata.storage.log import Log, LogError
 from strata.storage.memory_log import MemoryLog
 from strata.storage.reopening_log import ReopeningLog
@@ -33,7 +34,8 @@ def open_log(
     fencing: Fencing = Fencing.PEN,
     kafka_config: Mapping[str, str] | None = None,
     must_exist: bool = False,
-    signature: tuple[int, bytes, bytes] | None = None,
+    signature: tuple[int, bytes, bytes, int] | None = None,
+    lease: ReadLease | None = None,
 ) -> Log:
     """Open the log at a URL.
 
@@ -44,13 +46,14 @@ def open_log(
         kafka_config: Settings of librdkafka, for example for TLS and SASL.
         must_exist: Refuse a missing file, table or topic instead of creating it.
         signature: That of `LogStatus`, from the process whose State the caller reads on from.
+        lease: The read lease of the node, for a Kafka log with the pen; by default it has none.
 
     Raises:
         ValueError: The URL has none of these forms.
         LogError: The log cannot be reached or used, or its driver is not installed.
     """
     try:
-        return _open(url, advertised_url, fencing, kafka_config or {}, must_exist, signature)
+        return _open(url, advertised_url, fencing, kafka_config or {}, must_exist, signature, lease)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
@@ -66,7 +69,8 @@ def _open(
     fencing: Fencing,
     kafka_config: Mapping[str, str],
     must_exist: bool,
-    signature: tuple[int, bytes, bytes] | None,
+    signature: tuple[int, bytes, bytes, int] | None,
+    lease: ReadLease | None,
 ) -> Log:
     scheme = _scheme(url)
     if scheme == "memory":
@@ -92,6 +96,7 @@ def _open(
             config=kafka_config,
             must_exist=must_exist,
             signature=next(known, None),
+            lease=lease,
         )
 
     return ReopeningLog(opened, must_exist=must_exist)

@@ -9,6 +9,7 @@ import secrets
 import time
 
 from strata.registry.workers.buckets import Buckets
+from strata.storage.lease import lease_cells
 
 __all__ = ["Board", "Seat"]
 
@@ -34,6 +35,8 @@ class Board:
         """A secret of the workers of this node."""
         self.buckets = Buckets()
         """What clients have sent lately."""
+        self.lease = lease_cells()
+        """The read lease of the node, which worker 0 writes."""
         self._cells = memoryview(mmap.mmap(-1, _CELL * (1 + _ROW * workers))).cast("d")
         self._numbers = memoryview(mmap.mmap(-1, _CELL * _NUMBERS * workers)).cast("d")
 

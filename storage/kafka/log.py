@@ -16,6 +16,8 @@ Reads and appends do not wait for each other, except while a committed record is
 their own consumer and lock (`reader.py`), and another client requests the end.
 """
 
+import asyncio
+import hashlib
 import logging
 import math
 import random
@@ -43,6 +45,7 @@ from strata.storage.kafka.topic import prepare_topic
 from strata.storage.kafka.turns import Turns
 from strata.storage.kafka.watch import Clock, Seen, TopicWatch, clock
 from strata.storage.kafka.writers import ForeignRecords, Signatures
+from strata.storage.lease import DRIFT, ReadLease
 from strata.storage.log import (
     START,
     Conflict,
@@ -65,6 +68,7 @@ _NOOP = encode(NoopKey())
 # Offsets that a transaction's last record takes up: the record and the transaction's marker.
 _MARKED = 2
 _DELIVERY_S = 0.005
+_SUSPENDED_S, _PROLONGED_AT, _RELEASE_S = 300, 0.3, 2.0
 _REACHED_S = 3.0
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
 # Losing the pen is expected, and logged in one line (`writers.py`); the client reports it as several fatal errors.
@@ -104,6 +108,7 @@ class KafkaLog:
         must_exist: Raise `LogError` if the topic is missing instead of creating it.
         signature: The newest signature that was read with the State from which this node reads on.
         now: The clock that measures how long ago this node was at the end of the log.
+        lease: The read lease of the node, which its processes share; by default it has none.
 
     Raises:
         LogError: Kafka cannot be reached, the settings are bad, or the topic is missing or unfit.
@@ -119,11 +124,13 @@ class KafkaLog:
         config: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         must_exist: bool = False,
-        signature: tuple[int, bytes, bytes] | None = None,
+        signature: tuple[int, bytes, bytes, int] | None = None,
         now: Clock = clock,
+        lease: ReadLease | None = None,
     ) -> None:
         self._topic = topic
         self._signatures = Signatures(topic, advertised_url, signature)
+        self._lease = lease or ReadLease()
         self._fencing = fencing
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
@@ -141,6 +148,10 @@ class KafkaLog:
         credentials = credentials_of(self._client)
         self._leader = None if credentials is None else Leader(broker_addresses(bootstrap), topic, credentials)
         self._foreign = ForeignRecords(topic)
+        self._identity = _identity(found.topic_id)
+        self._foreign_seen, self._suspended_until = 0, -math.inf
+        self._unsettled = False  # whether an append of this node may still become visible
+        self._keeper: asyncio.Task[None] | None = None
         self._reader = TopicReader(
             self._client,
             topic,
@@ -170,9 +181,9 @@ class KafkaLog:
         """Yield the records after an offset; see `Log.read`."""
         return self._reader.read(after)
 
-    def unchanged(self, _after: int) -> bool:
-        """Return False: only the broker knows the end of the log; see `Log.unchanged`."""
-        return False
+    def unchanged(self, after: int) -> bool:
+        """Return whether the node's read lease covers a State at this offset; see `Log.unchanged`."""
+        return self._lease.covers(self._identity, after)
 
     async def ends_at(self, read_to: Callable[[], int]) -> bool:
         """Ask the leader whether the log holds nothing that a State lacks; see `Log.ends_at`."""
@@ -181,14 +192,16 @@ class KafkaLog:
         self._renew()
         if not self._watch.is_confirmed_lately:
             return False
-        asked = self._now()
+        asked, revocations, began = self._lease.now(), self._lease.revocations, self._now()
         end = await self._leader.end()
         after, ends = read_to(), (self._known_end, self._reader.known_end)
         if not any(known is not None and known.following == end and known.allows(after) for known in ends):
             return False
         if not self._watch.is_confirmed_lately:
             return False
-        self._seen.note(after, asked)
+        self._seen.note(after, began)
+        if self._may_lease() and self._lease.grant(self._identity, after, asked=asked, revocations=revocations):
+            self._keep(read_to)
         return True
 
     def note_append(self, last: int) -> None:
@@ -249,13 +262,57 @@ class KafkaLog:
         self._writes.close(self._disconnect)
 
     def _disconnect(self) -> None:
+        if self._lease.seconds and self._fencing is Fencing.PEN:
+            self._release()
         if self._leader is not None:
             self._leader.close()
+        if self._keeper is not None:
+            with suppress(RuntimeError):  # its loop is closed
+                self._keeper.get_loop().call_soon_threadsafe(self._keeper.cancel)
         self._renewals.shutdown()
         self._reader.close()
         if self._pen is not None:
             self._pen.close()
         self._pen = None
+
+    def _may_lease(self) -> bool:
+        """Return whether this node may answer from memory for a while after the leader has shown that it is at the end.
+
+        It must hold the pen and have no append under way. Another product's record, or the signature of a node that
+        does not wait for leases, forbids leases for some minutes.
+        """
+        if not self._lease.seconds or self._fencing is Fencing.NONE or self._unsettled or not self._has_pen():
+            return False
+        now = time.monotonic()
+        older = self._signatures.knows_no_leases
+        if self._foreign.count != self._foreign_seen or (older is not None and older + _SUSPENDED_S > now):
+            if now >= self._suspended_until:
+                _logger.warning(
+                    "no read leases on topic %(topic)s for %(seconds)d s: another product or an older version writes",
+                    {"event": "lease_suspended", "topic": self._topic, "seconds": _SUSPENDED_S},
+                )
+            self._foreign_seen, self._suspended_until = self._foreign.count, now + _SUSPENDED_S
+        return now >= self._suspended_until
+
+    def _keep(self, read_to: Callable[[], int]) -> None:
+        """Prolong the lease in the background while this node may have it, so that no read waits for a question."""
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.get_running_loop().create_task(self._prolong(read_to))
+
+    async def _prolong(self, read_to: Callable[[], int]) -> None:
+        while self._lease.seconds and self._has_pen():
+            await asyncio.sleep(self._lease.seconds * _PROLONGED_AT)
+            await self.ends_at(read_to)
+
+    def _release(self) -> None:
+        """State in the topic that this node has no read lease, so that the next holder of the pen need not wait."""
+        self._lease.revoke()
+        if self._pen is None or self._unsettled or not self._has_pen():
+            return
+        deadline = self._by(_RELEASE_S)
+        with suppress(LogError, Fenced):
+            self._pen.stage([_NOOP], _token(), deadline, self._signatures.release_headers)
+            self._pen.commit(deadline)
 
     def _renew(self) -> None:
         """Look the topic up in a thread, so that no read has to wait until it is confirmed."""
@@ -285,7 +342,7 @@ class KafkaLog:
         )
         try:
             if pen.transactional:
-                self._sign(pen)
+                self._wait_for_leases(self._sign(pen))
         except BaseException:
             pen.close()
             raise
@@ -296,10 +353,44 @@ class KafkaLog:
             self._pen_taking_s = time.monotonic() - began
         return pen
 
-    def _sign(self, pen: Pen) -> None:
-        known, deadline = self._signatures.newest, self._by(self._timeouts.write)
+    def _sign(self, pen: Pen) -> float:
+        """Sign in the topic, and return when leases end that other nodes may have, on the monotonic clock.
+
+        The signature states the longest of them. So a signature that this node had not read yet, and that states a
+        longer one, makes it sign again.
+        """
+        lease_ms = max(math.ceil(self._lease.seconds * 1000), self._signatures.lease_ms)
+        while True:
+            known = self._signatures.newest
+            offset, end = self._sign_with(pen, lease_ms, known)
+            readable = time.monotonic()
+            reads = self._reader.known_end
+            after = max(known, reads.last if reads is not None else START)
+            if after == START:
+                after = self._end.first(self._by(self._timeouts.read)) - 1
+            for entry in self._reader.entries(after, offset):
+                after = entry.offset  # this notes the signatures among them
+            before_ms = self._signatures.lease_ms
+            self._pen_offset = offset
+            self._signatures.sign(offset, lease_ms)
+            if end == offset + _MARKED:
+                self._known_end = LogEnd(self._reader.last_before(offset), end)
+            if before_ms <= lease_ms:
+                # After a release, or where no node has leases, there is nothing to wait for.
+                is_released = known != START and before_ms == 0 and self._signatures.knows_no_leases is None
+                return readable + (0 if is_released else lease_ms / 1000 * (1 + DRIFT))
+            lease_ms = before_ms
+
+    def _wait_for_leases(self, ends: float) -> None:
+        """Wait until no node can have a read lease from before this node's signature; nothing is committed before."""
+        if (left := ends - time.monotonic()) > 0:
+            time.sleep(left)
+
+    def _sign_with(self, pen: Pen, lease_ms: int, known: int) -> tuple[int, int]:
+        """Write a signature, and return its offset and the end once it was readable."""
+        deadline = self._by(self._timeouts.write)
         try:
-            (signed,) = pen.stage([_NOOP], _token(), deadline, self._signatures.headers)
+            (signed,) = pen.stage([_NOOP], _token(), deadline, self._signatures.headers(lease_ms))
             pen.commit(deadline)
             end = self._end.once_beyond(signed.offset, deadline)
         except Fenced as error:
@@ -311,10 +402,7 @@ class KafkaLog:
             # The broker did answer: it reports an unknown error if another node takes the pen during the commit.
             self._await_signature(known)
             raise Conflict from error
-        self._pen_offset = signed.offset
-        self._signatures.sign(signed.offset)
-        if end == signed.offset + _MARKED:
-            self._known_end = LogEnd(self._reader.last_before(signed.offset), end)
+        return signed.offset, end
 
     def _await_signature(self, known: int) -> None:
         """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing.
@@ -345,6 +433,9 @@ class KafkaLog:
             self._await_signature(signed)
             raise Conflict from error
         self._check_offsets(pen, known_end, staged)
+        # From here on other nodes may read the records, so this one must not answer from memory before it has them.
+        self._unsettled = True
+        self._lease.revoke()
         try:
             pen.commit(deadline)
         except (Fenced, LogTimeout) as error:
@@ -353,6 +444,9 @@ class KafkaLog:
             self._await_visible(staged[0].offset, staged[-1].offset)
             # If another writer's record took the marker's place, the next append lands elsewhere: `_check_offsets`.
             self._known_end = LogEnd(staged[-1].offset, staged[-1].offset + (_MARKED if pen.transactional else 1))
+        # Again: a question that was asked during the commit may have shown the end before it.
+        self._lease.revoke()
+        self._unsettled = False
         self._seen.note(staged[-1].offset, began)
         return [
             Entry(one.offset, one.timestamp, record.key, record.value)
@@ -427,6 +521,7 @@ class KafkaLog:
             ) from failure
         mark = header(found, APPEND_HEADER) if found is not None and offset_of(found) == last else None
         if mark is None or not mark.startswith(token):
+            self._unsettled = False
             self._await_signature(signed)
             raise Conflict from error
 
@@ -437,3 +532,8 @@ class KafkaLog:
 
 def _token() -> bytes:
     return uuid.uuid4().hex.encode()
+
+
+def _identity(topic_id: str) -> int:
+    """Return a number for a topic that a cell of the lease can hold."""
+    return int.from_bytes(hashlib.sha256(topic_id.encode()).digest()[:6], "big")

@@ -1,7 +1,9 @@
 """The writers of the topic, as its records show them: who holds the pen, and who writes without it.
 
 Each node that takes the pen signs with its URL and its id. The other nodes forward their writes to the URL. The id is
-new in each process: a node that reads its own URL with another id shares that URL with another node.
+new in each process: a node that reads its own URL with another id shares that URL with another node. The signature
+also states the longest read lease that may be in force since, in milliseconds; a release states that none is
+(docs/decisions/0030).
 """
 
 import logging
@@ -24,6 +26,9 @@ __all__ = ["ForeignRecords", "Signatures"]
 _logger = logging.getLogger(__name__)
 
 _URL_HEADER, _NODE_HEADER = "strata-url", "strata-node"
+_LEASE_HEADER, _RELEASE_HEADER = "strata-lease", "strata-released"
+_LEASE = re.compile(rb"[0-9]{1,4}")
+_NOT_STATED = -1
 _URL = re.compile(rb"https?://[\x21-\x7e]{1,2000}")
 _WARN_EVERY_S = 60.0
 _LONGEST_KEY = 300
@@ -34,6 +39,7 @@ class _Signature(NamedTuple):
     offset: int
     url: bytes
     node: bytes
+    lease_ms: int = 0
 
 
 _NONE = _Signature(START, b"", b"")
@@ -42,18 +48,33 @@ _NONE = _Signature(START, b"", b"")
 class Signatures:
     """The newest signature in the topic, as far as this node has read or signed. Thread-safe."""
 
-    def __init__(self, topic: str, url: str | None, known: tuple[int, bytes, bytes] | None = None) -> None:
+    def __init__(self, topic: str, url: str | None, known: tuple[int, bytes, bytes, int] | None = None) -> None:
         self._topic, self._url, self._node = topic, (url or "").encode(), uuid.uuid4().hex.encode()
         self._newest = _Signature(*known) if known else _NONE
         self._told = START  # the offset up to which the log lines say who has the pen
         self._began: int | None = None
         self._warning = _RateLimitedError()
+        self.knows_no_leases: float | None = None
+        """When this node last read a signature of a node of a version without leases, on the monotonic clock."""
         self._lock = threading.Lock()
 
+    def headers(self, lease_ms: int) -> dict[str, bytes]:
+        """Return the record headers of this node's own signature.
+
+        Args:
+            lease_ms: the longest read lease that may be in force after it, in milliseconds.
+        """
+        return {_URL_HEADER: self._url, _NODE_HEADER: self._node, _LEASE_HEADER: b"%d" % lease_ms}
+
     @property
-    def headers(self) -> dict[str, bytes]:
-        """The record headers of this node's own signature."""
-        return {_URL_HEADER: self._url, _NODE_HEADER: self._node}
+    def release_headers(self) -> dict[str, bytes]:
+        """The record headers of the statement that no read lease is in force."""
+        return {_RELEASE_HEADER: self._node}
+
+    @property
+    def lease_ms(self) -> int:
+        """The longest read lease that may be in force according to the newest signature, in milliseconds."""
+        return max(self._newest.lease_ms, 0)
 
     @property
     def newest(self) -> int:
@@ -61,7 +82,7 @@ class Signatures:
         return self._newest.offset
 
     @property
-    def known(self) -> tuple[int, bytes, bytes]:
+    def known(self) -> tuple[int, bytes, bytes, int]:
         """The newest signature, for another process of this node."""
         return self._newest
 
@@ -70,9 +91,9 @@ class Signatures:
         if self._began is None:
             self._began = end
 
-    def sign(self, offset: int) -> None:
+    def sign(self, offset: int, lease_ms: int = 0) -> None:
         """Remember this node's own signature, which it may never read: its next read begins after its own append."""
-        self._advance(_Signature(offset, self._url, self._node))
+        self._advance(_Signature(offset, self._url, self._node, lease_ms))
 
     def forget(self) -> None:
         """Forget the newest signature before the topic is read from its start, which notes what is really there.
@@ -86,11 +107,22 @@ class Signatures:
         """Remember the signature in a record, if it has one and no newer one is known."""
         offset, url, node = offset_of(message), header(message, _URL_HEADER), header(message, _NODE_HEADER) or b""
         if url is None:
+            self._note_release(message)
             return
-        if not self._advance(_Signature(offset, url if _URL.fullmatch(url) else b"", node)):
+        stated = header(message, _LEASE_HEADER)
+        lease_ms = int(stated) if stated is not None and _LEASE.fullmatch(stated) else _NOT_STATED
+        if lease_ms == _NOT_STATED:
+            self.knows_no_leases = time.monotonic()
+        if not self._advance(_Signature(offset, url if _URL.fullmatch(url) else b"", node, lease_ms)):
             return
         if url and url == self._url and node != self._node and self._began is not None and offset >= self._began:
             self._warn_of_duplicate_url()
+
+    def _note_release(self, message: Message) -> None:
+        released = header(message, _RELEASE_HEADER)
+        with self._lock:
+            if released is not None and released == self._newest.node and offset_of(message) > self._newest.offset:
+                self._newest = self._newest._replace(lease_ms=0)
 
     def holder(self) -> str | None:
         """Return the URL in the newest signature, or None if it is this node's own or not a URL."""
