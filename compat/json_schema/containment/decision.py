@@ -14,7 +14,7 @@ from strata.compat.json_schema.containment.evaluation import allows, fails
 from strata.compat.json_schema.containment.goals import Answer, Focus, Found, Literal, OutOfWorkError, Work
 from strata.compat.json_schema.containment.judge import Judge, NotJudgedError
 from strata.compat.json_schema.containment.languages import TooManyStatesError
-from strata.compat.json_schema.containment.paths import ROUNDED, value_path
+from strata.compat.json_schema.containment.paths import ROUNDED, others, value_path
 from strata.compat.json_schema.containment.reader import Reader
 from strata.compat.json_schema.containment.rules import Schema
 from strata.compat.json_schema.containment.schemas import Schemas
@@ -29,6 +29,7 @@ __all__ = ["Contained", "Containment", "Counterexample", "Decision", "Undecided"
 _LARGEST: Final = 4096
 _SECONDS: Final = 0.8
 _MOST_CANDIDATES: Final = 200
+_MOST_CANDIDATES_FOR_ONE_PLACE: Final = 10
 _ROUNDS: Final = 6  # searches in another order, after the first
 
 
@@ -114,7 +115,8 @@ class Containment:
         work = Work(self._limits, seconds)
         place = (*focus, ROUNDED)
         with suppress(OutOfWorkError, NotJudgedError, RecursionError, TooManyStatesError):
-            for answer in islice(self._answers(self._first(work), place), _MOST_CANDIDATES):
+            allowed = Literal(self._roots[1], True)
+            for answer in islice(self._answers(self._first(work), place, allowed), _MOST_CANDIDATES):
                 if isinstance(answer, Found) and self._is_rounded(answer.value, place):
                     made = self._smaller(answer.value, lambda one: self._is_rounded(one, place), work)
                     if _bytes(made) <= size:
@@ -126,11 +128,29 @@ class Containment:
         self._solver.start(work)
         return self._solver
 
-    def _answers(self, solver: Solver, focus: Focus) -> Iterator[Answer]:
+    def _answers(self, solver: Solver, focus: Focus, *more: Literal) -> Iterator[Answer]:
         writer, reader = self._roots
-        return solver.solutions(frozenset({Literal(writer, True), Literal(reader, False, focus)}))
+        return solver.solutions(frozenset({Literal(writer, True), Literal(reader, False, focus), *more}))
+
+    def _only_there(self, focus: Focus, work: Work, size: int) -> Counterexample | None:
+        """Return a document that the reader schema refuses for what it has at a place, and for nothing else."""
+        beside = Literal(others(self._roots[1], focus, self._schemas), True)
+        for answer in islice(self._answers(self._first(work), focus, beside), _MOST_CANDIDATES_FOR_ONE_PLACE):
+            if isinstance(answer, Found) and self._is_witness(answer.value, focus):
+                return self._example(answer.value, focus, work, size)
+        return None
+
+    def _example(self, document: Document, focus: Focus, work: Work, size: int) -> Counterexample | None:
+        """Return a counterexample out of a document, if it is small enough."""
+        document = self._smaller(document, self._like(document, focus), work)
+        if _bytes(document) > size:
+            return None
+        return Counterexample(document, self._judges[1].error(document, value_path(focus)))
 
     def _decided(self, focus: Focus, work: Work, size: int) -> Decision:
+        example = self._only_there(focus, work, size) if focus else None
+        if example is not None:
+            return example
         is_proved, is_large = True, False
         for number in range(_ROUNDS):
             solver = self._first(work)
@@ -140,9 +160,9 @@ class Containment:
                 is_proved = False
                 if not isinstance(answer, Found) or not self._is_witness(answer.value, focus):
                     continue
-                document = self._smaller(answer.value, self._like(answer.value, focus), work)
-                if _bytes(document) <= size:
-                    return Counterexample(document, self._judges[1].error(document, value_path(focus)))
+                example = self._example(answer.value, focus, work, size)
+                if example is not None:
+                    return example
                 is_large = True
             is_large = is_large or solver.is_too_large
             if is_proved:

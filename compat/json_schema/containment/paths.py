@@ -10,8 +10,9 @@ from typing import Final
 
 from strata.compat.json_schema.containment import rules as r
 from strata.compat.json_schema.containment.goals import Focus
+from strata.compat.json_schema.containment.schemas import Schemas
 
-__all__ = ["NAME", "PATTERN", "REST", "ROUNDED", "focused", "value_path"]
+__all__ = ["NAME", "PATTERN", "REST", "ROUNDED", "focused", "others", "value_path"]
 
 NAME: Final = "name"
 """First step of a focus on a property: its name follows."""
@@ -20,9 +21,12 @@ PATTERN: Final = "pattern"
 REST: Final = "rest"
 """First step of a focus on all other properties or items."""
 ROUNDED: Final = "rounded"
-"""Last step of a focus: not where a schema fails, but where the value is an integer that a double may round."""
+"""Last step of a focus: not where a schema fails, but where the value is an integer that a double rounds."""
 
-_LARGE: Final = r.Schema((r.Types(frozenset({"integer"})), r.Limit(Fraction(2**53 + 1), True, False)), None)
+_EVEN: Final = r.Schema((r.MultipleOf(Fraction(2)),), None)
+_LARGE: Final = r.Schema(  # an odd integer beyond 2^53 has more digits than a double
+    (r.Types(frozenset({"integer"})), r.Limit(Fraction(2**53 + 1), True, False), r.Not(_EVEN)), None
+)
 _COMBINED: Final = {"allOf": r.All, "anyOf": r.Branches, "oneOf": r.Branches}
 _RESTS: Final = {
     "additionalProperties": r.Properties,
@@ -79,6 +83,45 @@ def focused(schema: r.Schema, focus: Focus) -> list[tuple[r.Rule, Focus]]:
             return references
     known = [(rule, ()) for rule in schema.rules if not isinstance(rule, r.Opaque)]
     return known + [(rule, ()) for rule in schema.rules if isinstance(rule, r.Opaque)]
+
+
+def others(schema: r.Schema, focus: Focus, schemas: Schemas) -> r.Schema:
+    """Return what a schema says beside the place of a path: what a document may keep to that fails only there."""
+    kept: list[r.Rule] = []
+    matched = {id(rule): rest for rule, rest in focused(schema, focus)}
+    for rule in schema.rules:
+        if id(rule) not in matched:
+            kept.append(rule)
+        elif matched[id(rule)]:
+            kept += _beside(rule, matched[id(rule)], schemas)
+    return schemas.schema(kept)
+
+
+def _beside(rule: r.Rule, focus: Focus, schemas: Schemas) -> list[r.Rule]:
+    """Return what a rule says beside a place inside it."""
+    word, following = focus[0], focus[1:]
+    match rule:
+        case r.Properties(named, patterns, rest) if word == NAME and following[0] in dict(named):
+            name = following[0]
+            inner = {**dict(named), name: others(dict(named)[name], following[1:], schemas)}
+            return [r.Properties(tuple(inner.items()), patterns, rest)]
+        case r.Items(first, rest) if word == PATTERN and int(following[0]) < len(first):
+            place = int(following[0])
+            inner_item = others(first[place], following[1:], schemas)
+            return [r.Items((*first[:place], inner_item, *first[place + 1 :]), rest)]
+        case r.Items(first, r.Schema() as rest) if word == REST and following:
+            return [r.Items(first, others(rest, following, schemas))]
+        case r.All(inner_schemas) if word.isdecimal() and int(word) < len(inner_schemas):
+            place = int(word)
+            kept = (
+                *inner_schemas[:place],
+                others(inner_schemas[place], following, schemas),
+                *inner_schemas[place + 1 :],
+            )
+            return [r.All(kept)]
+        case r.Reference() if len(focus) > 1:
+            return [r.All((others(rule.follow(), focus, schemas),))]
+    return []
 
 
 def _matching(schema: r.Schema, focus: Focus) -> Iterator[tuple[r.Rule, Focus]]:
