@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from harness import avro_cases, protobuf_cases
+from harness.json_pairs import PairMaker
 from harness.protobuf_changes import changed
 from strata.compat.formats import FORMATS
 from strata.compat.limits import Limits
@@ -66,7 +67,7 @@ def _parsed(schema_format: SchemaFormat, case: Mapping[str, Any], schema: Mappin
 
 
 def random_pairs(schema_format: SchemaFormat, chance: Random) -> Iterator[Pair]:
-    """Yield random pairs without end: small changes of Avro and Protobuf schemas."""
+    """Yield random pairs without end: small changes of schemas."""
     number = 0
     make = _MAKERS[schema_format](chance)
     while True:
@@ -100,9 +101,21 @@ def _protobuf(chance: Random) -> Callable[[], tuple[str, str]]:
     return make
 
 
+def _json(chance: Random) -> Callable[[], tuple[str, str]]:
+    maker = PairMaker(chance)
+
+    def make() -> tuple[str, str]:
+        texts = [json.dumps(schema) for schema in maker.pair()]
+        chance.shuffle(texts)
+        return texts[0], texts[1]
+
+    return make
+
+
 _MAKERS: Final[Mapping[SchemaFormat, Callable[[Random], Callable[[], tuple[str, str]]]]] = {
     SchemaFormat.AVRO: _avro,
     SchemaFormat.PROTOBUF: _protobuf,
+    SchemaFormat.JSON: _json,
 }
 
 

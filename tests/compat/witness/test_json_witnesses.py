@@ -1,0 +1,145 @@
+"""Each proof of a JSON Schema finding is what two validators do with the document."""
+
+import json
+from collections import Counter
+from itertools import islice
+from random import Random
+
+import pytest
+
+from harness.json_judges import judges, refused, verdict
+from harness.proof_cases import Pair, proofs, random_pairs, recorded_pairs
+from strata.compat.check import Previous, check
+from strata.compat.formats import FORMATS
+from strata.compat.levels import Level
+from strata.compat.limits import Limits
+from strata.compat.proofs import LARGEST_WITNESS, Altered, NoWitness, Refused, RuleOnly, Witness
+from strata.compat.schema import SchemaFormat
+from strata.compat.witness.search import budget_within, silent_changes
+
+JSON = FORMATS[SchemaFormat.JSON]
+SEVENTH = "http://json-schema.org/draft-07/schema#"
+STRING, NUMBER, INTEGER = ({"type": name} for name in ("string", "number", "integer"))
+
+
+def parsed(schema):
+    """Parse a schema."""
+    return JSON.parse(json.dumps({"$schema": SEVENTH} | schema), strict=False)
+
+
+def held(properties, *required, **more):
+    """Return the schema of an object."""
+    return {"type": "object", "properties": properties, "required": list(required), **more}
+
+
+ROWS = {  # change: the writer's schema, the reader's, and the document and error of each finding
+    "required and narrower": (
+        held({"a": INTEGER, "b": STRING}, "a"),
+        held({"a": INTEGER, "b": {"type": "string", "maxLength": 1}}, "a", "b"),
+        [
+            ({"a": 0}, '"b" is a required property'),
+            ({"a": 0, "b": "aa"}, '"aa" is longer than 1 character (at /b)'),
+        ],
+    ),
+    "an item of an array": (
+        held({"a": {"type": "array", "items": NUMBER}}),
+        held({"a": {"type": "array", "items": INTEGER}}),
+        [({"a": [0.5]}, '0.5 is not of type "integer" (at /a/0)')],
+    ),
+    "a branch": (
+        {"oneOf": [held({"k": {"const": "a"}}, "k"), held({"k": {"const": "b"}}, "k")]},
+        {"oneOf": [held({"k": {"const": "a"}}, "k"), held({"k": {"const": "c"}}, "k")]},
+        [({"k": "b"}, '{"k":"b"} is not valid under any of the schemas listed in the \'oneOf\' keyword')],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_document_that_shows_it(name):
+    """The document fits everywhere but at the place of the finding; the error is that of the place."""
+    writer, reader, expected = ROWS[name]
+    found = [proof for _, proof in proofs(Pair("", parsed(reader), parsed(writer)))]
+
+    assert [(one.record, one.outcome) for one in found] == [(record, Refused(error)) for record, error in expected]
+    assert [json.loads(one.payload) for one in found] == [record for record, _ in expected]
+
+
+def test_a_rule_that_no_document_needs():
+    """A finding without a document says why: nothing is refused at all, or nothing at its place."""
+    writer, wider = held({"a": {"enum": [1, 2]}}), held({"a": INTEGER})
+    reader = held({"a": INTEGER, "b": STRING})
+    reasons = [proof for _, proof in proofs(Pair("", parsed(wider), parsed(writer)))]
+    mixed = {finding.path: proof for finding, proof in proofs(Pair("", parsed(reader), parsed(writer)))}
+
+    assert reasons == [RuleOnly("The reader schema allows every document that the writer schema allows.")]
+    assert [type(mixed[path]) for path in ("#/properties/a", "#/properties/b")] == [RuleOnly, Witness]
+
+
+def test_changes_that_the_rules_accept():
+    """Integers that are read as doubles, and keywords that no rule compares, are found with documents."""
+    previous = held({"n": INTEGER, "small": INTEGER | {"maximum": 9, "minimum": 0}, "t": {"type": "array"}})
+    new = held(
+        {"n": NUMBER, "small": NUMBER | {"maximum": 9, "minimum": 0}, "t": {"type": "array", "contains": NUMBER}}
+    )
+    new["title"], new["properties"]["n"]["default"] = "Renamed", 1
+    found = silent_changes(parsed(new), [Previous(1, parsed(previous))], Level.BACKWARD, (), budget_within(Limits()))
+
+    assert {one.path: one.proof.outcome for one in found} == {
+        "#/properties/n": Altered(2**53 + 1, float(2**53)),
+        "#/properties/t/minContains": Refused("None of [] are valid under the given schema (at /t)"),
+    }
+    assert check(parsed(new), [Previous(1, parsed(previous))], Level.BACKWARD).compatible
+
+
+def misjudged(*schemas):
+    """Return whether Python's jsonschema is known to err: it takes empty text for an unevaluated property (2019-09)."""
+    return any("2019-09" in one.canonical and "unevaluatedProperties" in one.canonical for one in schemas)
+
+
+def check_pairs(pairs, rounds):
+    """Check the proofs of pairs with two judges; return how many there are of which type."""
+    counts = Counter()
+    for number, pair in enumerate(pairs):
+        writes, reads = judges(pair.writer), judges(pair.reader)
+        found = proofs(pair)
+        for finding, proof in found:
+            counts[type(proof)] += 1
+            if isinstance(proof, Witness) and not misjudged(pair.writer, pair.reader):
+                said = verdict(writes, proof.record), verdict(reads, proof.record)
+                assert said == (True, False), (pair.name, finding.kind, finding.path, proof)
+                assert len(proof.payload) <= LARGEST_WITNESS
+        if found and all(isinstance(proof, RuleOnly) for _, proof in found):
+            counts["rule only"] += 1
+            assert refused(pair.writer, pair.reader, rounds, number) == [], pair.name
+    return counts
+
+
+def is_decided(counts):
+    """Return whether at least 95 % of the findings are decided."""
+    return counts[NoWitness] <= 0.05 * sum(counts[one] for one in (Witness, RuleOnly, NoWitness))
+
+
+def test_a_sample_of_pairs():
+    """Two judges confirm the documents of recorded and of random pairs; random documents contradict no rule-only."""
+    counts = check_pairs(
+        [
+            *islice(recorded_pairs(SchemaFormat.JSON), 3, None, 29),
+            *islice(random_pairs(SchemaFormat.JSON, Random(7)), 60),
+        ],
+        20,
+    )
+
+    assert is_decided(counts)
+    assert counts[Witness] > 50
+    assert counts["rule only"] > 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_all_recorded_pairs_and_many_random_ones():
+    """The same for all recorded pairs and 10,000 random ones."""
+    recorded = check_pairs(recorded_pairs(SchemaFormat.JSON), 200)
+    drawn = check_pairs(islice(random_pairs(SchemaFormat.JSON, Random(8)), 10_000), 60)
+
+    assert is_decided(recorded)
+    assert is_decided(drawn)
