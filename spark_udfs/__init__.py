@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from strata.spark_udfs.encoding.columns import encoder as encoder
     from strata.spark_udfs.evolution import run_stream as run_stream
     from strata.spark_udfs.observation import observe_dead_letters as observe_dead_letters
+    from strata.spark_udfs.outcomes import replay as replay
 
 _MODULES = {
     "dead_letters": ("split_dead_letters",),
@@ -24,5 +25,6 @@ _MODULES = {
     "encoding.columns": ("encode", "encoder"),
     "evolution": ("run_stream",),
     "observation": ("observe_dead_letters",),
+    "outcomes": ("replay",),
 }
 __getattr__ = lazy(__name__, _MODULES)

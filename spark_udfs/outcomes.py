@@ -1,0 +1,159 @@
+"""What a candidate makes of the frames of a data frame: a lake, a topic, or a stream of one.
+
+Avro and Protobuf are decoded with the candidate in mode DEADLETTER, and the dead letters are grouped. One frame of each
+group is read again, by the deserializer of Avro, to find the place in the record. Documents of JSON Schema are
+validated against the candidate in Python workers, one by one: `decode` validates against the writer's schema.
+
+Rules of this file: one plan over a data frame, batch or stream; nothing runs here.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final, Literal
+
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.types import StringType
+
+from strata.serdes.avro.serializer import AvroDeserializer
+from strata.serdes.client import Schema
+from strata.serdes.deserializer import Deserializer
+from strata.serdes.errors import DecodeError, FrameError, SchemaError, SerdeError
+from strata.serdes.framing import open_frame
+from strata.serdes.model import AVRO, JSON, PROTOBUF
+from strata.serdes.settings import ClientSettings
+from strata.spark_udfs.arguments import Registry, names_of, settings_of
+from strata.spark_udfs.dead_letters import column_named
+from strata.spark_udfs.decoding.columns import decode
+from strata.spark_udfs.decoding.paths import ERROR_TYPE
+from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable, client_of, is_unknown
+
+__all__ = ["replay"]
+
+_ERROR: Final = "__strata_error"
+
+
+def replay(
+    frames: DataFrame,
+    candidate: str | Schema,
+    *,
+    registry: Registry,
+    value: str = "value",
+    place: Sequence[str] = ("topic", "partition", "offset"),
+    format: str | None = None,  # noqa: A002 - the option of decode
+    message: str | None = None,
+    headers: Column | str | None = None,
+    path: Literal["auto", "jvm", "python"] = "auto",
+) -> DataFrame:
+    """Count what a candidate makes of frames, so that a job can guard a deployment.
+
+    Values that the candidate reads as others without an error are not looked for; `strata replay` does that.
+
+    Args:
+        frames: a data frame of frames, batch or stream. On a stream the output mode is `complete` or `update`.
+        candidate: the schema, as text or with its references.
+        registry: the registry, as for `decode`.
+        value: the column of frames.
+        place: the columns that say where a record is, those that the data frame has.
+        format: the format of a schema text, by default AVRO.
+        message: as for `decode`.
+        headers: as for `decode`.
+        path: as for `decode`.
+
+    Returns:
+        A row for the records that are read, whose `reason` is null, and one for each reason and schema id of the
+        others: `reason`, `schema_id`, `path` (where in the record the first of them fails; null if it is not a place),
+        `count`, `first` and `last` (the least and the greatest place), and `frame`, the bytes of the first.
+
+    Raises:
+        ValueError: If the data frame lacks a column, or an option has a value that is not allowed.
+        UnsupportedSchema: If the candidate has no Spark type.
+        SerdeError: If the registry does not have a reference, or does not answer.
+    """
+    if value not in frames.columns:
+        raise ValueError(f"the data frame has no column {value}; it has {', '.join(frames.columns)}")
+    schema = candidate if isinstance(candidate, Schema) else Schema(candidate, format or AVRO)
+    places = [name for name in names_of("place", place, of="column") if name in frames.columns]
+    settings = settings_of(registry)
+    error = (
+        _validated(schema, settings)(column_named(value))
+        if schema.format == JSON
+        else decode(value, registry=settings, reader_schema=schema, message=message, headers=headers, path=path)[
+            "error"
+        ]
+    )
+    where = functions.struct(*map(column_named, places)) if places else functions.lit(None).cast("string")
+    letters = frames.select(where.alias("place"), column_named(value).alias("frame"), error.alias(_ERROR)).select(
+        "place",
+        functions.when(column_named(_ERROR).isNotNull(), column_named("frame")).alias("frame"),
+        column_named(_ERROR)["reason"].alias("reason"),
+        column_named(_ERROR)["schema_id"].alias("schema_id"),
+    )
+    groups = letters.groupBy("reason", "schema_id").agg(
+        functions.count(functions.lit(1)).alias("count"),
+        functions.min("place").alias("first"),
+        functions.max("place").alias("last"),
+        functions.min_by("frame", "place").alias("frame") if places else functions.first("frame").alias("frame"),
+    )
+    located = groups.withColumn("path", _place_in_record(schema, settings)(column_named("frame")))
+    return located.select("reason", "schema_id", "path", "count", "first", "last", "frame")
+
+
+def _place_in_record(candidate: Schema, settings: ClientSettings) -> Callable[[Column], Column]:
+    """Return the function from a frame to the path at which it cannot be read."""
+
+    def path(frame: bytes | None) -> str | None:
+        if frame is None or candidate.format == PROTOBUF:
+            return None
+        error = _refusal(candidate, settings, bytes(frame))
+        return error.path if isinstance(error, DecodeError) else None
+
+    return functions.udf(path, StringType(), useArrow=False)
+
+
+def _validated(candidate: Schema, settings: ClientSettings) -> Callable[[Column], Column]:
+    """Return the function from a frame of JSON Schema to the error of mode DEADLETTER."""
+
+    def refusal(frame: bytes | None) -> tuple[str, int | None, None] | None:
+        error = None if frame is None else _refusal(candidate, settings, bytes(frame))
+        if error is None:
+            return None
+        reason = f"{error.reason}: {error.detail}" if isinstance(error, DecodeError) else str(error)
+        return reason, _id_of(bytes(frame or b"")), None
+
+    return functions.udf(refusal, ERROR_TYPE, useArrow=False)
+
+
+def _refusal(candidate: Schema, settings: ClientSettings, frame: bytes) -> SerdeError | None:
+    """Return the error of the format's deserializer for a frame; None if it reads it.
+
+    Raises:
+        RegistryNotUsable: If the registry did not answer.
+    """
+    try:
+        _deserializer(candidate, settings)(frame)
+    except (DecodeError, FrameError, SchemaError) as error:
+        return error
+    except SerdeError as error:
+        if is_unknown(error):
+            return error
+        raise RegistryNotUsable(str(error)) from None
+    return None
+
+
+@lru_cache(maxsize=8)
+def _deserializer(candidate: Schema, settings: ClientSettings) -> Deserializer:
+    """Return this process's deserializer with a candidate."""
+    client = client_of(settings)
+    if candidate.format == JSON:
+        from strata.serdes.json_schema.serializer import JsonDeserializer
+
+        return JsonDeserializer(client, candidate)
+    return AvroDeserializer(client, candidate)
+
+
+def _id_of(frame: bytes) -> int | None:
+    try:
+        name = open_frame(frame).schema
+    except FrameError:
+        return None
+    return name if isinstance(name, int) else None
