@@ -15,7 +15,7 @@ from typing import Any
 from strata.serdes.client import RegistryClient, context_of
 from strata.serdes.encryption.ciphers import ALGORITHMS, Cipher, CipherError, cipher_of, new_material
 from strata.serdes.encryption.dek_registry import LATEST, Dek, DekRegistry, Kek
-from strata.serdes.encryption.kms import Kms, KmsDriver
+from strata.serdes.encryption.kms import KmsDriver, Service, driver_of
 from strata.serdes.errors import RegistryError, RegistryUnavailable
 from strata.serdes.rules.executors import RuleContext
 from strata.shared_cache import SharedCache
@@ -25,8 +25,6 @@ __all__ = ["Key", "KeyRing", "Terms"]
 _DAY = 24 * 60 * 60.0
 _PAUSE = 60.0
 """Seconds until a failed rotation is retried; the old key is used meanwhile, as in Confluent's clients."""
-
-_ALTERNATES = "encrypt.alternate.kms.key.ids"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class KeyRing:
 
     Args:
         client: the registry.
-        settings: the executor's: `encrypt.alternate.kms.key.ids`, and the settings of the KMS.
+        settings: the executor's: `kms.allowed`, `encrypt.alternate.kms.key.ids`, and the settings of the KMS.
         drivers: the drivers by KMS type.
         clock: returns Unix time in seconds, for the age of keys.
     """
@@ -100,7 +98,7 @@ class KeyRing:
         capacity = client.settings.cache_size
         self._keks: SharedCache[tuple[str, str], Kek | _Missing] = SharedCache(capacity)
         self._own_keks: SharedCache[tuple[str, str], Kek] = SharedCache(capacity)  # a writer never uses a cached miss
-        self._kms: SharedCache[Kek, Kms] = SharedCache(capacity)
+        self._kms: SharedCache[Kek, Service] = SharedCache(capacity)
         self._current: SharedCache[tuple[Terms, str], _Current] = SharedCache(capacity)
         self._stored: SharedCache[tuple[str, str, str, int], Dek | _Missing] = SharedCache(capacity)
         self._opened: SharedCache[tuple[Kek, str, str, int], Key] = SharedCache(capacity)
@@ -202,7 +200,7 @@ class KeyRing:
                 f"the registry has no key encryption key {terms.kek}, and to add it the rule needs "
                 "encrypt.kms.type and encrypt.kms.key.id"
             )
-        self._driver(terms.kms_type)
+        driver_of(terms.kms_type, self._drivers)
         added = self._registry.add_kek(Kek(terms.kek, terms.kms_type, terms.kms_key_id), subject)
         found = self._registry.find_kek(terms.kek, subject) if added is None else added
         if found is None:
@@ -216,7 +214,7 @@ class KeyRing:
         """Add a version; if another client was first, use its key."""
         wrapped = None
         if not kek.shared:
-            wrapped = self._service(kek).wrap(self._key_ids(kek)[0], new_material(terms.algorithm))
+            wrapped = self._service(kek).wrap(new_material(terms.algorithm))
         dek = self._registry.add_dek(terms.kek, subject, terms.algorithm, version, wrapped)
         if dek is None:
             dek = self._find(terms, subject, version)
@@ -239,27 +237,10 @@ class KeyRing:
     def _unwrapped(self, kek: Kek, dek: Dek) -> bytes:
         if dek.wrapped is None:
             raise CipherError(f"the registry returned no material for the data key of {kek.name}")
-        service, reason = self._service(kek), CipherError("the key encryption key has no KMS key id")
-        for key_id in self._key_ids(kek):
-            try:
-                return service.unwrap(key_id, dek.wrapped)
-            except CipherError as error:
-                reason = error
-        raise reason
+        return self._service(kek).unwrap(dek.wrapped)
 
-    def _key_ids(self, kek: Kek) -> list[str]:
-        others = dict(kek.properties).get(_ALTERNATES) or self._settings.get(_ALTERNATES) or ""
-        return [kek.kms_key_id, *filter(None, (one.strip() for one in str(others).split(",")))]
-
-    def _service(self, kek: Kek) -> Kms:
-        driver = self._driver(kek.kms_type)
-        return self._kms.get(kek, lambda: driver(self._settings, dict(kek.properties)))
-
-    def _driver(self, kms_type: str) -> KmsDriver:
-        driver = self._drivers.get(kms_type)
-        if driver is None:
-            raise CipherError(f"no driver for the KMS type {kms_type}; expected {', '.join(self._drivers)}")
-        return driver
+    def _service(self, kek: Kek) -> Service:
+        return self._kms.get(kek, lambda: Service(kek, self._settings, self._drivers))
 
     def _missing(self) -> _Missing:
         return _Missing(self._clock() + self._missing_ttl)
