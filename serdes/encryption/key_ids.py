@@ -1,7 +1,7 @@
 """Which keys of a KMS a client may use: the allow-list of its settings, and hosts that its credentials are for.
 
-A key id comes from the registry, with a rule or a KEK. Whoever may write there could name a host of his own, which
-would get the client's token and its data keys, or a key of his own, by which he could unwrap them. So:
+A key id comes from the registry, with a rule or a KEK. A client that may write there could name another host, which
+would get this client's token and data keys, or another key, which could unwrap them. So:
 
 - With the setting `kms.allowed`, only the key ids that it names are used, the alternate ones of a KEK included.
 - Without it, a host is used only if the credentials were given for it: that of VAULT_ADDR for `hcvault`, and those of

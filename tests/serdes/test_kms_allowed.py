@@ -60,7 +60,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("kms_type", "key_id", "allowed", "address", "says"), ROWS, ids=[" ".join(map(str, row[1:4])) for row in ROWS])  # fmt: skip
+@pytest.mark.parametrize(("kms_type", "key_id", "allowed", "address", "says"), ROWS)
 def test_which_keys_may_be_used(monkeypatch, kms_type, key_id, allowed, address, says):
     """A key is used if the setting names it; without the setting, if the credentials were given for its host."""
     monkeypatch.delenv("VAULT_ADDR", raising=False)
@@ -111,9 +111,7 @@ def test_nothing_reaches_a_host_that_only_the_registry_names(two, monkeypatch):
     with pytest.raises(CipherError, match=r"kms\.allowed"):
         Service(kek(f"{elsewhere.url}/transit/keys/k"), settings, DRIVERS).wrap(b"key")
     others = f"{elsewhere.url}/transit/keys/k, {ours.url}/transit/keys/k"
-    service = Service(
-        kek(f"{elsewhere.url}/transit/keys/j", encrypt_alternate_kms_key_ids=others), settings, DRIVERS
-    )
+    service = Service(kek(f"{elsewhere.url}/transit/keys/j", encrypt_alternate_kms_key_ids=others), settings, DRIVERS)
     assert b"key" == service.unwrap(service.wrap(b"key"))
 
     assert [] == elsewhere.requests
@@ -151,5 +149,5 @@ def test_wrap_and_unwrap_go_through_the_alternate_ids(two):
     service = Service(kek(first, encrypt_alternate_kms_key_ids=second), settings, DRIVERS)
     assert b"key" == service.unwrap(service.wrap(b"key"))
     ours.vault.tokens.clear()
-    with pytest.raises(CipherError, match="403: permission denied; .*403: permission denied"):
+    with pytest.raises(CipherError, match=r"403: permission denied; .*403: permission denied"):
         service.wrap(b"key")

@@ -1,0 +1,87 @@
+"""HashiCorp Vault's own transit engine on loopback, built once from its Go module into the cache folder.
+
+    with real_transit() as (url, token):
+        HcVault({"token.id": token}, {}).wrap(f"{url}/transit/keys/k", material)
+
+The first build takes several minutes. Vault's licence (BUSL) allows it for tests; nothing of it is shipped.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.jars import cache_folder, locked
+from harness.processes import start_tied, stop_process
+from harness.waiting import until
+
+__all__ = ["real_transit"]
+
+_VAULT, _SDK = "v1.21.4", "v0.24.0"  # no older sdk compiles with the engine of this version
+_SOURCE = Path(__file__).with_name("go") / "transit.go"
+_BUILD_TIMEOUT_S = 3000
+_MODULE = f"""module transit
+
+go 1.25
+
+require (
+	github.com/hashicorp/vault {_VAULT}
+	github.com/hashicorp/vault/sdk {_SDK}
+)
+"""
+
+
+@contextmanager
+def real_transit() -> Iterator[tuple[str, str]]:
+    """Yield the URL of a transit engine at the mount `transit`, and its token, until the block ends.
+
+    Raises:
+        RuntimeError: It cannot be built or does not start.
+    """
+    token = secrets.token_hex(8)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        process = start_tied([str(_program()), "127.0.0.1:0", token], log=log)
+        try:
+            until(lambda: log.read_bytes().endswith(b"\n") or process.poll() is not None)
+            if process.poll() is not None:
+                raise RuntimeError(f"the transit engine did not start:\n{log.read_text()}")
+            yield f"http://{log.read_text().splitlines()[0]}", token
+        finally:
+            stop_process(process)
+
+
+def _program() -> Path:
+    folder = cache_folder().parent / "transit"
+    program = folder / f"transit-{_VAULT}"
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / "lock"):
+            if not program.exists():
+                _build(program)
+    return program
+
+
+def _build(program: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
+        shutil.copy(_SOURCE, scratch)
+        (Path(scratch) / "go.mod").write_text(_MODULE)
+        made = Path(scratch) / "made"
+        for command in (["go", "mod", "tidy"], ["go", "build", "-p", "1", "-o", str(made), "."]):
+            done = subprocess.run(
+                command,
+                cwd=scratch,
+                env={**os.environ, "GOFLAGS": "-mod=mod"},
+                capture_output=True,
+                text=True,
+                timeout=_BUILD_TIMEOUT_S,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+            if done.returncode:
+                raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+        made.rename(program)
