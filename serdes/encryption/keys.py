@@ -15,7 +15,7 @@ from typing import Any
 from strata.serdes.client import RegistryClient, context_of
 from strata.serdes.encryption.ciphers import ALGORITHMS, Cipher, CipherError, cipher_of, new_material
 from strata.serdes.encryption.dek_registry import LATEST, Dek, DekRegistry, Kek
-from strata.serdes.encryption.kms import KmsDriver, Service, driver_of
+from strata.serdes.encryption.kms import KmsDriver, Service
 from strata.serdes.errors import RegistryError, RegistryUnavailable
 from strata.serdes.rules.executors import RuleContext
 from strata.shared_cache import SharedCache
@@ -200,8 +200,9 @@ class KeyRing:
                 f"the registry has no key encryption key {terms.kek}, and to add it the rule needs "
                 "encrypt.kms.type and encrypt.kms.key.id"
             )
-        driver_of(terms.kms_type, self._drivers)
-        added = self._registry.add_kek(Kek(terms.kek, terms.kms_type, terms.kms_key_id), subject)
+        missing = Kek(terms.kek, terms.kms_type, terms.kms_key_id)
+        self._service(missing).check()
+        added = self._registry.add_kek(missing, subject)
         found = self._registry.find_kek(terms.kek, subject) if added is None else added
         if found is None:
             raise CipherError(f"the registry did not accept the key encryption key {terms.kek}")

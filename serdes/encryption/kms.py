@@ -164,12 +164,23 @@ class Service:
         """
         return self._first(self._kms.unwrap, wrapped)
 
+    def check(self) -> None:
+        """Check that the KEK's own key id may be used.
+
+        Raises:
+            CipherError: If it may not.
+        """
+        self._check(self._key_ids[0])
+
+    def _check(self, key_id: str) -> None:
+        if self._kms_type != _LOCAL:  # which ignores key ids
+            check_key_id(self._kms_type, key_id, self._settings)
+
     def _first(self, call: Callable[[str, bytes], bytes], data: bytes) -> bytes:
         reasons = []
         for key_id in self._key_ids:
             try:
-                if self._kms_type != _LOCAL:  # which ignores key ids
-                    check_key_id(self._kms_type, key_id, self._settings)
+                self._check(key_id)
                 return call(key_id, data)
             except CipherError as error:
                 reasons.append(str(error))

@@ -285,11 +285,20 @@ def test_a_reader_makes_no_keys(asked):
         pytest.param({"dek_expiry_days": "9" * 400}, "expected a whole number", id="too many days"),
         pytest.param({"kms_type": None}, "needs encrypt.kms.type and encrypt.kms.key.id", id="no KMS"),
         pytest.param({"kms_key_id": None}, "needs encrypt.kms.type and encrypt.kms.key.id", id="no key id"),
-        pytest.param({"kms_type": "aws-kms"}, "no driver for the KMS type aws-kms; expected local-kms", id="cloud"),
+        pytest.param(
+            {"kms_type": "my-kms"}, "no driver for the KMS type my-kms; expected aws-kms, azure-kms", id="KMS"
+        ),
+        pytest.param(
+            {"kms_type": "hcvault", "kms_key_id": "https://elsewhere/transit/keys/k"},
+            r"not given for; to use it, add it to the setting rule.executors._default_.param.kms.allowed",
+            id="host",
+        ),
     ],
 )
-def test_rules_that_cannot_be_kept(asked, params, says):
+def test_rules_that_cannot_be_kept(asked, monkeypatch, params, says):
     """The error names the parameter, and the KEK is not registered."""
+    monkeypatch.setenv("VAULT_TOKEN", "of another host")
+    monkeypatch.delenv("VAULT_ADDR", raising=False)
     executor, server = asked((404, NO_KEY))
 
     with pytest.raises(RuleError, match=says) as refused:
