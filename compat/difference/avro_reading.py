@@ -29,7 +29,7 @@ from strata.compat.difference.edits import EditKind, below
 from strata.compat.difference.outcomes import Cause, Outcome
 from strata.compat.limits import Limits
 
-__all__ = ["logical_type", "outcomes"]
+__all__ = ["logical_type", "outcomes", "sources"]
 
 _LARGEST_EXACT: Final = {("int", "float"): "2^24", ("long", "float"): "2^24", ("long", "double"): "2^53"}
 _TIMES: Final = ("millis", "micros", "nanos")
@@ -161,19 +161,21 @@ class _Walk:
     def _records(self, reader: RecordType, writer: RecordType, at: str) -> Iterator[Outcome]:
         steps: list[tuple[Node, Node, str]] = []
         known_as = {alias: field.name for field in writer.fields for alias in field.aliases}
-        for field in reader.fields:
-            self._limits.look_at_clock()
+        self._limits.look_at_clock()
+        for field, source in sources(reader, writer):
             place = below(at, f".{field.name}").removeprefix(".")
-            source = next((writer.by_name[name] for name in _names(field) if name in writer.by_name), None)
             if source is None:
-                yield from self._default(field, known_as.get(field.name), place)
+                hidden = next((name for name in (field.name, *field.aliases) if name in writer.by_name), None)
+                yield from self._default(field, hidden or known_as.get(field.name), place, is_hidden=bool(hidden))
             elif source.text is None or source.text != field.text:
                 steps.append((field.type, source.type, place))
         self._stack += reversed(steps)
 
-    def _default(self, field: Field, written_as: str | None, at: str) -> Iterator[Outcome]:
-        """Judge a field that the writer's record lacks."""
+    def _default(self, field: Field, written_as: str | None, at: str, *, is_hidden: bool) -> Iterator[Outcome]:
+        """Judge a field that the reader does not find in the writer's record."""
         if isinstance(field.default, Missing):
+            if is_hidden:  # from readers, not from the checker
+                yield Outcome(Cause.ALIAS_HIDDEN, (at,), repr(written_as), kinds=_DEFAULTS)
             return
         default = write_json(field.default)
         if written_as is not None:
@@ -182,8 +184,19 @@ class _Walk:
             yield Outcome(Cause.REMOVED_DEFAULT, (at,), "", default, kinds=_DEFAULTS)
 
 
-def _names(field: Field) -> tuple[str, ...]:
-    return field.name, *field.aliases
+def sources(reader: RecordType, writer: RecordType) -> Iterator[tuple[Field, Field | None]]:
+    """Yield each field of the reader with the writer's field that Avro's Java library reads for it, or None.
+
+    The library's reader differs from its check of compatibility here: aliases rename the writer's fields, also one
+    whose own name the reader has, but only in a record whose full name is the reader's or an alias of it.
+    """
+    held = writer.by_name
+    if reader.name == writer.name or any(alias.full == writer.name.full for alias in reader.aliases):
+        known_as = {alias: field.name for field in reader.fields for alias in field.aliases}
+        if not known_as.keys().isdisjoint(held):
+            held = {known_as.get(name, name): field for name, field in held.items()}
+    for field in reader.fields:
+        yield field, held.get(field.name)
 
 
 def _is_called(reader: NamedType, writer: Node) -> bool:

@@ -27,6 +27,7 @@ SEVERITY: Final = (Verdict.BREAKS, Verdict.SILENT, Verdict.UNKNOWN, Verdict.SAFE
 class Cause(StrEnum):
     """Why a reader refuses a record or reads another value; the value is the name for programs."""
 
+    ALIAS_HIDDEN = "ALIAS_HIDDEN"
     BYTES_NOT_TEXT = "BYTES_NOT_TEXT"
     DEFAULT_DIFFERS = "DEFAULT_DIFFERS"
     DOCUMENT_REFUSED = "DOCUMENT_REFUSED"
@@ -52,7 +53,10 @@ class Cause(StrEnum):
 
 
 _BREAKING: Final = frozenset(
-    {Cause.BYTES_NOT_TEXT, Cause.DOCUMENT_REFUSED, Cause.MISPARSED, Cause.NOT_A_UUID, Cause.REQUIRED_MISSING}
+    {
+        *(Cause.ALIAS_HIDDEN, Cause.BYTES_NOT_TEXT, Cause.DOCUMENT_REFUSED, Cause.MISPARSED, Cause.NOT_A_UUID),
+        Cause.REQUIRED_MISSING,
+    }
 )
 _VERDICTS: Final = {
     Cause.FORMAT_UNCHECKED: Verdict.UNKNOWN,
@@ -60,6 +64,10 @@ _VERDICTS: Final = {
     Cause.UNDECIDED: Verdict.UNKNOWN,
 }
 _WORDS: Final = {
+    Cause.ALIAS_HIDDEN: (
+        "{Readers} that use Avro's Java library do not find {before}, and refuse the record: the library renames fields "
+        "by aliases, also those whose own name the reader has, and only in records of the same full name."
+    ),
     Cause.BYTES_NOT_TEXT: "Values that are not UTF-8 cannot be read as text; some readers replace their bytes.",
     Cause.DEFAULT_DIFFERS: "Where the field is not set, {readers} read the default {after} instead of {before}.",
     Cause.DOCUMENT_REFUSED: "{Readers} refuse {before}: {name}.",

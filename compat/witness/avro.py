@@ -133,6 +133,8 @@ class _Search:
     def outcome(self, outcome: Outcome) -> Proof:
         """Return the proof of an outcome."""
         for spot in self._spots(outcome.at[0]):
+            if outcome.cause is Cause.ALIAS_HIDDEN:
+                return self._refused(spot.steps, self._values.smallest)
             if spot.field is not None:
                 return self._missing(spot, spot.field, is_renamed=outcome.cause is Cause.RENAMED_DEFAULT)
             for value in self._values_of(outcome.cause, spot):
@@ -155,7 +157,11 @@ class _Search:
         """Prove that a reader takes a default for a field that the writer's record lacks."""
         if not isinstance(spot.writer, RecordType):
             return NoWitness("undecided")
-        source = next((one for one in spot.writer.fields if field.name in one.aliases), None)
+        hidden = next((name for name in (field.name, *field.aliases) if name in spot.writer.by_name), None)
+        source = next(
+            (one for one in spot.writer.fields if one.name == hidden or (hidden is None and field.name in one.aliases)),
+            None,
+        )
         return self._defaulted(spot.steps, field, source if is_renamed else None)
 
     def _defaulted(self, steps: tuple[_Step, ...], field: Field, source: Field | None) -> Proof:

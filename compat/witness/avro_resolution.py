@@ -31,7 +31,7 @@ from strata.compat.avro.model import (
     resolve,
 )
 from strata.compat.avro.promotions import PROMOTED_TO
-from strata.compat.difference.avro_reading import logical_type
+from strata.compat.difference.avro_reading import logical_type, sources
 from strata.compat.difference.edits import cut
 from strata.compat.limits import Limits
 from strata.compat.witness.avro_values import Taken, Value, default_value
@@ -100,19 +100,9 @@ class Resolution:
         return not isinstance(writer, UnionType) and self.fault(reader, writer) is not None
 
     def sources(self, reader: RecordType, writer: RecordType) -> Iterator[tuple[Field, Field | None]]:
-        """Yield each field of the reader with the writer's field that it reads, or None.
-
-        Aliases rename the writer's fields, also one whose own name the reader has, but only in a record whose full name
-        is the reader's or an alias of it.
-        """
+        """Yield each field of the reader with the writer's field that it reads, or None."""
         self._limits.look_at_clock()
-        held = writer.by_name
-        if reader.name == writer.name or any(alias.full == writer.name.full for alias in reader.aliases):
-            known_as = {alias: field.name for field in reader.fields for alias in field.aliases}
-            if not known_as.keys().isdisjoint(held):
-                held = {known_as.get(name, name): field for name, field in held.items()}
-        for field in reader.fields:
-            yield field, held.get(field.name)
+        return sources(reader, writer)
 
     def fault(self, reader: Node, writer: Node) -> str | None:
         """Return why the reader refuses every value of a type that is not a union; None if it reads some.

@@ -82,6 +82,18 @@ ROWS = {  # kind of edit: the previous schema and the new one, and the verdicts 
         *(record(("a", "int", {"aliases": ["b"]})), record(("b", "int", {"aliases": ["a"]}))),
         *(SAFE, SAFE),
     ),
+    "field renamed by alias, in another namespace": (
+        *(record(("a", "int"), namespace="m"), record(("b", "int", {"aliases": ["a"]}), namespace="n")),
+        *(BREAKS, BREAKS),
+    ),
+    "field renamed by alias, with a default, in another namespace": (
+        *(record(("a", "int"), namespace="m"), record(("b", "int", {"aliases": ["a"], "default": 7}), namespace="n")),
+        *(SILENT, BREAKS),
+    ),
+    "an alias of a field that stays": (
+        *(record(INT), record(INT, ("b", "int", {"aliases": ["a"], "default": 7}))),
+        *(BREAKS, SAFE),
+    ),
     "default changed": (record(("a", "int", {"default": 1})), record(("a", "int", {"default": 2})), SAFE, SAFE),
     "doc changed": (record(("a", "int")), record(("a", "int", {"doc": "d"}), doc="r"), SAFE, SAFE),
     "order of fields": (record(INT, ("b", "int")), record(("b", "int"), INT), SAFE, SAFE),

@@ -182,6 +182,16 @@ def test_a_removed_field_with_a_default():
     assert [] == silent(old, new)
 
 
+def test_an_alias_that_readers_ignore():
+    """The rules accept a field renamed by an alias in a record of another namespace, and readers do not find it."""
+    old = record(INT, namespace="m")
+    refused = silent(old, record(("b", "int", {"aliases": ["a"]}), namespace="n"))
+    hidden = silent(old, record(("b", "int", {"aliases": ["a"], "default": 7}), namespace="n"))
+
+    assert [({"a": 0}, Refused("The record has no field 'b', and the reader has no default for it."))] == refused
+    assert [({"a": 1}, {"a": 1}, {"b": 7})] == hidden
+
+
 def test_bytes_that_are_not_text():
     """Bytes may be read as text by the rules, and some cannot."""
     found = silent(record(("a", "bytes")), record(("a", "string")))
