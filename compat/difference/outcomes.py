@@ -65,8 +65,8 @@ _VERDICTS: Final = {
 }
 _WORDS: Final = {
     Cause.ALIAS_HIDDEN: (
-        "{Readers} that use Avro's Java library do not find {before}, and refuse the record: the library renames fields "
-        "by aliases, also those whose own name the reader has, and only in records of the same full name."
+        "{Readers} that use Avro's Java library do not find {before}, and refuse the record: it renames fields by "
+        "aliases, also those whose own name the reader has, and only in records of the same full name."
     ),
     Cause.BYTES_NOT_TEXT: "Values that are not UTF-8 cannot be read as text; some readers replace their bytes.",
     Cause.DEFAULT_DIFFERS: "Where the field is not set, {readers} read the default {after} instead of {before}.",
