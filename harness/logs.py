@@ -1,13 +1,18 @@
 """Logs for tests: one that stands in for a server's, and new ones of each kind that several processes can share."""
 
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from strata.storage.log import START
 from strata.storage.memory_log import MemoryLog
+from strata.storage.open_log import open_log
+from strata.storage.records import Subject, Version
+from strata.storage.state import State
 
-__all__ = ["DATABASES", "SHARED_LOGS", "ServerLog", "new_log_url"]
+__all__ = ["DATABASES", "SHARED_LOGS", "ServerLog", "new_log_url", "version_times"]
 
 DATABASES = ("sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
 SHARED_LOGS = (*DATABASES, pytest.param("kafka", marks=pytest.mark.kafka))
@@ -35,3 +40,14 @@ def new_log_url(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
     if kind == "postgres":
         return str(request.getfixturevalue("postgres_url"))
     return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid4().hex[:12]}"
+
+
+def version_times(log_url: str) -> dict[tuple[Subject, Version], int]:
+    """Return when each version of a log was written, in milliseconds since the epoch."""
+    with closing(open_log(log_url)) as log:
+        state = State().apply_all(log.read(START))
+    return {
+        (name, number): entry.timestamp
+        for name, versions in state.subjects.items()
+        for number, entry in versions.items()
+    }

@@ -77,10 +77,19 @@ class Conflict(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to append: key bytes, and value bytes or None for a tombstone."""
+    """A record to append: key bytes, and value bytes or None for a tombstone.
+
+    `timestamp` is the time that the log shall give it, in milliseconds since the epoch, if that is not the time of the
+    append: a copy of a record is as old as the record. A log that gives times of its own ignores it.
+    """
 
     key: bytes
     value: bytes | None
+    timestamp: int | None = None
+
+    def time(self, now: int) -> int:
+        """Return the time of the record if it is appended now; a copied one may not lie in the future."""
+        return now if self.timestamp is None else min(self.timestamp, now)
 
 
 class Entry(NamedTuple):

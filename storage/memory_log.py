@@ -40,7 +40,8 @@ class MemoryLog:
             if after != len(self._entries) - 1:
                 raise Conflict
             added = [
-                Entry(offset, now, record.key, record.value) for offset, record in enumerate(records, start=after + 1)
+                Entry(offset, record.time(now), record.key, record.value)
+                for offset, record in enumerate(records, start=after + 1)
             ]
             # Extending a list is atomic under the interpreter lock: a reader sees all of the entries or none.
             self._entries += added

@@ -51,7 +51,8 @@ class State(StateData):
             timestamp: Their time, in milliseconds since the epoch.
         """
         return self.apply_all(
-            Entry(offset, timestamp, record.key, record.value) for offset, record in enumerate(records, self.offset + 1)
+            Entry(offset, record.time(timestamp), record.key, record.value)
+            for offset, record in enumerate(records, self.offset + 1)
         )
 
     def tombstones_besides(self, records: Iterable[Record]) -> list[Record]:

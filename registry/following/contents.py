@@ -7,6 +7,7 @@ Rules of this file: pure.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import cast
 
 from strata.storage.log import Record
@@ -101,6 +102,7 @@ def differing(
     *,
     shown: Mapping[str, int] | None = None,
     subjects: Collection[Subject] | None = None,
+    time_of: Callable[[Key], int | None] = lambda _key: None,
 ) -> list[Record]:
     """Return the records after which a State holds the wanted contents.
 
@@ -112,6 +114,7 @@ def differing(
         covers: whether a key belongs to the copy, so that its value changes, or goes if it is not wanted.
         shown: the highest id among the wanted schemas of each context; by default it is computed.
         subjects: the subjects that can differ, and whose versions alone are in `wanted`; None for all.
+        time_of: returns when the value of a key was written at first, in milliseconds since the epoch; None: now.
     """
     held = contents_of(state, subjects)
     changed = {
@@ -123,7 +126,7 @@ def differing(
     # An id may pass from one version to another: each must be free before it is bound again.
     rebound = [key for key, value in changed.items() if key in held and _is_rebound(held[key], value)]
     tombstones = [encode(key) for key in sorted([*gone, *rebound], key=repr)]
-    values = [encode(key, value) for key, value in sorted(changed.items(), key=_place)]
+    values = [replace(encode(key, value), timestamp=time_of(key)) for key, value in sorted(changed.items(), key=_place)]
     marks = _marks(state, wanted, covers, highest_shown(wanted) if shown is None else shown)
     lowered = {key.context for key in changed if isinstance(key, LoweredKey)}
     raised = [key for key in wanted if isinstance(key, HighWaterKey) and key.context in lowered]

@@ -7,7 +7,7 @@ race.
 Rules of this file: pure.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from strata.registry.decide.decision import Decision
@@ -58,6 +58,7 @@ class Target:
         shown: the highest id among the schemas of each context of the copy.
         base: the offset of the standby's log for which `subjects` is right.
         append: the most records and bytes of one append.
+        time_of: returns when a version was written at the source, in milliseconds since the epoch; None if unknown.
     """
 
     source: str
@@ -70,10 +71,13 @@ class Target:
     shown: Mapping[str, int] | None = None
     base: int = START
     append: tuple[int, int] = KAFKA_APPEND
+    time_of: Callable[[Key], int | None] = lambda _key: None
 
     def differing(self, state: State) -> list[Record]:
         """Return the records after which a State holds the copy."""
-        return differing(state, self.contents, self.covers, shown=self.shown, subjects=self.subjects)
+        return differing(
+            state, self.contents, self.covers, shown=self.shown, subjects=self.subjects, time_of=self.time_of
+        )
 
     def covers(self, key: Key) -> bool:
         """Return whether a key has to go if the source does not have it."""

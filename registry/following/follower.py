@@ -207,6 +207,7 @@ class Follower:
             reading.position,
             reading.began_at,
             reading.unlisted,
+            time_of=self._scope.times(reading.state),
             append=KAFKA_APPEND if self._writer.log.status().backend == "kafka" else OTHER_APPEND,
         )
 

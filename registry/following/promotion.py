@@ -74,7 +74,15 @@ def loss_of(state: State, standby: StandbyValue, into: str, source: Source) -> L
     scope = Scope(_names(standby.subjects), _names(standby.contexts), into)
     with closing(source):
         reading: Reading = source.read()
-    target = Target(source.name, scope, scope.wanted(reading.state), reading.position, 0, reading.unlisted)
+    target = Target(
+        source.name,
+        scope,
+        scope.wanted(reading.state),
+        reading.position,
+        0,
+        reading.unlisted,
+        time_of=scope.times(reading.state),
+    )
     records = target.differing(state)
     highest = {scope.context(name): context.high_water for name, context in reading.state.contexts.items()}
     return Loss(tuple(dict.fromkeys(_worded(records, state))), {name: top for name, top in highest.items() if top})

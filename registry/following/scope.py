@@ -3,8 +3,9 @@
 Rules of this file: pure.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from strata.registry.decide.standby import is_within
 from strata.registry.following.contents import Contents, contents_of
@@ -75,6 +76,27 @@ class Scope:
         if not self.is_everything:
             found = {key: value for key, value in found.items() if not isinstance(key, AclKey)}
         return found
+
+    def times(self, source: State) -> Callable[[Key], int | None]:
+        """Return what says when a version of the copy was written at the source, in milliseconds since the epoch.
+
+        Args:
+            source: the State of the source.
+        """
+
+        @cache
+        def names() -> Mapping[Subject, Subject]:
+            """Return the names at the source by those of the copy."""
+            return {_subject(name, self.into): name for name in source.subjects}
+
+        def time_of(key: Key) -> int | None:
+            if not isinstance(key, SchemaKey):
+                return None
+            name = key.subject if self.into == DEFAULT_CONTEXT else names().get(key.subject, key.subject)
+            entry = source.version(name, key.version)
+            return (entry and entry.timestamp) or None
+
+        return time_of
 
     def context(self, name: str) -> str:
         """Return the context of the copy that a context of the source becomes."""

@@ -71,7 +71,7 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
     Raises:
         TransferError: if the live records give another State than the whole log.
     """
-    state, newest = State(), dict[bytes, bytes | None]()
+    state, newest = State(), dict[bytes, Entry]()
     left_out = 0
     for chunk in _chunks(entries):
         state = state.apply_all(chunk)
@@ -82,10 +82,14 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
                 left_out += 1
                 continue
             newest.pop(entry.key, None)
-            newest[entry.key] = entry.value
+            newest[entry.key] = entry
     # Content only: a restored backup of a standby is a registry of its own, and one of a registry with exporters must
     # not write to their destinations before a client resumes it. A highest id that was lowered is kept as it is now.
-    kept = (_kept(key, value, state) for key, value in newest.items() if value is not None)
+    kept = (
+        _kept(Record(key, entry.value, entry.timestamp), state)
+        for key, entry in newest.items()
+        if entry.value is not None
+    )
     records = [record for record in kept if not _is_of_one_log(record.key, state)]
     records += missing_marks(state, copy_of_records(source, records).state, state.contexts)
     notes = (f"left out {left_out} invalid records, which registries ignore",) if left_out else ()
@@ -108,15 +112,15 @@ def _is_of_one_log(data: bytes, state: State) -> bool:
     return isinstance(key, StandbyKey | ExportKey | LoweredKey)
 
 
-def _kept(key: bytes, value: bytes, state: State) -> Record:
+def _kept(record: Record, state: State) -> Record:
     """Return a record as a copy holds it: an exporter paused and without credentials."""
     try:
-        found = decode_key(key)
+        found = decode_key(record.key)
     except RecordError:
-        return Record(key, value)
+        return record
     if isinstance(found, ExporterKey) and found.name in state.exporters:
         return encode(found, at_rest(state.exporters[found.name]))
-    return Record(key, value)
+    return record
 
 
 def _exporters(state: State) -> Iterator[str]:
@@ -130,7 +134,7 @@ def _exporters(state: State) -> Iterator[str]:
 
 def copy_of_records(source: str, records: Sequence[Record]) -> Copy:
     """Return a copy of records, read as a log."""
-    entries = (Entry(offset, 0, record.key, record.value) for offset, record in enumerate(records))
+    entries = (Entry(offset, record.timestamp or 0, record.key, record.value) for offset, record in enumerate(records))
     return Copy(source, START, tuple(records), State().apply_all(entries))
 
 

@@ -201,7 +201,9 @@ def _schema(item: Served, connection: Connection) -> Record:
         value = from_properties(SchemaValue, item)
     except RecordError as error:
         raise TransferError(f"{connection.name} listed an invalid schema: {error}; {item}") from None
-    return encode(SchemaKey(value.subject, value.version), value)
+    written = item.get("ts")
+    known = written if type(written) is int and written > 0 else None
+    return replace(encode(SchemaKey(value.subject, value.version), value), timestamp=known)
 
 
 def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[Record]:

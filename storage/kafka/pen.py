@@ -223,10 +223,17 @@ class Pen:
     def _produce(
         self, record: Record, headers: Mapping[str, bytes], keep: Callable[..., None], deadline: float
     ) -> None:
+        now = time.time_ns() // 1_000_000
         while True:
             try:
                 self._producer.produce(
-                    self._topic, record.value, record.key, 0, on_delivery=keep, headers=dict(headers)
+                    self._topic,
+                    record.value,
+                    record.key,
+                    0,
+                    on_delivery=keep,
+                    timestamp=record.time(now),
+                    headers=dict(headers),
                 )
                 break
             except BufferError:

@@ -214,7 +214,7 @@ class SqlLog:
 
     def _append(self, after: int, records: Sequence[Record], deadline: float) -> Sequence[Entry]:
         now, token = time.time_ns() // 1_000_000, next(self._appends)
-        entries = [Entry(offset, now, r.key, r.value) for offset, r in enumerate(records, start=after + 1)]
+        entries = [Entry(offset, r.time(now), r.key, r.value) for offset, r in enumerate(records, start=after + 1)]
         rows = [(*entry, token) for entry in entries]
         fate_unknown = False
         while True:

@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from harness.held_log import HeldLog
+from harness.logs import version_times
 from harness.neighbours import Registry, served
 from harness.serving import serving
 from harness.waiting import until
@@ -93,9 +94,10 @@ def same(source, standby):
 
 
 def test_a_standby_holds_what_its_source_holds(serve, source, logs, following):
-    """Ids, versions, deletions, settings, keys and contexts are those of the source; later changes follow."""
+    """Ids, versions, times, deletions, settings, keys and contexts are those of the source; later changes follow."""
     standby = serve(logs[1], **following)
     until(lambda: same(source, standby))
+    assert version_times(source.log) == version_times(standby.log)
 
     source.register("orders", '["double", "string"]')
     source.call("PUT", "/mode/basket", {"mode": "READWRITE"})
@@ -104,6 +106,7 @@ def test_a_standby_holds_what_its_source_holds(serve, source, logs, following):
     source.call("PUT", "/config/item", {"compatibility": "BACKWARD"})
     until(lambda: same(source, standby))
 
+    assert version_times(source.log) == version_times(standby.log)
     assert source.subjects() == standby.subjects()
     assert source.call("GET", "/subjects/orders/versions") == standby.call("GET", "/subjects/orders/versions")
 
@@ -188,7 +191,7 @@ def test_a_copy_below_a_context(serve, source, logs, following):
     assert "context .a" in answer["message"]
     wanted = source.call("GET", "/subjects/basket/versions/1")
     found = hub.call("GET", "/subjects/:.a:basket/versions/1")
-    assert (wanted["id"], wanted["schema"]) == (found["id"], found["schema"])
+    assert [wanted[name] for name in ("id", "schema", "ts")] == [found[name] for name in ("id", "schema", "ts")]
 
 
 def test_two_registries_below_two_contexts(serve, logs, tmp_path):

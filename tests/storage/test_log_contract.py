@@ -1,6 +1,7 @@
 """The contract of `strata.storage.log.Log`, run over every kind of real log."""
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -107,6 +108,17 @@ def test_bytes_are_kept_as_they_are(log: Log, record: Record) -> None:
     written = log.append(START, [record])
     assert _pairs(written) == [(record.key, record.value)]
     assert _pairs(_known(log)) == [(record.key, record.value)]
+
+
+def test_a_record_may_be_older_than_its_append(log: Log) -> None:
+    """A log keeps the time that a copied record had, unless it lies in the future."""
+    now = time.time_ns() // 1_000_000
+    times = (1_577_836_800_000, None, now + 86_400_000)
+    written = log.append(START, [Record(b"k%d" % i, b"v", timestamp) for i, timestamp in enumerate(times)])
+
+    old, own, capped = (entry.timestamp for entry in written)
+    assert (1_577_836_800_000, True, True) == (old, own >= now, now <= capped < now + 86_400_000)
+    assert list(written) == _known(log)
 
 
 def test_append_needs_a_record(log: Log) -> None:

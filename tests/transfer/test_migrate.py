@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.logs import version_times
 from strata.registry.transfer import rest_source
 from strata.registry.transfer.rest import segment
 from strata.registry.transfer.same_registry import is_same_registry
@@ -49,12 +50,20 @@ def test_a_service_becomes_another(strata, source, serve, target_log, monkeypatc
 
 
 def test_a_service_becomes_a_log(strata, source, serve, target_log):
-    """Migration writes directly into a log; a second run finds everything there."""
+    """Migration writes directly into a log, with the times of the source; a second run finds everything there."""
     url = serve(source).url
 
     assert [0, 0] == [strata("migrate", "--from", url, "--to", target_log)[0] for _ in range(2)]
 
     assert (0, "") == strata("verify", source, target_log)[:2]
+    assert version_times(source) == version_times(target_log)
+
+
+def test_a_log_becomes_another(strata, source, target_log):
+    """So does a migration from a log."""
+    assert 0 == strata("migrate", "--from", source, "--to", target_log)[0]
+
+    assert version_times(source) == version_times(target_log)
 
 
 def test_a_frozen_source_becomes_a_target_that_writes(strata, source, serve, target_log):
