@@ -29,6 +29,8 @@ _RECORDED: Final = Path(__file__).resolve().parent.parent / "tests/conformance"
 _SECONDS: Final = 1.0  # of one pair
 _NAMES: Final = {SchemaFormat.AVRO: "avro", SchemaFormat.PROTOBUF: "protobuf", SchemaFormat.JSON: "json"}
 
+_TITLES: Final = {SchemaFormat.AVRO: "Avro", SchemaFormat.PROTOBUF: "Protobuf", SchemaFormat.JSON: "JSON Schema"}
+
 
 class Pair(NamedTuple):
     """Two schemas, and where they come from."""
@@ -141,7 +143,7 @@ def _rows(schema_format: SchemaFormat, size: int) -> Iterator[str]:
             counts.setdefault(finding.kind, Counter())[_shape(proof)] += 1
     for rule in sorted(counts):
         shown = " | ".join(f"{counts[rule][name]:,}" for name in ("witness", "rule only", "undecided"))
-        yield f"| {_NAMES[schema_format].capitalize()} | `{rule}` | {shown} |"
+        yield f"| {_TITLES[schema_format]} | `{rule}` | {shown} |"
 
 
 def main(size: int) -> None:
