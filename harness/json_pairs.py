@@ -13,7 +13,7 @@ __all__ = ["PairMaker", "documents"]
 
 _NAMES: Final = ("a", "b", "c", "ab", "x-a", "id")
 _PATTERNS: Final = ("^a", "^x-", "b$", "^[a-c]+$", "^[a-z]{1,3}$", "\\d", "^$", "^(a|id)$")
-_FORMATS: Final = ("date", "ipv4", "uuid", "email", "date-time")
+_FORMATS: Final = ("date", "ipv4", "uuid", "email", "ipv6")
 _TEXTS: Final = ("", "a", "b", "ab", "abc", "x-a", "1")
 _NUMBERS: Final = (0, 1, 2, 3, 5, 10, -1, -5, 1.5, 0.5, 100)
 _TYPES: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
