@@ -43,7 +43,8 @@ from strata.registry.scraping.assembly import Metrics
 from strata.registry.scraping.facts import Counted
 from strata.registry.scraping.page import metrics_page
 from strata.registry.service import Service
-from strata.registry.settings import Settings, Ui
+from strata.registry.settings import Reads, Settings, Ui
+from strata.registry.tail_reader import TailReader
 from strata.registry.tracing import Tracing
 from strata.registry.trends import Trends
 from strata.registry.usage import Usage, UsageReports
@@ -119,6 +120,7 @@ def create_app(
     service.usage = Usage() if settings.usage is Switch.ON else None
     reports = UsageReports(service.usage, link.report) if service.usage is not None and link is not None else None
     watched: list[_Watched | None] = [core.health, core.authenticator, service.trends, reports, follower, exporters]
+    watched.append(TailReader(writer) if settings.reads is Reads.LOCAL else None)
     flow = core.authenticator.code_flow()
     routes = with_pages(settings.ui, SignIn(core.sessions, core.authenticator, flow, settings.ui_url))
     forward = Forward(

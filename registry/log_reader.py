@@ -114,6 +114,16 @@ class LogReader:
         # At once, and not with the other facts: a worker would seem to be behind whenever another one has written.
         self._tally.cells[FACTS["offset"]] = state.offset
 
+    @property
+    def read_at(self) -> float:
+        """When this node last knew that it had read the whole log, on the monotonic clock."""
+        return self._read_at
+
+    @read_at.setter
+    def read_at(self, moment: float) -> None:
+        self._read_at = moment
+        self._tally.cells[FACTS["read_at"]] = moment  # at once: this is how far a node with local reads may be behind
+
     def replay(self, *, quietly: bool = False) -> None:
         """Read the log to its end before the service answers any request; blocks.
 

@@ -14,6 +14,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from harness.serving import serving
+from harness.waiting import until
 from strata.registry import errors
 from strata.registry.app import create_app
 from strata.registry.cache import BasisCache, Repeats
@@ -482,8 +483,18 @@ def test_log_that_fails_makes_kept_answers_unusable(unwatched):
         assert expected == one.ask(*latest)
 
 
-def test_local_reads(unwatched):
+def test_local_reads_of_an_idle_node(unwatched):
+    """With `--reads local` a node learns what another one has written without being asked for it."""
+    log = CountedLog()
+    with node(log) as writer, node(log, SETTINGS.model_copy(update={"reads": Reads.LOCAL})) as local:
+        writer.done("POST", "/subjects/s/versions", INT)
+        assert until(lambda: local.ask("GET", "/subjects/s/versions")[0] == 200)
+
+
+def test_local_reads(unwatched, monkeypatch):
     """With `--reads local` kept answers follow the State in memory, and an unknown id is still looked up in the log."""
+    monkeypatch.setattr("strata.registry.tail_reader._LEAST_S", 3600.0)
+    monkeypatch.setattr("strata.registry.tail_reader._MOST_S", 3600.0)
     log = CountedLog()
     with node(log) as writer, node(log, SETTINGS.model_copy(update={"reads": Reads.LOCAL})) as local:
         unknown, versions = ("GET", "/schemas/ids/1"), ("GET", "/subjects/s/versions")
