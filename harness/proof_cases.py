@@ -8,7 +8,7 @@ import gzip
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -26,6 +26,9 @@ from strata.compat.witness.search import breaks
 __all__ = ["Pair", "proofs", "random_pairs", "recorded_pairs"]
 
 _RECORDED: Final = Path(__file__).resolve().parent.parent / "tests/conformance"
+_DOCUMENT: Final = _RECORDED.parent.parent / "docs/compatibility.md"
+_BEGIN, _END = "<!-- proofs: begin -->", "<!-- proofs: end -->"
+_SIZE: Final = 2000
 _SECONDS: Final = 1.0  # of one pair
 _NAMES: Final = {SchemaFormat.AVRO: "avro", SchemaFormat.PROTOBUF: "protobuf", SchemaFormat.JSON: "json"}
 
@@ -146,13 +149,18 @@ def _rows(schema_format: SchemaFormat, size: int) -> Iterator[str]:
         yield f"| {_TITLES[schema_format]} | `{rule}` | {shown} |"
 
 
-def main(size: int) -> None:
-    """Print the table."""
+def main(arguments: Sequence[str]) -> None:
+    """Print the table; with `--keep`, write it into the document."""
+    size = int(next((one for one in arguments if one.isdecimal()), _SIZE))
     lines = ["| format | rule | witness | rule only | undecided |", "| --- | --- | --: | --: | --: |"]
     for schema_format in _NAMES:
         lines += _rows(schema_format, size)
-    sys.stdout.write("\n".join(lines) + "\n")
+    table = "\n".join(lines)
+    sys.stdout.write(table + "\n")
+    if "--keep" in arguments:
+        before, begin, rest = _DOCUMENT.read_text().partition(_BEGIN)
+        _DOCUMENT.write_text(f"{before}{begin}\n{table}\n{_END}{rest.partition(_END)[2]}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    main(sys.argv[1:])
