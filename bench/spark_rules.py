@@ -105,7 +105,7 @@ def _frames(client: RegistryClient, spark: SparkSession, folder: str, name: str)
     client.set_config(subject=f"{name}-value", compatibilityGroup="major")
     schema = _schema("1", {}, rules=(_HIDE,) if name == "hidden" else ())
     client.register(f"{name}-value", schema)
-    conf = {"auto.register.schemas": False, "use.latest.version": True, **_SECRET}
+    conf: Any = {"auto.register.schemas": False, "use.latest.version": True, **_SECRET}
     serializer = AvroSerializer(client, schema, None, conf)
     return cached(spark, folder, name, [bytes(serializer(one, topic=name) or b"") for one in records()], ROWS)
 

@@ -12,8 +12,9 @@ the whole record.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
+from strata.serdes.base import T
 from strata.serdes.deserializer import Deserializer
 from strata.serdes.serializer import Serializer
 from strata.serdes.subject_name_strategies import Context, RecordContext
@@ -21,21 +22,21 @@ from strata.serdes.subject_name_strategies import Context, RecordContext
 __all__ = ["AsyncDeserializer", "AsyncSerializer", "call"]
 
 P = ParamSpec("P")
-T = TypeVar("T")
+R = TypeVar("R")
 
 
-class AsyncSerializer:
+class AsyncSerializer(Generic[T]):
     """An awaitable form of a serializer.
 
     Args:
         serializer: the serializer of a format.
     """
 
-    def __init__(self, serializer: Serializer) -> None:
+    def __init__(self, serializer: Serializer[T]) -> None:
         self._plain = serializer
 
     async def __call__(
-        self, value: Any, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
+        self, value: T | None, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
     ) -> bytes | None:
         """Serialize a value to a frame with the arguments, result and errors of `Serializer.__call__`."""
         if value is None:
@@ -49,14 +50,14 @@ class AsyncSerializer:
         return plain.write(value, context, target)
 
 
-class AsyncDeserializer:
+class AsyncDeserializer(Generic[T]):
     """An awaitable form of a deserializer.
 
     Args:
         deserializer: the deserializer of a format.
     """
 
-    def __init__(self, deserializer: Deserializer) -> None:
+    def __init__(self, deserializer: Deserializer[T]) -> None:
         self._plain = deserializer
 
     async def __call__(
@@ -67,7 +68,7 @@ class AsyncDeserializer:
         topic: str | None = None,
         field: str = "value",
         headers: Any = None,
-    ) -> Any:
+    ) -> T | None:
         """Deserialize a frame to a value with the arguments, result and errors of `Deserializer.__call__`."""
         if data is None:
             return None
@@ -77,11 +78,13 @@ class AsyncDeserializer:
         if source is None:
             source = await asyncio.to_thread(plain.source, frame, context)
         if source.rules is not None:
-            return await asyncio.to_thread(plain.read, frame, context, source, data)
-        return plain.read(frame, context, source, data)
+            ruled: T = await asyncio.to_thread(plain.read, frame, context, source, data)
+            return ruled
+        value: T = plain.read(frame, context, source, data)
+        return value
 
 
-async def call(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def call(method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a blocking method, such as one of the client, in a thread and return its result.
 
         subjects = await call(client.get_subjects)

@@ -18,9 +18,15 @@ from strata.serdes.serde_settings import SerdeSettings
 if TYPE_CHECKING:
     from strata.serdes.rules.running import Runner
 
-__all__ = ["Serde", "is_fresh"]
+__all__ = ["Serde", "T", "is_fresh"]
 
 S = TypeVar("S", bound=SerdeSettings)
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault  # what type checkers know without installing it
+
+    T = TypeVarWithDefault("T", default=Any)
+else:
+    T = TypeVar("T")
 
 _FROM_CONF = "make one by RegistryClient.from_settings(ClientSettings.from_conf(conf))"
 

@@ -10,10 +10,11 @@ Rules of this file: sending requests belongs to `strata.serdes.requests`, format
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 from urllib.parse import urlencode
 from uuid import UUID
 
+from strata.serdes.conf_types import ClientOptions
 from strata.serdes.config_client import ConfigClient
 from strata.serdes.errors import ErrorCode, RegistryError
 from strata.serdes.framing import GlueVersion, SchemaName
@@ -74,7 +75,11 @@ class RegistryClient(ConfigClient):
     """
 
     def __init__(
-        self, url: str | Sequence[str] | ClientSettings, *, observer: Observer | None = None, **options: Any
+        self,
+        url: str | Sequence[str] | ClientSettings,
+        *,
+        observer: Observer | None = None,
+        **options: Unpack[ClientOptions],
     ) -> None:
         self._open(ClientSettings.of(url, **options), time.monotonic, None, observer)
 

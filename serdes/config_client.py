@@ -1,7 +1,10 @@
 """The routes of a registry for the config and the mode of subjects, or the global ones."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, get_args
 
+from strata.serdes.conf_types import CompatibilityLevel, Mode
+from strata.serdes.errors import did_you_mean
 from strata.serdes.requests import Requests, flags_set, segment
 
 __all__ = ["ConfigClient"]
@@ -24,7 +27,9 @@ class ConfigClient(Requests):
         query = flags_set(defaultToGlobal=default_to_global)
         return self.ask(_properties, "GET", _scope("config", subject), query=query)
 
-    def set_config(self, compatibility: str | None = None, subject: str | None = None, **others: Any) -> dict[str, Any]:
+    def set_config(
+        self, compatibility: CompatibilityLevel | None = None, subject: str | None = None, **others: Any
+    ) -> dict[str, Any]:
         """Merge properties into the config of a subject, or the global one, and return the result.
 
         Args:
@@ -33,9 +38,11 @@ class ConfigClient(Requests):
             **others: other properties under their names on the wire; None clears one, the absent ones are kept.
 
         Raises:
-            RegistryError: With error code 42203 if the level is unknown, 42205 if the subject is read-only.
+            ValueError: If the level is unknown.
+            RegistryError: With error code 42205 if the subject is read-only.
             RegistryUnavailable: If there is no usable answer after all retries.
         """
+        _check_choice("compatibility", compatibility, get_args(CompatibilityLevel))
         body = others if compatibility is None else {"compatibility": compatibility, **others}
         return self.ask(_properties, "PUT", _scope("config", subject), body=body)
 
@@ -62,7 +69,7 @@ class ConfigClient(Requests):
         query = flags_set(defaultToGlobal=default_to_global)
         return self.ask(lambda it: str(it["mode"]), "GET", _scope("mode", subject), query=query)
 
-    def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> str:
+    def set_mode(self, mode: Mode, subject: str | None = None, *, force: bool = False) -> str:
         """Set the mode of a subject, or the global one, and return it.
 
         Args:
@@ -71,10 +78,11 @@ class ConfigClient(Requests):
             force: whether to enter IMPORT although there are schemas.
 
         Raises:
-            RegistryError: With error code 42204 if the mode is unknown, 42205 if the registry does not allow the
-                change.
+            ValueError: If the mode is unknown.
+            RegistryError: With error code 42205 if the registry does not allow the change.
             RegistryUnavailable: If there is no usable answer after all retries.
         """
+        _check_choice("mode", mode, get_args(Mode))
         query = flags_set(force=force)
         return self.ask(lambda it: str(it["mode"]), "PUT", _scope("mode", subject), query=query, body={"mode": mode})
 
@@ -87,6 +95,13 @@ class ConfigClient(Requests):
         """
         mode = self.ask(lambda it: it.get("mode"), "DELETE", _scope("mode", subject))
         return None if mode is None else str(mode)
+
+
+def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise ValueError for a value that is none of the choices, in upper or lower case."""
+    if value is not None and str(value).upper() not in choices:
+        known = f"expected {', '.join(choices)}, got {str(value)[:40]!r}"
+        raise ValueError(f"{name}: {known}{did_you_mean(value, choices)}")
 
 
 def _properties(answer: Any) -> dict[str, Any]:

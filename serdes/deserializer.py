@@ -13,10 +13,10 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from strata.frames import BadFrame, Frame, GlueVersion, MessagePath, SchemaName, open_frame
-from strata.serdes.base import Serde, is_fresh
+from strata.serdes.base import Serde, T, is_fresh
 from strata.serdes.client import Schema, context_of, schema_named
 from strata.serdes.errors import (
     DecodeError,
@@ -56,8 +56,10 @@ class Source:
     rules: "Reading | None" = None
 
 
-class Deserializer(Serde[DeserializerSettings]):
+class Deserializer(Serde[DeserializerSettings], Generic[T]):
     """A callable that turns frames of any registered schema into values; safe to share among threads.
+
+    It is generic in the type of the values.
 
     Args:
         client: the registry.
@@ -94,7 +96,7 @@ class Deserializer(Serde[DeserializerSettings]):
         topic: str | None = None,
         field: str = "value",
         headers: Any = None,
-    ) -> Any:
+    ) -> T | None:
         """Deserialize a frame to a value.
 
         Args:
@@ -121,7 +123,8 @@ class Deserializer(Serde[DeserializerSettings]):
             return None
         context = Context(topic, field, headers) if ctx is None else ctx
         frame = self.open(data, context)
-        return self.read(frame, context, self.known(frame, context) or self.source(frame, context), data)
+        value: T = self.read(frame, context, self.known(frame, context) or self.source(frame, context), data)
+        return value
 
     def use_strategy(self, strategy: SubjectNameStrategy) -> None:
         """Use another subject name strategy."""

@@ -42,6 +42,7 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "subject.name.strategy": (lambda value: callable(value) or isinstance(value, str), "a function or a name"),
     "subject.name.strategy.type": _TEXT,
     "subject.name.strategy.conf": (lambda value: isinstance(value, Mapping), "a dict"),
+    "rule.conf": (lambda value: isinstance(value, Mapping), "a dict"),
     "rule.executors": _FUNCTIONS,
     "rule.actions": _FUNCTIONS,
     "dlq.topic": _TEXT,
@@ -96,6 +97,7 @@ class SerdeSettings:
     subject_name_strategy: SubjectNameStrategy | str | None = None
     subject_name_strategy_type: str | None = None
     subject_name_strategy_conf: Mapping[str, Any] | None = None
+    rule_conf: Mapping[str, Any] | None = None
     rule_executors: Mapping[str, Callable[..., Any]] | None = None
     rule_actions: Mapping[str, Callable[..., Any]] | None = None
     dlq_topic: str | None = None
@@ -133,7 +135,8 @@ class SerdeSettings:
         for name in sorted(unknown):
             advice = did_you_mean(name, known) or f"; expected {', '.join(known)}"
             raise ValueError(f"unknown setting {name!r}{advice}")
-        return cls(**values, executor_settings=executors)
+        common = {f"_default_.param.{name}": value for name, value in (values.get("rule_conf") or {}).items()}
+        return cls(**values, executor_settings=common | executors)
 
     @classmethod
     def _fields(cls) -> "dict[str, Field[Any]]":

@@ -12,10 +12,10 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, cast
 from uuid import UUID
 
-from strata.serdes.base import Serde, is_fresh
+from strata.serdes.base import Serde, T, is_fresh
 from strata.serdes.client import Schema
 from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import ErrorCode, NoSubject, RegistryError, SchemaError
@@ -56,8 +56,11 @@ class Target:
     rules: "Writing | None" = None
 
 
-class Serializer(Serde[SerializerSettings]):
-    """A callable that turns values into frames and registers or looks up their schema; safe to share among threads."""
+class Serializer(Serde[SerializerSettings], Generic[T]):
+    """A callable that turns values into frames and registers or looks up their schema; safe to share among threads.
+
+    It is generic in the type of the values.
+    """
 
     def __init__(self, client: Registry, to_dict: ToDict | None, conf: Mapping[str, Any] | None) -> None:
         super().__init__(client, SerializerSettings, conf, to_dict=to_dict)
@@ -71,7 +74,7 @@ class Serializer(Serde[SerializerSettings]):
             observe(self, observer, "encode", ["target"], "write")
 
     def __call__(
-        self, value: Any, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
+        self, value: T | None, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
     ) -> bytes | None:
         """Serialize a value to a frame.
 
@@ -247,14 +250,14 @@ class Serializer(Serde[SerializerSettings]):
         """Return the values of a schema as rules see them."""
 
 
-class TextSerializer(Serializer):
+class TextSerializer(Serializer[T]):
     """The base class of serializers whose local schema is a text, or None if a setting chooses one of the registry."""
 
     def __init__(
         self,
         client: Registry,
         schema: str | Schema | None = None,
-        to_dict: ToDict | None = None,
+        to_dict: Callable[[T, RecordContext], Any] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(client, to_dict, conf)

@@ -7,10 +7,11 @@ never show in a repr.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Unpack
 
 from strata.http.errors import TokenRefused
 from strata.http.settings import HttpSettings, check_numbers, split_userinfo
+from strata.serdes.conf_types import ClientConf, ClientOptions
 from strata.serdes.errors import did_you_mean
 
 __all__ = ["ClientSettings"]
@@ -49,7 +50,7 @@ class ClientSettings(HttpSettings):
         check_numbers(self, from_zero=("missing_ttl",), positive=("cache_size",))
 
     @classmethod
-    def of(cls, url: "str | Sequence[str] | ClientSettings", **options: object) -> "ClientSettings":
+    def of(cls, url: "str | Sequence[str] | ClientSettings", **options: Unpack[ClientOptions]) -> "ClientSettings":
         """Return settings from one URL, several URLs, one string of URLs with commas between them, or other settings.
 
         Args:
@@ -61,21 +62,22 @@ class ClientSettings(HttpSettings):
             TypeError: If an option is unknown, or a number is expected and something else given.
         """
         known = {setting.name for setting in fields(cls)}
-        for name in sorted(options.keys() - known):
+        given: dict[str, Any] = dict(options)
+        for name in sorted(given.keys() - known):
             known.discard("urls")
             raise TypeError(f"unknown option {name!r} of a client{did_you_mean(name, known)}")
         if isinstance(url, ClientSettings):
-            return replace(url, **options)  # type: ignore[arg-type]
+            return replace(url, **given)
         if isinstance(url, str) and url.startswith(_MOCK):
-            return cls(urls=_NOWHERE, **{"mock": url.removeprefix(_MOCK), **options})  # type: ignore[arg-type]
-        given = url.split(",") if isinstance(url, str) else url
+            return cls(urls=_NOWHERE, **{"mock": url.removeprefix(_MOCK), **given})
+        addresses = url.split(",") if isinstance(url, str) else url
         urls = []
-        for one in given:
+        for one in addresses:
             base, userinfo = split_userinfo(one.strip())
             urls.append(base)
-            if userinfo is not None and options.get("username") is None:
-                options["username"], options["password"] = userinfo
-        return cls(urls=tuple(urls), **options)  # type: ignore[arg-type]
+            if userinfo is not None and given.get("username") is None:
+                given["username"], given["password"] = userinfo
+        return cls(urls=tuple(urls), **given)
 
     @classmethod
     def conf_names(cls) -> frozenset[str]:
@@ -83,7 +85,7 @@ class ClientSettings(HttpSettings):
         return frozenset({*_CONF, *_CUSTOM, "bearer.auth.credentials.source"})
 
     @classmethod
-    def from_conf(cls, conf: Mapping[str, Any]) -> "ClientSettings":
+    def from_conf(cls, conf: ClientConf) -> "ClientSettings":
         """Return settings from a dict with the names of confluent-kafka's `SchemaRegistryClient`.
 
         Args:
@@ -92,7 +94,7 @@ class ClientSettings(HttpSettings):
         Raises:
             ValueError: If a setting is unknown, missing or of the wrong type; the message does not show its value.
         """
-        given = dict(conf)
+        given: dict[str, Any] = dict(conf)
         source = given.pop("bearer.auth.credentials.source", None)
         needed = _BEARER_SOURCES.get(source)
         if needed is None:

@@ -10,20 +10,23 @@ so on, and threads may share them. None is a tombstone, both ways.
 Rules of this file: it joins `base.py` with `compile_encoder` and `compile_decoder`, and handles no bytes of Avro.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
 from strata.serdes.avro.encoder import Encoder, compile_encoder
 from strata.serdes.avro.schema import Enum, Fixed, Node, Record, parse
+from strata.serdes.base import T
 from strata.serdes.client import Schema
-from strata.serdes.deserializer import Deserializer, FromDict
+from strata.serdes.conf_types import AvroDeserializerConf, AvroSerializerConf
+from strata.serdes.deserializer import Deserializer
 from strata.serdes.framing import MessagePath
 from strata.serdes.model import AVRO, schema_given
 from strata.serdes.references import resolve
 from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serializer import TextSerializer
+from strata.serdes.subject_name_strategies import RecordContext
 from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["AvroDeserializer", "AvroSerializer"]
 
 
-class AvroSerializer(TextSerializer):
+class AvroSerializer(TextSerializer[T]):
     """A serializer of Avro values, which registers or looks up their schema.
 
     Call it as `Serializer.__call__` says.
@@ -52,6 +55,15 @@ class AvroSerializer(TextSerializer):
     """
 
     format = AVRO
+
+    def __init__(
+        self,
+        client: Registry,
+        schema: str | Schema | None = None,
+        to_dict: Callable[[T, RecordContext], Any] | None = None,
+        conf: AvroSerializerConf | None = None,
+    ) -> None:
+        super().__init__(client, schema, to_dict, conf)
 
     @cached_property
     def _encoders(self) -> SharedCache[Schema, Encoder]:
@@ -82,7 +94,7 @@ class AvroSerializer(TextSerializer):
         return AvroValues(_node(self._client, schema, subject), schema.metadata)
 
 
-class AvroDeserializer(Deserializer):
+class AvroDeserializer(Deserializer[T]):
     """A deserializer of Avro frames, whatever registered schema they were written with (schema evolution).
 
     Call it as `Deserializer.__call__` says. `Deserializer` also describes the other arguments, and the errors.
@@ -101,8 +113,8 @@ class AvroDeserializer(Deserializer):
         self,
         client: Registry,
         reader_schema: str | Schema | None = None,
-        from_dict: FromDict | None = None,
-        conf: Mapping[str, Any] | None = None,
+        from_dict: Callable[[Any, RecordContext], T] | None = None,
+        conf: AvroDeserializerConf | None = None,
         *,
         limits: Limits = DEFAULT_LIMITS,
         numeric_times: bool = False,

@@ -58,7 +58,7 @@ class AvroSerializer(BaseSerializer):
         rule_conf: Mapping[str, Any] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
-        settings = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=True)
+        settings: Any = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=True)
         client, schema = engine_client(schema_registry_client), engine_schema(schema_str, _AVRO)
         with translating():
             made = engine.AvroSerializer(client, schema, to_dict, settings)
@@ -96,7 +96,7 @@ class AvroDeserializer(BaseDeserializer):
     ) -> None:
         if not isinstance(return_record_name, bool):
             raise ValueError("return_record_name must be a boolean value")  # noqa: TRY004 - as confluent-kafka
-        settings = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=False)
+        settings: Any = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=False)
         client, schema = engine_client(schema_registry_client), engine_schema(schema_str, _AVRO)
         with translating():
             made = engine.AvroDeserializer(client, schema, from_dict, settings, named_records=return_record_name)

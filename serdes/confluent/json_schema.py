@@ -60,7 +60,7 @@ class JSONSerializer(BaseSerializer):
         rule_registry: RuleRegistry | None = None,
         json_encode: Callable[[Any], str | bytes] | None = None,
     ) -> None:
-        settings = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=True)
+        settings: Any = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=True)
         client, schema = engine_client(schema_registry_client), engine_schema(schema_str, _JSON)
         with translating():
             made = engine.JsonSerializer(client, schema, to_dict, settings, encode=json_encode)
@@ -96,7 +96,7 @@ class JSONDeserializer(BaseDeserializer):
         rule_registry: RuleRegistry | None = None,
         json_decode: Callable[[bytes], Any] | None = None,
     ) -> None:
-        settings = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=False)
+        settings: Any = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=False)
         schema = engine_schema(schema_str, _JSON)
         client: Any
         if schema_registry_client is not None:

@@ -58,7 +58,7 @@ class ProtobufSerializer(BaseSerializer):
         rule_conf: Mapping[str, Any] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
-        settings = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=True)
+        settings: Any = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=True)
         client = engine_client(schema_registry_client)
         with translating():
             made = engine.ProtobufSerializer(client, msg_type, settings)
@@ -97,7 +97,7 @@ class ProtobufDeserializer(BaseDeserializer):
         rule_conf: Mapping[str, Any] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
-        settings = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=False)
+        settings: Any = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=False)
         if not hasattr(message_type, "DESCRIPTOR"):
             raise wrong_argument("message_type", "a message class made by protoc", message_type)
         with translating():

@@ -299,7 +299,7 @@ class SchemaRegistryClient:
         """Set the compatibility level of a subject, or the global one, and return what the registry answers."""
         if level is None:
             raise ValueError("level must be set")
-        return self.engine.set_config(level, subject_name)
+        return self.engine.ask(dict, "PUT", _scope("config", subject_name), body={"compatibility": level})
 
     @translates
     def get_compatibility(self, subject_name: str | None = None) -> str:
@@ -355,7 +355,7 @@ class SchemaRegistryClient:
     @translates
     def update_mode(self, subject_name: str, mode: str, force: bool = False) -> str:
         """Set the mode of a subject, and return it."""
-        return self.engine.set_mode(mode, subject_name, force=force)
+        return self._set_mode(_scope("mode", subject_name), mode, force)
 
     @translates
     def delete_mode(self, subject_name: str) -> str:
@@ -370,7 +370,11 @@ class SchemaRegistryClient:
     @translates
     def update_global_mode(self, mode: str, force: bool = False) -> str:
         """Set the global mode, and return it."""
-        return self.engine.set_mode(mode, force=force)
+        return self._set_mode("/mode", mode, force)
+
+    def _set_mode(self, path: str, mode: str, force: bool) -> str:
+        path += _query({"force": force})
+        return self.engine.ask(lambda answer: str(answer["mode"]), "PUT", path, body={"mode": mode})
 
     @translates
     def get_contexts(self, offset: int = 0, limit: int = -1) -> list[str]:

@@ -58,7 +58,8 @@ def client_settings(conf: Mapping[str, Any]) -> ClientSettings:
         raise ValueError("basic.auth.user.info needs basic.auth.credentials.source=USER_INFO, got URL")
     elif source == "USER_INFO" and not given.get("basic.auth.user.info"):
         raise ValueError("basic.auth.credentials.source=USER_INFO needs basic.auth.user.info")
-    return ClientSettings.from_conf(given)
+    checked: Any = given
+    return ClientSettings.from_conf(checked)
 
 
 def _inherited(conf: Mapping[str, Any]) -> str:

@@ -19,8 +19,10 @@ from urllib.parse import urljoin
 
 import orjson
 
+from strata.serdes.base import T
 from strata.serdes.client import Schema
-from strata.serdes.deserializer import Deserializer, FromDict
+from strata.serdes.conf_types import JsonDeserializerConf, JsonSerializerConf
+from strata.serdes.deserializer import Deserializer
 from strata.serdes.errors import DecodeError, EncodeError, SchemaError
 from strata.serdes.framing import MessagePath
 from strata.serdes.json_schema.json_text import dump, load
@@ -29,7 +31,8 @@ from strata.serdes.json_schema.validator import Validator, compiled
 from strata.serdes.model import JSON, schema_given
 from strata.serdes.references import MAX_REFERENCES, resolve
 from strata.serdes.registry_protocol import Registry
-from strata.serdes.serializer import Encode, TextSerializer, ToDict
+from strata.serdes.serializer import Encode, TextSerializer
+from strata.serdes.subject_name_strategies import RecordContext
 
 if TYPE_CHECKING:
     from strata.serdes.json_schema.rule_values import JsonShapes, JsonValues
@@ -44,7 +47,7 @@ _BASE = "http://registry.invalid/"
 """The base of relative references; no host is named `.invalid`, and nothing is fetched."""
 
 
-class JsonSerializer(TextSerializer):
+class JsonSerializer(TextSerializer[T]):
     """A serializer of JSON values, which registers or looks up their JSON Schema.
 
     Call it as `Serializer.__call__` says.
@@ -69,8 +72,8 @@ class JsonSerializer(TextSerializer):
         self,
         client: Registry,
         schema: str | Schema | None = None,
-        to_dict: ToDict | None = None,
-        conf: Mapping[str, Any] | None = None,
+        to_dict: Callable[[T, RecordContext], Any] | None = None,
+        conf: JsonSerializerConf | None = None,
         *,
         encode: Callable[[Any], str | bytes] | None = None,
     ) -> None:
@@ -108,7 +111,7 @@ class JsonSerializer(TextSerializer):
         return _values(self._client, schema, subject)
 
 
-class JsonDeserializer(Deserializer):
+class JsonDeserializer(Deserializer[T]):
     """A deserializer of JSON frames, which validates the values.
 
     Call it as `Deserializer.__call__` says. `Deserializer` also describes the other arguments, and the errors.
@@ -125,8 +128,8 @@ class JsonDeserializer(Deserializer):
         self,
         client: Registry,
         reader_schema: str | Schema | None = None,
-        from_dict: FromDict | None = None,
-        conf: Mapping[str, Any] | None = None,
+        from_dict: Callable[[Any, RecordContext], T] | None = None,
+        conf: JsonDeserializerConf | None = None,
         *,
         decode: Callable[[bytes], Any] | None = None,
     ) -> None:

@@ -4,5 +4,5 @@ It answers the requests of the clients as a registry does, with the compatibilit
 a server: ids, versions, references, configs, modes and both deletions, in contexts.
 
 Not here: associations, keys of encryption, exporters, access control, the import of ids, defaults and overrides of a
-config, validation of rule sets.
+config, validation of rule sets, findings beside messages.
 """

@@ -12,8 +12,8 @@ Rules of this file: the protobuf library handles bytes, `strata.serdes.protobuf.
 
 import copy
 import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError as ParseError
@@ -22,8 +22,10 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes import errors
+from strata.serdes.base import T
 from strata.serdes.client import Schema
-from strata.serdes.deserializer import Decode, Deserializer, FromDict
+from strata.serdes.conf_types import ProtobufDeserializerConf, ProtobufSerializerConf
+from strata.serdes.deserializer import Decode, Deserializer
 from strata.serdes.framing import MessagePath
 from strata.serdes.model import PROTOBUF, Reference
 from strata.serdes.protobuf.extra_fields import lacks_fields, refuse_unknown
@@ -39,10 +41,12 @@ from strata.shared_cache import SharedCache
 if TYPE_CHECKING:
     from strata.serdes.protobuf.rule_values import ProtobufShapes, ProtobufValues
 
+M = TypeVar("M", bound=Message)
+
 __all__ = ["ProtobufDeserializer", "ProtobufSerializer", "decoder_of"]
 
 
-class ProtobufSerializer(Serializer):
+class ProtobufSerializer(Serializer[M]):
     """A serializer of messages of one type, which registers or looks up their file and its imports.
 
     Call it as `Serializer.__call__` says.
@@ -59,7 +63,7 @@ class ProtobufSerializer(Serializer):
 
     format = PROTOBUF
 
-    def __init__(self, client: Registry, message_type: type[Message], conf: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, client: Registry, message_type: type[M], conf: ProtobufSerializerConf | None = None) -> None:
         super().__init__(client, None, conf)
         _check_class(message_type)
         self._given = (client, message_type, conf)
@@ -154,7 +158,7 @@ class ProtobufSerializer(Serializer):
         return payload
 
 
-class ProtobufDeserializer(Deserializer):
+class ProtobufDeserializer(Deserializer[T]):
     """A deserializer of Protobuf frames.
 
     Call it as `Deserializer.__call__` says.
@@ -175,12 +179,34 @@ class ProtobufDeserializer(Deserializer):
     format = PROTOBUF
     indexed = True
 
+    @overload
+    def __init__(
+        self: "ProtobufDeserializer[M]",
+        client: Registry,
+        message_type: type[M],
+        from_dict: None = None,
+        conf: ProtobufDeserializerConf | None = None,
+        *,
+        as_dict: Literal[False] = False,
+    ) -> None: ...
+
+    @overload
     def __init__(
         self,
         client: Registry,
         message_type: type[Message] | None = None,
-        from_dict: FromDict | None = None,
-        conf: Mapping[str, Any] | None = None,
+        from_dict: Callable[[Any, RecordContext], T] | None = None,
+        conf: ProtobufDeserializerConf | None = None,
+        *,
+        as_dict: bool = False,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        client: Registry,
+        message_type: type[Message] | None = None,
+        from_dict: Callable[[Any, RecordContext], Any] | None = None,
+        conf: ProtobufDeserializerConf | None = None,
         *,
         as_dict: bool = False,
     ) -> None:

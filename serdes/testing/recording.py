@@ -18,9 +18,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Unpack
 
 from strata.serdes.client import ClientSettings, RegistryClient
+from strata.serdes.conf_types import ClientOptions
 from strata.serdes.errors import RegistryError, SerdeError
 from strata.serdes.transport import Transport
 
@@ -107,7 +108,7 @@ def _request(method: str, path: str, query: Mapping[str, str] | None, body: Mapp
 
 
 @contextmanager
-def record(url: Any, path: str | Path, **options: Any) -> Iterator[RegistryClient]:
+def record(url: Any, path: str | Path, **options: Unpack[ClientOptions]) -> Iterator[RegistryClient]:
     """Yield a client whose answers are written to a file at the end, also after an error.
 
     Args:

@@ -235,7 +235,7 @@ def _refusal(frame: Frame, error: SerdeError) -> Refusal:
     return Refusal("unusable writer schema", frame.schema, str(error))
 
 
-def _deserializer(format: str, client: RuleClient, conf: Mapping[str, Any]) -> Deserializer:  # noqa: A002 - the field's word
+def _deserializer(format: str, client: RuleClient, conf: Any) -> Deserializer:  # noqa: A002 - the field's word
     if format == AVRO:
         from strata.serdes.avro import AvroDeserializer
 
@@ -243,10 +243,12 @@ def _deserializer(format: str, client: RuleClient, conf: Mapping[str, Any]) -> D
     if format == JSON:
         from strata.serdes.json_schema import JsonDeserializer
 
-        return JsonDeserializer(client, conf={**conf, "validate": False})
+        unchecked: Any = {**conf, "validate": False}
+        return JsonDeserializer(client, conf=unchecked)
     from strata.serdes.protobuf import ProtobufDeserializer
 
-    return ProtobufDeserializer(client, conf=conf)
+    made: Deserializer = ProtobufDeserializer(client, conf=conf)
+    return made
 
 
 def _writer_of(format: str, client: RuleClient, reader: RegisteredSchema) -> Callable[[Any], bytes]:  # noqa: A002 - the same

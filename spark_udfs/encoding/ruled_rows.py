@@ -89,7 +89,7 @@ def _serializer(
     client: RegistryClient, target: Target, subject: str, conf: Mapping[str, Any], *, validate: bool
 ) -> tuple[Serializer, Callable[[bytes], Any]]:
     """Return the serializer that runs the rules, and the parser of payloads without rules."""
-    fixed = serde_conf(conf, subject) | {
+    fixed: Any = serde_conf(conf, subject) | {
         "auto.register.schemas": False,
         "use.schema.id": target.identity.id,
         "id.compatibility.strict": False,

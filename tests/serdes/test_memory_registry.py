@@ -75,7 +75,7 @@ STEPS = {
         lambda: c.register(s, _record("a")),
         lambda: c.register(s, _record("a", "b")),
         lambda: c.register(s, _record("a", "B")),
-        lambda: c.set_config("FULLL", s),
+        lambda: c.ask(dict, "PUT", f"/config/{s}", body={"compatibility": "FULLL"}),
         lambda: c.set_config("NONE", s, compatibilityGroup="app"),
         lambda: c.register(s, '"string"'),
         lambda: c.set_config("FORWARD_TRANSITIVE", s),
@@ -109,7 +109,7 @@ STEPS = {
         lambda: c.delete_subject(s),
         lambda: c.set_config("NONE", s),
         lambda: c.set_mode("IMPORT", s),
-        lambda: c.set_mode("NOPE", s),
+        lambda: c.ask(dict, "PUT", f"/mode/{s}", body={"mode": "NOPE"}),
         lambda: c.delete_mode(s),
         lambda: c.delete_mode(s),
         lambda: c.register(s, _record("a", "B")),
@@ -189,13 +189,14 @@ STEPS = {
 
 
 def _outcome(step):
-    """Return what a step gives, or its status and code; without the GUID, which is the service's own."""
+    """Return what a step gives, or its status and code; without GUID and findings, which are the service's own."""
     try:
         result = step()
     except RegistryError as error:
         return error.status, error.error_code
     many = result if isinstance(result, list) else [result]
     many = [dataclasses.replace(one, guid=None) if hasattr(one, "guid") else one for one in many]
+    many = [dataclasses.replace(one, findings=()) if hasattr(one, "findings") else one for one in many]
     return many if isinstance(result, list) else many[0]
 
 
