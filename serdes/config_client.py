@@ -98,7 +98,7 @@ class ConfigClient(Requests):
 
 
 def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raise ValueError for a value that is none of the choices, in upper or lower case."""
+    """Raise ValueError unless a value is one of the choices, in upper or lower case."""
     if value is not None and str(value).upper() not in choices:
         known = f"expected {', '.join(choices)}, got {str(value)[:40]!r}"
         raise ValueError(f"{name}: {known}{did_you_mean(value, choices)}")
