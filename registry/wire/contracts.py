@@ -65,13 +65,16 @@ TextMap = Annotated[dict[Text, Text], Field(max_length=MAX_ENTRIES)]
 class Body(BaseModel):
     """The JSON object of a request; unknown properties are ignored."""
 
-    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, protected_namespaces=(), strict=True)
+    # Built on the first request that needs it: a node should start fast.
+    model_config = ConfigDict(
+        extra="ignore", alias_generator=to_camel, protected_namespaces=(), strict=True, defer_build=True
+    )
 
 
 class Answer(BaseModel):
     """The JSON object of an answer, for the OpenAPI document."""
 
-    model_config = ConfigDict(alias_generator=to_camel, protected_namespaces=(), extra="forbid")
+    model_config = ConfigDict(alias_generator=to_camel, protected_namespaces=(), extra="forbid", defer_build=True)
 
 
 class Metadata(Body):
