@@ -65,10 +65,11 @@ class Containment:
         limits: Bounds on time.
 
     Raises:
-        OutOfTime: The time of `limits` ran out.
+        NotAtOnce: The schemas are too long for a computation by an event loop.
     """
 
     def __init__(self, writer: JsonSchema, reader: JsonSchema, limits: Limits = DEFAULT_LIMITS) -> None:
+        limits.look_at_text(len(writer.canonical) + len(reader.canonical))
         self._limits = limits
         self._judges = Judge(writer), Judge(reader)
         self._schemas = Schemas()

@@ -1,8 +1,9 @@
 """Whether a schema allows a document, as far as the rules say so."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum, auto
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from strata.compat.json_schema.containment import rules as r
 from strata.compat.json_schema.containment.formats import has_format
@@ -13,17 +14,52 @@ from strata.compat.json_schema.patterns import found_in
 
 __all__ = ["allows", "allows_rule", "fails"]
 
-Verdict = bool | None  # None: the rules do not say
+Verdict: TypeAlias = bool | None  # None: the rules do not say
 
 
-def allows(schema: r.Schema, value: Document) -> Verdict:
-    """Return whether a schema allows a document; None if a rule is not understood."""
-    return _all(_RULES[type(rule)](rule, value) for rule in schema.rules) if schema.allows is None else schema.allows
+class _Open(Enum):
+    """A question without an answer yet."""
+
+    OPEN = auto()
+
+
+_OPEN: Final = _Open.OPEN
+Known: TypeAlias = dict[tuple[r.Schema, int], Verdict | _Open]  # by schema and identity of the value
+
+
+def allows(schema: r.Schema, value: Document, known: Known | None = None) -> Verdict:
+    """Return whether a schema allows a document; None if a rule is not understood.
+
+    Args:
+        schema: The schema.
+        value: The document.
+        known: The verdicts about parts of the document; with them, branches that nest take no more time than others.
+
+    Raises:
+        RecursionError: A reference leads back to the same question.
+    """
+    if schema.allows is not None:
+        return schema.allows
+    known = {} if known is None else known
+    key = schema, id(value)
+    if key not in known:
+        known[key] = _OPEN
+        known[key] = _all(_verdict(rule, value, known) for rule in schema.rules)
+    verdict = known[key]
+    if verdict is _OPEN:
+        raise RecursionError
+    return verdict
 
 
 def allows_rule(rule: r.Rule, value: Document) -> Verdict:
     """Return whether a document fulfils a rule; None if the rule is not understood."""
-    return _RULES[type(rule)](rule, value)
+    return _verdict(rule, value, {})
+
+
+def _verdict(rule: r.Rule, value: Document, known: Known) -> Verdict:
+    if (plain := _PLAIN.get(type(rule))) is not None:
+        return plain(rule, value)
+    return _NESTED[type(rule)](rule, value, known)
 
 
 def fails(schema: r.Schema, value: Document, focus: Focus = ()) -> Verdict:
@@ -144,7 +180,7 @@ def _size(rule: r.Size, value: Document) -> Verdict:
     return rule.low <= len(value) and (rule.high is None or len(value) <= rule.high)
 
 
-def _properties(rule: r.Properties, value: Document) -> Verdict:
+def _properties(rule: r.Properties, value: Document, known: Known) -> Verdict:
     if not isinstance(value, dict):
         return True
     named = dict(rule.named)
@@ -154,40 +190,45 @@ def _properties(rule: r.Properties, value: Document) -> Verdict:
         schemas += [schema for pattern, schema in rule.patterns if found_in(pattern, name)]
         if not schemas and rule.rest is not None:
             schemas = [rule.rest]
-        verdicts += [allows(schema, one) for schema in schemas]
+        verdicts += [allows(schema, one, known) for schema in schemas]
     return _all(verdicts)
 
 
-def _dependent(rule: r.Dependent, value: Document) -> Verdict:
+def _dependent(rule: r.Dependent, value: Document, known: Known) -> Verdict:
     if not isinstance(value, dict) or rule.name not in value:
         return True
     if rule.schema is not None:
-        return allows(rule.schema, value)
+        return allows(rule.schema, value, known)
     return all(name in value for name in rule.names)
 
 
-def _items(rule: r.Items, value: Document) -> Verdict:
+def _items(rule: r.Items, value: Document, known: Known) -> Verdict:
     if not isinstance(value, list):
         return True
     first = len(rule.first)
-    verdicts = [allows(schema, one) for schema, one in zip(rule.first, value, strict=False)]
+    verdicts = [allows(schema, one, known) for schema, one in zip(rule.first, value, strict=False)]
     if rule.rest is not None:
-        verdicts += [allows(rule.rest, one) for one in value[first:]]
+        verdicts += [allows(rule.rest, one, known) for one in value[first:]]
     return _all(verdicts)
 
 
-def _count(schema: r.Schema, low: int, high: int | None, value: Document) -> Verdict:
+def _names(rule: r.Names, value: Document, known: Known) -> Verdict:
+    return not isinstance(value, dict) or _all(allows(rule.schema, name, known) for name in value)
+
+
+def _count(rule: r.Contains | r.Count, value: Document, known: Known) -> Verdict:
     if not isinstance(value, list):
         return True
-    verdicts = [allows(schema, one) for one in value]
+    verdicts = [allows(rule.schema, one, known) for one in value]
+    low, high = rule.low, rule.high
     least, most = verdicts.count(True), len(verdicts) - verdicts.count(False)
     if most < low or (high is not None and least > high):
         return False
     return True if least >= low and (high is None or most <= high) else None
 
 
-def _branches(rule: r.Branches, value: Document) -> Verdict:
-    verdicts = [allows(schema, value) for schema in rule.schemas]
+def _branches(rule: r.Branches, value: Document, known: Known) -> Verdict:
+    verdicts = [allows(schema, value, known) for schema in rule.schemas]
     if not rule.is_exclusive:
         return _any(verdicts)
     if verdicts.count(True) > 1 or verdicts.count(False) == len(verdicts):
@@ -195,9 +236,9 @@ def _branches(rule: r.Branches, value: Document) -> Verdict:
     return None if None in verdicts else True
 
 
-def _if(rule: r.If, value: Document) -> Verdict:
-    condition = allows(rule.condition, value)
-    outcomes = allows(rule.then, value), allows(rule.otherwise, value)
+def _if(rule: r.If, value: Document, known: Known) -> Verdict:
+    condition = allows(rule.condition, value, known)
+    outcomes = allows(rule.then, value, known), allows(rule.otherwise, value, known)
     if condition is None:
         return outcomes[0] if outcomes[0] is outcomes[1] else None
     return outcomes[0] if condition else outcomes[1]
@@ -209,17 +250,17 @@ def _format(rule: r.Format, value: Document) -> Verdict:
     return False if rule.is_asserted else None
 
 
-def _unevaluated(rule: r.Unevaluated, value: Document) -> Verdict:
+def _unevaluated(rule: r.Unevaluated, value: Document, known: Known) -> Verdict:
     if isinstance(value, dict if isinstance(rule.certain, r.Properties) else list):
-        at_least = _RULES[type(rule.certain)](rule.certain, value)
+        at_least = _verdict(rule.certain, value, known)
         if at_least is True:
             return True
-        at_most = None if rule.possible is None else _RULES[type(rule.possible)](rule.possible, value)
+        at_most = None if rule.possible is None else _verdict(rule.possible, value, known)
         return False if at_most is False else None
     return True
 
 
-_RULES: Final[Mapping[type[object], Callable[[Any, Document], Verdict]]] = {
+_PLAIN: Final[Mapping[type[object], Callable[[Any, Document], Verdict]]] = {  # rules without schemas inside
     r.Types: is_of,
     r.Values: lambda rule, value: key_of(value) in rule.keys,
     r.Limit: _limit,
@@ -227,20 +268,22 @@ _RULES: Final[Mapping[type[object], Callable[[Any, Document], Verdict]]] = {
     r.Size: _size,
     r.Pattern: lambda rule, value: not isinstance(value, str) or found_in(rule.text, value),
     r.Format: _format,
-    r.Properties: _properties,
-    r.Unevaluated: _unevaluated,
     r.Required: lambda rule, value: not isinstance(value, dict) or all(name in value for name in rule.names),
     r.Absent: lambda rule, value: not isinstance(value, dict) or rule.name not in value,
-    r.Names: lambda rule, value: not isinstance(value, dict) or _all(allows(rule.schema, name) for name in value),
+    r.Unique: lambda _rule, value: not isinstance(value, list) or len(set(map(key_of, value))) == len(value),
+    r.Opaque: lambda _rule, _value: None,
+}
+_NESTED: Final[Mapping[type[object], Callable[[Any, Document, Known], Verdict]]] = {
+    r.Properties: _properties,
+    r.Unevaluated: _unevaluated,
+    r.Names: _names,
     r.Dependent: _dependent,
     r.Items: _items,
-    r.Contains: lambda rule, value: _count(rule.schema, rule.low, rule.high, value),
-    r.Count: lambda rule, value: _count(rule.schema, rule.low, rule.high, value),
-    r.Unique: lambda _rule, value: not isinstance(value, list) or len(set(map(key_of, value))) == len(value),
-    r.All: lambda rule, value: _all(allows(schema, value) for schema in rule.schemas),
+    r.Contains: _count,
+    r.Count: _count,
+    r.All: lambda rule, value, known: _all(allows(schema, value, known) for schema in rule.schemas),
     r.Branches: _branches,
-    r.Not: lambda rule, value: _not(allows(rule.schema, value)),
+    r.Not: lambda rule, value, known: _not(allows(rule.schema, value, known)),
     r.If: _if,
-    r.Reference: lambda rule, value: allows(rule.follow(), value),
-    r.Opaque: lambda _rule, _value: None,
+    r.Reference: lambda rule, value, known: allows(rule.follow(), value, known),
 }

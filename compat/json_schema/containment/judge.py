@@ -1,7 +1,8 @@
 """The validator's word on a document: each document is judged by jsonschema-rs before it is an answer.
 
 The validator is the one of the deserializers. Where validators differ, a document counts only if each way to read the
-schema agrees: `dependencies`, which the newer dialects dropped, may count or not.
+schema agrees: `dependencies`, which the newer dialects dropped, may count or not, and so may a `format` of the newer
+dialects, or one that an older dialect does not define.
 """
 
 import json
@@ -13,8 +14,9 @@ from urllib.parse import urljoin
 
 import jsonschema_rs
 
+from strata.compat.json_schema.containment.formats import is_asserted
 from strata.compat.json_schema.containment.values import Document
-from strata.compat.json_schema.dialects import dialect_of
+from strata.compat.json_schema.dialects import Dialect, dialect_of
 from strata.compat.json_schema.model import JsonSchema
 
 __all__ = ["Judge", "NotJudgedError"]
@@ -117,12 +119,18 @@ class Judge:
     def _validators(self) -> list[Any]:
         if sum(map(len, self._texts.values())) > _LARGEST:
             raise NotJudgedError
+        dialect = dialect_of(self._schema.json)
         made = [self._compiled(lambda document: document)]
-        if dialect_of(self._schema.json).modern and any('"dependencies"' in text for text in self._texts.values()):
+        if any('"format"' in text for text in self._texts.values()):
+            if dialect.modern:
+                made.append(self._compiled(lambda document: document, validate_formats=True))
+            else:
+                made.append(self._compiled(lambda document: _without_formats(document, dialect)))
+        if dialect.modern and any('"dependencies"' in text for text in self._texts.values()):
             made.append(self._compiled(_without_dependencies))
         return made
 
-    def _compiled(self, change: Callable[[Any], Any]) -> Any:
+    def _compiled(self, change: Callable[[Any], Any], *, validate_formats: bool | None = None) -> Any:
         documents = {name: change(json.loads(text)) for name, text in self._texts.items()}
         root = documents.pop("")
         own = root.get("$id", root.get("id")) if isinstance(root, dict) else None
@@ -130,7 +138,9 @@ class Judge:
         resources = [(urljoin(base, name), _with_dialect(document)) for name, document in documents.items()]
         try:
             registry = jsonschema_rs.Registry(resources, draft=jsonschema_rs.Draft7) if resources else None
-            return jsonschema_rs.validator_for(_with_dialect(root), registry=registry, base_uri=base, offline=True)
+            return jsonschema_rs.validator_for(
+                _with_dialect(root), registry=registry, base_uri=base, offline=True, validate_formats=validate_formats
+            )
         except (ValueError, TypeError) as error:
             raise NotJudgedError from error
 
@@ -150,6 +160,17 @@ def _with_dialect(document: Any) -> Any:
     if isinstance(document, dict) and _KNOWN not in str(document.get("$schema")):
         return {**document, "$schema": _DRAFT_7}
     return document
+
+
+def _without_formats(document: Any, dialect: Dialect) -> Any:
+    """Return a document without the formats that its dialect does not define; some validators check them anyway."""
+    if isinstance(document, dict):
+        return {
+            name: _without_formats(one, dialect)
+            for name, one in document.items()
+            if name != "format" or not isinstance(one, str) or is_asserted(one, dialect)
+        }
+    return [_without_formats(one, dialect) for one in document] if isinstance(document, list) else document
 
 
 def _without_dependencies(document: Any) -> Any:

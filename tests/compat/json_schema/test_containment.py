@@ -290,6 +290,11 @@ def deep(number, inner):
     return inner
 
 
+def nested_value(number):
+    """Return an object nested so deep."""
+    return {"a": nested_value(number - 1)} if number else {"b": 1}
+
+
 def many_trees(number):
     """Return a schema of so many kinds of objects that contain one of them."""
     kinds = [required(f"p{place}", {"$ref": "#"}) for place in range(number)]
@@ -317,6 +322,10 @@ HOSTILE = {
     "long text": ({"type": "string", "minLength": 10**6}, {"type": "string", "pattern": "^b"}),
     "nested deeply": (deep(90, STRING), deep(90, INTEGER)),
     "a wide recursion": (many_trees(30), many_trees(29)),
+    "a nested value under nested branches": (
+        {"enum": [nested_value(40), 1]},
+        {"anyOf": [{"properties": {"a": {"$ref": "#"}}}, {"type": "object", "properties": {"a": {"$ref": "#"}}}]},
+    ),
     "a reference to itself": ({"$ref": "#"}, STRING),
     "numbers beyond doubles": ({"type": "number", "minimum": 1e300}, {"maximum": 1e301, "multipleOf": 7e299}),
 }
