@@ -16,6 +16,7 @@ __all__ = ["main"]
 # Section of a document -> module with a `run` that returns the section's text.
 SECTIONS = {
     "service": "bench.service",
+    "latency": "bench.service_latency",
     "counting": "bench.counting",
     "witnesses": "bench.witnesses",
     "scale": "bench.scale",

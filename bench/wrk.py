@@ -25,10 +25,24 @@ request = function()
   n = n + 1
   return wrk.format("{method}", {path}, headers, {body})
 end
+{pace}
 done = function(summary, latency, requests)
   local e = summary.errors
   io.write(string.format("\\nresult %d %d %.3f %.3f %d\\n", summary.requests, summary.duration,
     latency:percentile(50) / 1000, latency:percentile(99) / 1000, e.connect + e.read + e.write + e.status + e.timeout))
+end
+"""
+# Slots of one rate for all connections of the run: a request waits for its slot, and its latency begins there.
+_PACE = """
+local ffi = require("ffi")
+ffi.cdef("typedef struct {{ long s; long us; }} moment; int gettimeofday(moment *, void *);")
+local moment, due = ffi.new("moment"), 0
+delay = function()
+  ffi.C.gettimeofday(moment, nil)
+  local now = tonumber(moment.s) * 1000 + tonumber(moment.us) / 1000
+  if due < now - 100 then due = now end
+  due = due + {interval_ms}
+  return math.max(0, math.floor(due - now))
 end
 """
 _RESULT = re.compile(r"^result (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)$", re.MULTILINE)
@@ -67,7 +81,13 @@ def check_installed() -> None:
 
 
 def start(
-    address: str, request: Request, connections: int, seconds: int, headers: Mapping[str, str] = _NO_HEADERS
+    address: str,
+    request: Request,
+    connections: int,
+    seconds: int,
+    headers: Mapping[str, str] = _NO_HEADERS,
+    *,
+    rate: float = 0.0,
 ) -> "subprocess.Popen[str]":
     """Start to send requests to a loopback address for some seconds; `waited_for` returns the result.
 
@@ -77,11 +97,15 @@ def start(
         connections: how many connections send one request at a time.
         seconds: for how long.
         headers: further headers of each request, such as credentials.
+        rate: how many requests are sent a second; by default as many as are answered.
     """
+    pace = _PACE.format(interval_ms=1000 / rate) if rate else ""
     more = "".join(f', ["{name}"] = "{value}"' for name, value in headers.items())
     with tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False) as script:
         script.write(
-            _SCRIPT.format(run=next(_runs), method=request.method, path=request.path, body=request.body, headers=more)
+            _SCRIPT.format(
+                run=next(_runs), method=request.method, path=request.path, body=request.body, headers=more, pace=pace
+            )
         )
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout=30s", f"-s{script.name}"]
     return subprocess.Popen([*command, address], stdout=subprocess.PIPE, text=True)
