@@ -18,7 +18,7 @@ from strata.serdes.avro.decoder import Decoder, compile_decoder
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.avro.logical_types import Branch, Shape, converter
 from strata.serdes.avro.raw_values import lowering
-from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
+from strata.serdes.avro.schema import Array, Enum, Field, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
 from strata.serdes.errors import DecodeError, DecodeReason, EncodeError
 from strata.serdes.model import Metadata, Rule, Schema
 from strata.serdes.rules.executors import FieldTransform
@@ -39,29 +39,34 @@ class AvroValues(Values):
         self._node = node
         self._metadata = metadata
         self._shape = Shape(numeric_times=numeric_times)
-        self._everywhere = _Walk(Fields(None, Rule(name="", type="")), tries=True)
+        self._whole: _Walk | None = None
+
+    @property
+    def _everywhere(self) -> "_Walk":
+        """The walk to every leaf."""
+        if self._whole is None:
+            self._whole = _Walk(self._node, None, tries=True)
+        return self._whole
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
         """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
-        walk = _Walk(Fields(self._metadata, rule), loosely=loosely)
+        walk = _Walk(self._node, Fields(self._metadata, rule), loosely=loosely)
 
         def visit(transform: FieldTransform, value: Any) -> Any:
             def leaf(node: Node, place: Place | None, message: Any, inner: Any) -> Any:
-                if place is None or not place.selected:
-                    return inner
-                return transform(place.context(_type_name(node), message), inner)
+                return inner if place is None else transform(place.context(_type_name(node), message), inner)
 
-            return walk(self._node, None, None, value, leaf)
+            return walk(value, leaf)
 
         return visit
 
     def lower(self, value: Any) -> Any:
         """Return a value as JSON."""
-        return self._everywhere(self._node, None, None, value, lambda node, _, __, inner: _lowered(node, inner))
+        return self._everywhere(value, lambda node, _, __, inner: _lowered(node, inner))
 
     def lift(self, value: Any) -> Any:
         """Convert the result of a rule to a value of the schema, as far as it fits."""
-        return self._everywhere(self._node, None, None, value, lambda node, _, __, inner: self._lifted(node, inner))
+        return self._everywhere(value, lambda node, _, __, inner: self._lifted(node, inner))
 
     def _lifted(self, node: Node, value: Any) -> Any:
         if not isinstance(node, Primitive | Fixed):
@@ -91,61 +96,158 @@ class AvroValues(Values):
         return convert(value) if convert is not None and type(value) is int else value
 
 
-class _Walk:
-    """A walk through a value along its schema, which builds a new value.
+_Step = Callable[[Any, Any, Leaf], Any]
+"""A part of a walk: takes the record around a value, the value, and what to call with leaves; returns the new value."""
 
-    A value that fits no branch of a union does not change, with two exceptions: with `tries` the first branch wins
-    whose result fits, and with `loosely` all branches run.
+
+class _Walk:
+    """A walk through values along a schema, which builds new values.
+
+    It is compiled once: what holds no selected field is not entered. A value that fits no branch of a union does not
+    change, with two exceptions: with `tries` the first branch wins whose result fits, and with `loosely` all branches
+    run.
+
+    Args:
+        root: the schema.
+        fields: its fields, and whether they are selected; None visits every leaf.
+        tries: see above.
+        loosely: see above.
     """
 
-    def __init__(self, fields: Fields, *, tries: bool = False, loosely: bool = False) -> None:
+    def __init__(self, root: Node, fields: Fields | None, *, tries: bool = False, loosely: bool = False) -> None:
         self._fields = fields
         self._tries = tries or loosely
         self._loosely = loosely
-        self._choosers: dict[int, Callable[[Any], tuple[int, Any]]] = {}
+        self._records: dict[int, list[tuple[str, _Step]]] = {}
+        self._wanted = None if fields is None else self._holding(root)
+        self._root = root  # keeps the nodes alive whose ids are keys
+        self._step = self._compiled(root, None)
 
-    def __call__(self, node: Node, place: Place | None, message: Any, value: Any, leaf: Leaf) -> Any:
+    def __call__(self, value: Any, leaf: Leaf) -> Any:
+        return value if self._step is None else self._step(None, value, leaf)
+
+    def _place(self, record: Record, field: Field) -> Place | None:
+        fields = self._fields
+        return None if fields is None else fields.place(f"{record.name}.{field.name}", field.name, field.tags)
+
+    def _holding(self, root: Node) -> set[int]:
+        """Return the ids of the records that hold a selected field, at any depth."""
+        inner: dict[int, set[int]] = {}  # the records directly inside each record
+        found: set[int] = set()
+
+        def look(node: Node, place: Place | None, around: int | None) -> None:
+            match node:
+                case Record():
+                    if around is not None:
+                        inner[around].add(id(node))
+                    if id(node) not in inner:
+                        inner[id(node)] = set()
+                        for one in node.fields:
+                            look(one.type, self._place(node, one), id(node))
+                case Array():
+                    look(node.items, place, around)
+                case Map():
+                    look(node.values, place, around)
+                case Union():
+                    for branch in node.branches:
+                        look(branch, place, around)
+                case _:
+                    if place is not None and place.selected and around is not None:
+                        found.add(around)
+
+        look(root, None, None)
+        size = -1
+        while size != len(found):
+            size = len(found)
+            found.update(record for record, held in inner.items() if held & found)
+        return found
+
+    def _compiled(self, node: Node, place: Place | None) -> _Step | None:
         match node:
             case Union():
-                return self._union(node, place, message, value, leaf)
+                return self._union(node, place)
             case Record():
-                return self._record(node, value, leaf) if isinstance(value, Mapping) else value
+                if self._wanted is not None and id(node) not in self._wanted:
+                    return None
+                return self._record(node)
             case Array():
-                if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
-                    return value
-                return [self(node.items, place, message, one, leaf) for one in value]
+                item = self._compiled(node.items, place)
+                return None if item is None else _over_items(item)
             case Map():
-                if not isinstance(value, Mapping):
-                    return value
-                return {key: self(node.values, place, message, one, leaf) for key, one in value.items()}
-        return leaf(node, place, message, value)
+                entry = self._compiled(node.values, place)
+                return None if entry is None else _over_entries(entry)
+        if self._fields is not None and (place is None or not place.selected):
+            return None
+        return lambda message, value, leaf: leaf(node, place, message, value)
 
-    def _record(self, node: Record, value: Mapping[str, Any], leaf: Leaf) -> dict[str, Any]:
-        made = dict(value)
-        for one in node.fields:
-            if one.name in made:
-                place = self._fields.place(f"{node.name}.{one.name}", one.name, one.tags)
-                made[one.name] = self(one.type, place, made, made[one.name], leaf)
-        return made
+    def _record(self, node: Record) -> _Step:
+        steps = self._records.get(id(node))
+        if steps is None:
+            steps = self._records[id(node)] = []  # a record inside itself finds the list that is being filled
+            for one in node.fields:
+                step = self._compiled(one.type, self._place(node, one))
+                if step is not None:
+                    steps.append((one.name, step))
 
-    def _union(self, node: Union, place: Place | None, message: Any, value: Any, leaf: Leaf) -> Any:
-        choose = self._choosers.get(id(node))
-        if choose is None:
-            choose = self._choosers[id(node)] = chooser(node)
-        try:
-            position, inner = choose(value)
-        except EncodeError:
-            for branch in node.branches if self._tries else ():
-                made = self(branch, place, message, value, leaf)
-                if self._loosely:
-                    value = made
-                elif fit(branch, made):
-                    return made
-            return value
-        made = self(node.branches[position], place, message, inner, leaf)
-        if inner is value or not fit(node.branches[position], made):
+        def walk(_message: Any, value: Any, leaf: Leaf) -> Any:
+            if not isinstance(value, Mapping):
+                return value
+            made = dict(value)
+            for name, step in steps:
+                if name in made:
+                    made[name] = step(made, made[name], leaf)
             return made
-        return Branch(position, made) if isinstance(value, Branch) else (value[0], made)
+
+        return walk
+
+    def _union(self, node: Union, place: Place | None) -> _Step | None:
+        steps = [self._compiled(branch, place) for branch in node.branches]
+        if not any(steps):
+            return None
+        choose = chooser(node)
+
+        def walk(message: Any, value: Any, leaf: Leaf) -> Any:
+            try:
+                position, inner = choose(value)
+            except EncodeError:
+                return self._unfit(node, steps, message, value, leaf)
+            step = steps[position]
+            if step is None:
+                return value
+            made = step(message, inner, leaf)
+            if inner is value or not fit(node.branches[position], made):
+                return made
+            return Branch(position, made) if isinstance(value, Branch) else (value[0], made)
+
+        return walk
+
+    def _unfit(self, node: Union, steps: Sequence[_Step | None], message: Any, value: Any, leaf: Leaf) -> Any:
+        """Return a value that fits no branch of a union."""
+        for branch, step in zip(node.branches, steps, strict=True) if self._tries else ():
+            made = value if step is None else step(message, value, leaf)
+            if self._loosely:
+                value = made
+            elif fit(branch, made):
+                return made
+        return value
+
+
+def _over_items(item: _Step) -> _Step:
+    def walk(message: Any, value: Any, leaf: Leaf) -> Any:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+            return value
+        return [item(message, one, leaf) for one in value]
+
+    return walk
+
+
+def _over_entries(entry: _Step) -> _Step:
+    def walk(message: Any, value: Any, leaf: Leaf) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {key: entry(message, one, leaf) for key, one in value.items()}
+
+    return walk
 
 
 def _type_name(node: Node) -> str:

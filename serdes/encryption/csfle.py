@@ -14,7 +14,7 @@ from typing import Any
 
 from strata.serdes.client import RegistryClient
 from strata.serdes.encryption.ciphers import CipherError
-from strata.serdes.encryption.keys import KeyRing, Terms
+from strata.serdes.encryption.keys import Current, Key, KeyRing, Terms
 from strata.serdes.encryption.kms import DRIVERS, KmsDriver
 from strata.serdes.errors import RegistryError, RuleError, SerdeError
 from strata.serdes.rules.executors import FieldContext, FieldTransform, RuleContext
@@ -22,6 +22,8 @@ from strata.serdes.rules.executors import FieldContext, FieldTransform, RuleCont
 __all__ = ["FieldEncryption", "PayloadEncryption"]
 
 _FRONT = 5
+_MOST_USES = 1000
+_MOST_VERSIONS = 1000
 _MODES = ("WRITE", "READ")
 
 
@@ -44,6 +46,21 @@ class _WithKeys:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._keys = KeyRing(client, settings, drivers, clock)
+        self._uses: dict[tuple[int, int], _Use] = {}
+
+    def _use(self, context: RuleContext) -> "_Use":
+        """Return what an encryption rule does; its parameters are parsed once for a rule and a schema.
+
+        Raises:
+            RuleError: If the rule is not a TRANSFORM or has a bad parameter, or the record has no subject.
+        """
+        key = id(context.rule), id(context.target)
+        use = self._uses.get(key)
+        if use is None or use.subject != context.subject or use.mode != context.mode:
+            if len(self._uses) >= _MOST_USES:
+                self._uses.clear()
+            use = self._uses[key] = _Use(self._keys, _terms(context), context)
+        return use
 
     def prepare(self, context: RuleContext) -> None:
         """Find the data key that a rule writes with, or add it; only to add it, the KMS is needed.
@@ -52,9 +69,8 @@ class _WithKeys:
             RuleError: If the rule has a bad parameter, or the key is missing and cannot be added.
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
-        terms = _terms(context)
         try:
-            self._keys.prepare(terms, context.subject)
+            self._keys.prepare(self._use(context).terms, context.subject)
         except (CipherError, RegistryError) as error:
             raise _error(context, f"there is no data key to encrypt with: {error}") from None
 
@@ -75,7 +91,7 @@ class FieldEncryption(_WithKeys):
         Raises:
             RuleError: If the rule is not a TRANSFORM, has a bad parameter, or the record has no subject.
         """
-        convert = _converter(self._keys, context)
+        convert = self._use(context).convert
 
         def transform(field: FieldContext, value: Any) -> Any:
             if value is None:
@@ -111,7 +127,7 @@ class PayloadEncryption(_WithKeys):
             RuleError: If the rule is not a TRANSFORM, has a bad parameter, or the payload cannot be encrypted or
                 decrypted.
         """
-        convert = _converter(self._keys, context)
+        convert = self._use(context).convert
         if not isinstance(message, bytes):
             raise _error(context, "ENCRYPT_PAYLOAD needs bytes: make it an encoding rule")
         try:
@@ -121,13 +137,6 @@ class PayloadEncryption(_WithKeys):
 
 
 _KINDS: Mapping[str, Any] = {"STRING": (str,), "BYTES": (bytes, bytearray, memoryview)}
-
-
-def _converter(keys: KeyRing, context: RuleContext) -> Callable[[Any], Any]:
-    """Return the function that encrypts or decrypts a str or bytes by one rule."""
-    terms = _terms(context)
-    convert = _encrypted if context.mode == "WRITE" else _decrypted
-    return lambda value: convert(keys, terms, context.subject, value)
 
 
 def _terms(context: RuleContext) -> Terms:
@@ -142,23 +151,46 @@ def _terms(context: RuleContext) -> Terms:
         raise _error(context, str(error)) from None
 
 
-def _encrypted(keys: KeyRing, terms: Terms, subject: str, value: str | bytes) -> str | bytes:
-    key = keys.writing(terms, subject)
-    ciphertext = key.cipher.encrypt(value.encode() if isinstance(value, str) else value)
-    if terms.expiry_days:
-        ciphertext = b"\x00" + key.version.to_bytes(4, "big") + ciphertext
-    return base64.b64encode(ciphertext).decode() if isinstance(value, str) else ciphertext
+class _Use:
+    """The use of one rule for a schema, a subject and a mode; it keeps the keys at hand.
 
+    Args:
+        keys: the keys.
+        terms: the parameters of the rule.
+        context: the rule; it is kept, so that the ids of rule and schema stay theirs.
+    """
 
-def _decrypted(keys: KeyRing, terms: Terms, subject: str, value: str | bytes) -> str | bytes:
-    ciphertext, version = _ciphertext(value), 1
-    if terms.expiry_days:
-        version, ciphertext = _split(ciphertext)
-    plain = keys.reading(terms, subject, version).cipher.decrypt(ciphertext)
-    try:
-        return plain.decode() if isinstance(value, str) else plain
-    except UnicodeDecodeError:
-        raise CipherError("expected encrypted text, got other bytes") from None
+    def __init__(self, keys: KeyRing, terms: Terms, context: RuleContext) -> None:
+        self._keys, self.terms, self.subject, self.mode = keys, terms, context.subject, context.mode
+        self._kept = context.rule, context.target
+        self._current: Current | None = None
+        self._read: dict[int, Key] = {}
+        self.convert = self._encrypted if context.mode == "WRITE" else self._decrypted
+
+    def _encrypted(self, value: str | bytes) -> str | bytes:
+        current = self._current
+        if current is None or self._keys.is_over(current):
+            current = self._current = self._keys.writing(self.terms, self.subject)
+        key = current.key
+        ciphertext = key.cipher.encrypt(value.encode() if isinstance(value, str) else value)
+        if self.terms.expiry_days:
+            ciphertext = b"\x00" + key.version.to_bytes(4, "big") + ciphertext
+        return base64.b64encode(ciphertext).decode() if isinstance(value, str) else ciphertext
+
+    def _decrypted(self, value: str | bytes) -> str | bytes:
+        ciphertext, version = _ciphertext(value), 1
+        if self.terms.expiry_days:
+            version, ciphertext = _split(ciphertext)
+        key = self._read.get(version)
+        if key is None:
+            key = self._keys.reading(self.terms, self.subject, version)
+            if len(self._read) < _MOST_VERSIONS:
+                self._read[version] = key
+        plain = key.cipher.decrypt(ciphertext)
+        try:
+            return plain.decode() if isinstance(value, str) else plain
+        except UnicodeDecodeError:
+            raise CipherError("expected encrypted text, got other bytes") from None
 
 
 def _ciphertext(value: str | bytes) -> bytes:

@@ -20,7 +20,7 @@ from strata.serdes.errors import RegistryError, RegistryUnavailable
 from strata.serdes.rules.executors import RuleContext
 from strata.shared_cache import SharedCache
 
-__all__ = ["Key", "KeyRing", "Terms"]
+__all__ = ["Current", "Key", "KeyRing", "Terms"]
 
 _DAY = 24 * 60 * 60.0
 _PAUSE = 60.0
@@ -66,7 +66,9 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Current:
+class Current:
+    """The key to encrypt with, until a time (Unix time in seconds)."""
+
     key: Key
     until: float
 
@@ -99,12 +101,12 @@ class KeyRing:
         self._keks: SharedCache[tuple[str, str], Kek | _Missing] = SharedCache(capacity)
         self._own_keks: SharedCache[tuple[str, str], Kek] = SharedCache(capacity)  # a writer never uses a cached miss
         self._kms: SharedCache[Kek, Service] = SharedCache(capacity)
-        self._current: SharedCache[tuple[Terms, str], _Current] = SharedCache(capacity)
+        self._current: SharedCache[tuple[Terms, str], Current] = SharedCache(capacity)
         self._stored: SharedCache[tuple[str, str, str, int], Dek | _Missing] = SharedCache(capacity)
         self._opened: SharedCache[tuple[Kek, str, str, int], Key] = SharedCache(capacity)
 
-    def writing(self, terms: Terms, subject: str) -> Key:
-        """Return the key to encrypt with; add one on first use.
+    def writing(self, terms: Terms, subject: str) -> Current:
+        """Return the key to encrypt with, and until when; add one on first use.
 
         Args:
             terms: the rule's parameters.
@@ -117,7 +119,11 @@ class KeyRing:
         """
         return self._current.get(
             (terms, subject), lambda: self._renewed(terms, subject), is_fresh=lambda one: self._clock() <= one.until
-        ).key
+        )
+
+    def is_over(self, current: Current) -> bool:
+        """Return whether the time of a key is over."""
+        return self._clock() > current.until
 
     def prepare(self, terms: Terms, subject: str) -> None:
         """Find the key that `writing` returns, or add it; a key that exists need not be unwrapped here.
@@ -174,22 +180,22 @@ class KeyRing:
             raise CipherError(f"the registry has no version {version} of the data key of {terms.kek} and {subject}")
         return self._open(_agreed(kek, terms), dek, terms, subject)
 
-    def _renewed(self, terms: Terms, subject: str) -> _Current:
+    def _renewed(self, terms: Terms, subject: str) -> Current:
         kek = self._own_keks.get((context_of(subject), terms.kek), lambda: self._found_or_added(terms, subject))
         _agreed(kek, terms)
         dek = self._find(terms, subject, _newest(terms))
         if dek is None:
             dek = self._add(kek, terms, subject, 1)
         if not terms.expiry_days:
-            return _Current(self._open(kek, dek, terms, subject), float("inf"))
+            return Current(self._open(kek, dek, terms, subject), float("inf"))
         life = terms.expiry_days * _DAY
         if self._clock() > dek.created_at + life:
             try:
                 dek = self._add(kek, terms, subject, dek.version + 1)
             except (RegistryError, RegistryUnavailable, CipherError):
-                return _Current(self._open(kek, dek, terms, subject), self._clock() + _PAUSE)
+                return Current(self._open(kek, dek, terms, subject), self._clock() + _PAUSE)
         until = max(dek.created_at + life, self._clock() + _PAUSE)  # the clocks of clients and registry may differ
-        return _Current(self._open(kek, dek, terms, subject), until)
+        return Current(self._open(kek, dek, terms, subject), until)
 
     def _found_or_added(self, terms: Terms, subject: str) -> Kek:
         found = self._registry.find_kek(terms.kek, subject)

@@ -8,7 +8,7 @@ Rules of this file: a reference that cannot be followed is an error, since a rul
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -27,6 +27,10 @@ Decode = Callable[[bytes], Any]
 
 _DEEPEST = 500
 _MOST_STEPS = 1_000_000
+_MOST_KNOWN = 10_000
+_TYPES_OF_LEAVES = ("string", "integer", "number", "boolean", "null")
+_INNER = frozenset({"$ref", "allOf", "anyOf", "items", "oneOf", "prefixItems", "properties"})
+_BRANCHING = frozenset({"allOf", "anyOf", "oneOf"})
 _LEAVES = frozenset({"ENUM", "STRING", "INT", "DOUBLE", "BOOLEAN"})
 _TYPE_NAMES = {
     "array": "ARRAY",
@@ -69,11 +73,27 @@ class JsonValues(Values):
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
         """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
         validator, fields = None if loosely else self._validator, Fields(self._metadata, rule)
-        return lambda transform, value: _Walk(self._documents, validator, fields, transform).value(value)
+        known: dict[tuple[int, str], list[_Property]] = {}
+        return lambda transform, value: _Walk(self._documents, validator, fields, known, transform).value(value)
 
     def plain(self, value: Any) -> Any:
         """Return what the JSON encoder accepts as plain JSON."""
         return load(dump(value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Property:
+    """A property of a schema: its place there, its full name, and its field."""
+
+    at: At
+    path: str
+    place: Place
+
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether a rule selects neither the property nor anything inside it."""
+        tree = self.at.tree
+        return not self.place.selected and tree.get("type") in _TYPES_OF_LEAVES and _INNER.isdisjoint(tree)
 
 
 @dataclass(slots=True)
@@ -86,6 +106,7 @@ class _Walk:
     _documents: Mapping[str, Any]
     _validator: Callable[[str], Validate] | None
     _fields: Fields
+    _known: dict[tuple[int, str], list["_Property"]]
     _transform: FieldTransform
     _steps: int = 0
 
@@ -102,13 +123,14 @@ class _Walk:
             return value
         if depth > _DEEPEST:
             raise SchemaError(f"the schema or the value is nested deeper than {_DEEPEST}")
-        go = functools.partial(self._at, path=path, place=place, message=message, depth=depth + 1)
         tree = at.tree
         kind = _type_name(tree, value)
         if kind in _LEAVES and place is not None and "$ref" not in tree:
             return self._transform(place.context(kind, message), value) if place.selected else value
-        for branch in self._branches(at, value):
-            value = go(branch, value=value)
+        go = functools.partial(self._at, path=path, place=place, message=message, depth=depth + 1)
+        if not _BRANCHING.isdisjoint(tree):
+            for branch in self._branches(at, value):
+                value = go(branch, value=value)
         if isinstance(value, list):
             return self._items(at, value, go)
         if isinstance(value, dict) and isinstance(tree.get("properties"), dict):
@@ -118,16 +140,28 @@ class _Walk:
         return value
 
     def _properties(self, at: At, path: str, value: dict[str, Any], depth: int) -> Any:
+        key = id(at.tree), path
+        properties = self._known.get(key)
+        if properties is None:
+            properties = [one for one in self._found(at, path) if not one.is_passed_over]
+            if len(self._known) < _MOST_KNOWN:  # paths through a schema that contains itself have no end
+                self._known[key] = properties
         made = dict(value)
-        for name, inner in at.tree["properties"].items():
-            if made.get(name) is None or not isinstance(inner, dict):
-                continue
-            below, tags = f"{path}.{name}", inner.get("confluent:tags")
-            place = self._fields.place(
-                below, name, frozenset(map(str, tags)) if isinstance(tags, list) else frozenset()
-            )
-            made[name] = self._at(at.down("properties", name), below, place, made, made[name], depth + 1)
+        for one in properties:
+            inner = made.get(one.place.name)
+            if inner is not None:
+                made[one.place.name] = self._at(one.at, one.path, one.place, made, inner, depth + 1)
         return made
+
+    def _found(self, at: At, path: str) -> Iterator["_Property"]:
+        """Yield the properties under a schema."""
+        for name, inner in at.tree["properties"].items():
+            if isinstance(inner, dict):
+                below, tags = f"{path}.{name}", inner.get("confluent:tags")
+                place = self._fields.place(
+                    below, name, frozenset(map(str, tags)) if isinstance(tags, list) else frozenset()
+                )
+                yield _Property(at.down("properties", name), below, place)
 
     def _items(self, at: At, value: list[Any], go: Callable[..., Any]) -> list[Any]:
         tuples = next((key for key in ("prefixItems", "items") if isinstance(at.tree.get(key), list)), None)

@@ -7,7 +7,7 @@ Rules of this file: the caller's message never changes. It calls methods of the 
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -82,7 +82,7 @@ class ProtobufValues(Values):
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:  # noqa: ARG002 - messages fit
         """Return the visitor of the fields that a rule selects."""
-        fields = Fields(self._metadata, rule)
+        fields = _Selected(Fields(self._metadata, rule), self._tags)
 
         def visit(transform: FieldTransform, value: Any) -> Any:
             if not isinstance(value, Message):
@@ -106,13 +106,11 @@ class ProtobufValues(Values):
         """
         return message_of(self._kind, value)
 
-    def _message(self, message: Any, described: Any, fields: Fields, transform: FieldTransform) -> None:
+    def _message(self, message: Any, described: Any, fields: "_Selected", transform: FieldTransform) -> None:
         kind = type(message)
-        for field in kind.DESCRIPTOR.fields:
-            known = described.fields_by_number.get(field.number)
-            if known is None or (field.has_presence and not kind.HasField(message, field.name)):
+        for field, known, place in fields.of(kind, described):
+            if field.has_presence and not kind.HasField(message, field.name):
                 continue
-            place = fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
             if entry_of(field) is not None:
                 self._map(message, field, known, place, fields, transform)
             elif field.type == _F.TYPE_MESSAGE and field.message_type.full_name.startswith(_FOREIGN):
@@ -121,7 +119,7 @@ class ProtobufValues(Values):
                 found = getattr(message, field.name)
                 for one in found if field.is_repeated else (found,):
                     self._message(one, known.message_type, fields, transform)
-            elif place.selected:
+            else:
                 self._scalar(message, field, place, transform)
 
     def _scalar(self, message: Any, field: Any, place: Place, transform: FieldTransform) -> None:
@@ -140,7 +138,7 @@ class ProtobufValues(Values):
             setattr(message, field.name, changed)
 
     def _map(
-        self, message: Any, field: Any, known: Any, place: Place, fields: Fields, transform: FieldTransform
+        self, message: Any, field: Any, known: Any, place: Place, fields: "_Selected", transform: FieldTransform
     ) -> None:
         """Visit a map; scalar values get the type MAP, as in every client, so that few rules take them."""
         entries = getattr(message, field.name)
@@ -161,6 +159,35 @@ class ProtobufValues(Values):
         changed = transform(place.context("LONG", message), stamp)
         if isinstance(changed, datetime):
             stamp.FromDatetime(changed)
+
+
+class _Selected:
+    """The fields of messages that a rule selects, or that may hold some that it does."""
+
+    def __init__(self, fields: Fields, tags: Tags) -> None:
+        self._fields, self._tags = fields, tags
+        self._known: dict[tuple[type[Message], str], list[tuple[Any, Any, Place]]] = {}
+
+    def of(self, kind: type[Message], described: Any) -> list[tuple[Any, Any, Place]]:
+        """Return fields of a class, each with that of the schema and its place.
+
+        Args:
+            kind: the class.
+            described: the message of the schema.
+        """
+        key = kind, described.full_name
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = list(self._found(kind, described))
+        return found
+
+    def _found(self, kind: type[Message], described: Any) -> Iterator[tuple[Any, Any, Place]]:
+        for field in kind.DESCRIPTOR.fields:
+            known = described.fields_by_number.get(field.number)
+            if known is not None:
+                place = self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
+                if place.selected or field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):
+                    yield field, known, place
 
 
 def message_of(kind: type[Message], value: Any) -> Message:

@@ -72,6 +72,13 @@ class RuleContext:
     original_value: Any = None
     redact: Callable[[Any], Any] = same
 
+    def of_record(self, topic: str | None, headers: Any, key: Any, value: Any, *, is_key: bool) -> "RuleContext":
+        """Return the context for one record: the topic, the headers, and key and value as the caller passed them."""
+        return RuleContext(
+            self.rule, self.phase, self.mode, self.subject, topic, is_key, self.source, self.target, headers, key,
+            value, self.redact,
+        )  # fmt: skip
+
     def parameter(self, name: str) -> str | None:
         """Return a parameter of the rule, else the property of that name in the target's metadata, else None."""
         found = self.rule.params.get(name)

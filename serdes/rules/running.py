@@ -321,14 +321,7 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
         if step.off or (is_dead_letter and not _would_write_plaintext(known)):
             step.skip()
             continue
-        context = replace(
-            known,
-            topic=record.topic,
-            is_key=is_key,
-            headers=headers,
-            original_key=key,
-            original_value=None if is_key else original,
-        )
+        context = known.of_record(record.topic, headers, key, None if is_key else original, is_key=is_key)
         try:
             value = _outcome(step, context, value)
         except Exception as error:  # noqa: BLE001 - executors and expressions are a user's code
