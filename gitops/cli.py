@@ -21,6 +21,7 @@ COMMANDS = {
     "diff": "dump",
     "dump": "dump",
     "get": "hand",
+    "keys": "keys",
     "list": "hand",
     "mode": "hand",
     "plan": "plan",

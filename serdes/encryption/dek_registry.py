@@ -169,6 +169,41 @@ class DekRegistry:
                 raise
             return self._ask(Dek.from_answer, "POST", path, body=body)  # an older registry without that route
 
+    def subjects(self, kek: str) -> list[str]:
+        """Return the subjects that have data keys under a KEK; empty if the KEK is unknown.
+
+        Raises:
+            RegistryError: If the registry rejects the request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
+        return self._ask(_texts, "GET", f"{_KEKS}/{segment(kek)}/deks") or []
+
+    def versions(self, kek: str, subject: str, algorithm: str) -> list[int]:
+        """Return the versions of a subject's data key, soft-deleted ones left out.
+
+        Raises:
+            RegistryError: If the registry rejects the request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
+        path = f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}/versions"
+        return self._ask(_numbers, "GET", path, query={"algorithm": algorithm}) or []
+
+    def rewrap(self, kek: str, subject: str, dek: Dek, wrapped: bytes) -> None:
+        """Replace the material of a version: the same key, wrapped again.
+
+        Raises:
+            RegistryError: If the registry rejects the request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
+        body = {
+            "subject": subject,
+            "version": dek.version,
+            "algorithm": dek.algorithm,
+            "encryptedKeyMaterial": base64.b64encode(wrapped).decode(),
+        }
+        path = f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}"
+        self._client.ask(Dek.from_answer, "POST", path, query={"rewrap": "true"}, body=body)
+
     def _ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T | None:
         """Return the answer as `read` understands it; None for an unknown key (GET) or one that exists (POST)."""
         try:
@@ -190,6 +225,14 @@ def _bytes(text: Any) -> bytes | None:
     if len(text) > _LONGEST_KEY:
         raise ValueError("the key is too long")
     return base64.b64decode(text, validate=True)
+
+
+def _texts(answer: Any) -> list[str]:
+    return [str(item) for item in answer]
+
+
+def _numbers(answer: Any) -> list[int]:
+    return [_number(item, 1, _HIGHEST_VERSION) for item in answer]
 
 
 def _number(value: Any, least: int, most: int) -> int:
