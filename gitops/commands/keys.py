@@ -43,8 +43,13 @@ def rewrap(
     \b
     strata keys rewrap customers --url http://localhost:8081 --kms-config vault.properties
     """  # noqa: D301 - click wants the character itself
-    from strata.serdes.encryption.ciphers import CipherError
-    from strata.serdes.encryption.rewrapping import rewrap_keys
+    from strata.imports import MissingExtra
+
+    try:
+        from strata.serdes.encryption.ciphers import CipherError
+        from strata.serdes.encryption.rewrapping import rewrap_keys
+    except MissingExtra as error:
+        raise GitopsError(str(error)) from None
 
     settings = {} if kms_config is None else _settings(kms_config)
     client, done, failed = service_at(connection).client, 0, 0

@@ -1,6 +1,7 @@
 """`strata keys rewrap` wraps the data keys of a KEK again, and records stay readable."""
 
 import json
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -136,3 +137,14 @@ def test_settings_of_the_kms_that_do_not_do(registry, kms, tmp_path, changes, sa
 def test_a_kek_that_is_not_there(registry, kms, tmp_path):
     """An unknown KEK is one line and exit code 2."""
     assert (2, "strata: the registry has no key encryption key customers\n") == rewrap(registry, tmp_path, kms)
+
+
+def test_without_the_extra(registry, kms, tmp_path, monkeypatch):
+    """Without cryptography the error says what to install."""
+    for name in [name for name in sys.modules if name.startswith("strata.serdes.encryption")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+
+    code, output = rewrap(registry, tmp_path, kms)
+
+    assert (2, True) == (code, "install strata-registry[encryption]" in output), output
