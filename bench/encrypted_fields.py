@@ -35,7 +35,7 @@ _RULE = Rule(
     tags=frozenset({"PII"}),
     params={"encrypt.kek.name": "bench", "encrypt.kms.type": "local-kms", "encrypt.kms.key.id": "main"},
 )
-_CONF = {
+_CONF: Any = {
     "rule.executors._default_.param.secret": "of the bench",
     "auto.register.schemas": False,
     "use.latest.version": True,
@@ -104,7 +104,7 @@ def _serdes(client: RegistryClient, name: str, schema: Schema, value: Any) -> tu
     )
 
 
-def _reading() -> dict[str, Any]:
+def _reading() -> Any:
     return {name: value for name, value in _CONF.items() if name.startswith("rule.")}
 
 
