@@ -143,7 +143,7 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
     seed = random.randrange(2**32)
     chance, history = random.Random(seed), History(seed, renames=format == "iceberg")
     topic = f"follow-{format}-{next(_topics)}-{os.getpid()}"
-    table = "lake.db.followed" if format == "iceberg" else "followed"
+    table = "lake.db.followed" if format == "iceberg" else f"delta.`{tmp_path / 'followed'}`"
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "enable.idempotence": True, "linger.ms": 5})
     killed_before = set(chance.sample(range(2, VERSIONS + 1), KILLS))
     numbers, dead, kills, ways = count(), set(), 0, Counter()
@@ -187,6 +187,9 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
                 driver = driver or start()
                 assert driver.ask(**step) == {"error": None}, seed
             produce(history.schema(), True)
+            if version == 1:  # a kill while a table is being made may leave a folder that Delta refuses
+                driver = start()
+                assert driver.ask(**step) == {"error": None}, seed
             if version in killed_before:
                 driver = driver or start()
                 driver.send(**step)
