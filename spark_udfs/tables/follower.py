@@ -252,7 +252,7 @@ class _Follower:
             self._format.append(batch.dead_letters, self._dead_table, mark)
         if self._caller is not None:  # batches run in a session of their own, whose catalogs cache for themselves
             for table in (self._table, self._dead_table):
-                self._caller.catalog.refreshTable(identifier(table))
+                self._format.refresh(self._caller, table)
 
     def _earlier_marks(self, spark: SparkSession, number: int) -> tuple[Mark | None, Mark | None]:
         """Return the marks that an earlier attempt at this batch left; only a query's first batch is a repetition."""
@@ -339,7 +339,7 @@ class _Follower:
 
     def _table_type(self, spark: SparkSession) -> StructType:
         """Return the type of the table as it is now, also if another writer has changed it."""
-        spark.catalog.refreshTable(identifier(self._table))
+        self._format.refresh(spark, self._table)
         return spark.table(identifier(self._table)).schema
 
     def _exists(self, spark: SparkSession) -> bool:

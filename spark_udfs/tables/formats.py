@@ -93,6 +93,10 @@ class TableFormat(Protocol):
         """Return the newest mark of a query in the history of a table."""
         ...
 
+    def refresh(self, spark: SparkSession, table: str) -> None:
+        """Let a session see a table as it is now."""
+        ...
+
     @property
     def mark_setting(self) -> str:
         """The setting of the session that gives the commit of a MERGE its mark."""
@@ -121,6 +125,10 @@ class Iceberg:
         """Return the newest mark of a query among the snapshots that the table has kept."""
         history = spark.table(f"{identifier(table)}.snapshots").orderBy("committed_at", ascending=False)
         return _newest([row["summary"].get(_MARK) for row in history.select("summary").collect()], query)
+
+    def refresh(self, spark: SparkSession, table: str) -> None:
+        """Let a session see a table as it is now: its catalog remembers tables."""
+        spark.catalog.refreshTable(identifier(table))
 
 
 class Delta:
@@ -160,6 +168,9 @@ class Delta:
         """Return the newest mark of a query in the history that the table has kept."""
         history = spark.sql(f"DESCRIBE HISTORY {identifier(table)}").select("version", "userMetadata")
         return _newest([row[1] for row in history.orderBy("version", ascending=False).collect()], query)
+
+    def refresh(self, spark: SparkSession, table: str) -> None:
+        """Do nothing: Delta looks at the log of a table at each use, and Spark cannot refresh a table that is a path."""
 
 
 FORMATS: Final[dict[str, TableFormat]] = {"iceberg": Iceberg(), "delta": Delta()}
