@@ -170,7 +170,7 @@ class Delta:
         return _newest([row[1] for row in history.orderBy("version", ascending=False).collect()], query)
 
     def refresh(self, spark: SparkSession, table: str) -> None:
-        """Do nothing: Delta looks at the log of a table at each use, and Spark cannot refresh a table that is a path."""
+        """Do nothing: Delta reads the log of a table at each use, and Spark cannot refresh a table that is a path."""
 
 
 FORMATS: Final[dict[str, TableFormat]] = {"iceberg": Iceberg(), "delta": Delta()}
