@@ -12,6 +12,7 @@ __all__ = ["COMMANDS", "Commands", "command_named", "main"]
 COMMANDS = {
     "apply": "plan",
     "check": "check",
+    "codegen": "codegen",
     "compat": "hand",
     "completion": "hand",
     "config": "hand",

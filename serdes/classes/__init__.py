@@ -1,0 +1,30 @@
+"""Classes as schemas: a dataclass, pydantic model, attrs class, msgspec struct or TypedDict instead of a schema text.
+
+    @dataclass
+    class Flight:
+        carrier: str
+        delay: int = 0
+
+    serialize = AvroSerializer(client, Flight)
+    flight = AvroDeserializer(client, Flight)(frame)
+
+`schema_of` makes the schema; the hints may be annotated with the markers of this package.
+"""
+
+from strata.serdes.classes.binding import Bound, bound, is_class, schema_of
+from strata.serdes.classes.markers import Digits, Field, Fixed, Float32, Int32, Local, Millis, named
+
+__all__ = [
+    "Bound",
+    "Digits",
+    "Field",
+    "Fixed",
+    "Float32",
+    "Int32",
+    "Local",
+    "Millis",
+    "bound",
+    "is_class",
+    "named",
+    "schema_of",
+]

@@ -1,0 +1,266 @@
+"""Objects as plain values, and back: functions compiled from a shape, as encoders are from a schema.
+
+Rules of this file: it writes source from shapes. Names of attributes are identifiers, since Python has taken them;
+names of a schema appear as string literals only.
+"""
+
+import base64
+import datetime
+import inspect
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from strata.serdes.classes.shapes import Choice, Items, Member, Object, Scalar, Shape, Symbols, Values
+from strata.serdes.errors import EncodeError
+from strata.serdes.model import JSON
+
+__all__ = ["from_plain", "has_record_choices", "to_plain"]
+
+_Convert = Callable[[Any], Any]
+_JSON_LOWER: Final = {
+    "datetime": "{}.isoformat()",
+    "datetime-millis": "{}.isoformat(timespec='milliseconds')",
+    "local": "{}.isoformat()",
+    "local-millis": "{}.isoformat(timespec='milliseconds')",
+    "date": "{}.isoformat()",
+    "time": "{}.isoformat()",
+    "time-millis": "{}.isoformat(timespec='milliseconds')",
+    "uuid": "str({})",
+    "decimal": "format({}, 'f')",
+    "bytes": "b64encode({}).decode()",
+    "fixed": "b64encode({}).decode()",
+}
+_JSON_LIFT: Final = {
+    "datetime": "datetime.fromisoformat({})",
+    "datetime-millis": "datetime.fromisoformat({})",
+    "local": "datetime.fromisoformat({})",
+    "local-millis": "datetime.fromisoformat({})",
+    "date": "date.fromisoformat({})",
+    "time": "time.fromisoformat({})",
+    "time-millis": "time.fromisoformat({})",
+    "uuid": "UUID({})",
+    "decimal": "Decimal({})",
+    "bytes": "b64decode({})",
+    "fixed": "b64decode({})",
+}
+_NAMES: Final = {
+    "datetime": datetime.datetime,
+    "date": datetime.date,
+    "time": datetime.time,
+    "UUID": UUID,
+    "Decimal": Decimal,
+    "b64encode": base64.b64encode,
+    "b64decode": base64.b64decode,
+}
+
+
+def to_plain(shape: Shape, schema_format: str) -> _Convert:
+    """Return the function from an object to the value that an encoder of the format takes."""
+    return _Writer(schema_format, is_lowering=True).function(shape)
+
+
+def from_plain(shape: Shape, schema_format: str) -> _Convert:
+    """Return the function from a decoded value to an object; see `has_record_choices` for unions."""
+    return _Writer(schema_format, is_lowering=False).function(shape)
+
+
+def has_record_choices(shape: Shape) -> bool:
+    """Return whether a union has classes as branches, whose values must be decoded with their names."""
+    seen: set[int] = set()
+    todo: list[Shape] = [shape]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        match part:
+            case Choice():
+                if sum(isinstance(branch, Object) for branch in part.branches) > 1:
+                    return True
+                todo += part.branches
+            case Items():
+                todo.append(part.item)
+            case Values():
+                todo.append(part.value)
+            case Object():
+                todo += [member.shape for member in part.members]
+    return False
+
+
+class _Writer:
+    """Writes one function for each class, and expressions for the rest."""
+
+    def __init__(self, schema_format: str, *, is_lowering: bool) -> None:
+        self._is_json, self._is_lowering = schema_format == JSON, is_lowering
+        self._names: dict[str, Any] = dict(_NAMES)
+        self._functions: dict[int, str] = {}
+        self._source: list[str] = []
+        self._variables = 0
+
+    def function(self, shape: Shape) -> _Convert:
+        expression = self._expression(shape, "value")
+        self._source.append(f"def convert(value):\n    return {expression}")
+        exec(compile("\n".join(self._source), "<class conversion>", "exec"), self._names)  # noqa: S102 - our own source
+        convert: _Convert = self._names["convert"]
+        return convert
+
+    def _constant(self, value: Any) -> str:
+        name = f"c{len(self._names)}"
+        self._names[name] = value
+        return name
+
+    def _variable(self) -> str:
+        self._variables += 1
+        return f"v{self._variables}"
+
+    def _expression(self, shape: Shape, name: str) -> str:
+        match shape:
+            case Scalar():
+                table = (_JSON_LOWER if self._is_lowering else _JSON_LIFT) if self._is_json else {}
+                return table.get(shape.kind, "{}").format(name)
+            case Symbols():
+                return self._symbol(shape, name)
+            case Items():
+                return self._items(shape, name)
+            case Values():
+                inner = self._variable()
+                value = self._expression(shape.value, inner)
+                return name if value == inner else f"{{k: {value} for k, {inner} in {name}.items()}}"
+            case Choice():
+                return self._choice(shape, name)
+            case Object():
+                return f"{self._object(shape)}({name})"
+        raise AssertionError(shape)
+
+    def _symbol(self, shape: Symbols, name: str) -> str:
+        if shape.cls is None:
+            return name
+        if self._is_lowering:
+            return f"{name}.{'value' if shape.by_value else 'name'}"
+        members = {member.value if shape.by_value else member.name: member for member in shape.cls}
+        return f"{self._constant(members)}[{name}]"
+
+    def _items(self, shape: Items, name: str) -> str:
+        inner = self._variable()
+        value = self._expression(shape.item, inner)
+        if self._is_lowering:
+            return name if value == inner and shape.make is list else f"[{value} for {inner} in {name}]"
+        listed = name if value == inner else f"[{value} for {inner} in {name}]"
+        return listed if shape.make is list else f"{self._constant(shape.make)}({listed})"
+
+    def _choice(self, shape: Choice, name: str) -> str:
+        others = [branch for branch in shape.branches if not (isinstance(branch, Scalar) and branch.kind == "null")]
+        if len(others) == 1:
+            value = self._expression(others[0], name)
+            return value if value == name else f"(None if {name} is None else {value})"
+        if all(self._expression(branch, name) == name for branch in others):
+            return name
+        branches = [
+            (branch, _Writer(JSON if self._is_json else "", is_lowering=self._is_lowering)) for branch in others
+        ]
+        converted = [(branch, writer.function(branch)) for branch, writer in branches]
+        choose = _lower_choice if self._is_lowering else _lift_choice
+        return f"{self._constant(choose(converted, is_json=self._is_json))}({name})"
+
+    def _object(self, shape: Object) -> str:
+        known = self._functions.get(id(shape))
+        if known is not None:
+            return known
+        function = self._functions[id(shape)] = f"f{len(self._functions)}"
+        write = self._lowered if self._is_lowering else self._lifted
+        self._source.append(f"def {function}(o):\n{write(shape)}")
+        return function
+
+    def _lowered(self, shape: Object) -> str:
+        get = "o[{!r}]" if shape.is_dict else "o.{}"
+        always = [member for member in shape.members if not shape.is_dict or member.attribute in shape.required]
+        lines = [
+            "    d = {"
+            + ", ".join(f"{m.name!r}: {self._expression(m.shape, get.format(m.attribute))}" for m in always)
+            + "}"
+        ]
+        for member in shape.members:
+            if member not in always:
+                value = self._expression(member.shape, get.format(member.attribute))
+                lines.append(f"    if {member.attribute!r} in o: d[{member.name!r}] = {value}")
+        return "\n".join([*lines, "    return d"])
+
+    def _lifted(self, shape: Object) -> str:
+        is_optional = shape.is_dict or self._is_json
+        values = [self._expression(member.shape, f"o[{member.name!r}]") for member in shape.members]
+        if is_optional:
+            lines = ["    a = {}"]
+            for member, value in zip(shape.members, values, strict=True):
+                absent = (
+                    f" and o[{member.name!r}] is not None"
+                    if shape.is_dict and not self._is_json and member.attribute not in shape.required
+                    else ""
+                )
+                lines.append(f"    if {member.name!r} in o{absent}: a[{_argument(shape, member)!r}] = {value}")
+            result = "a" if shape.is_dict else f"{self._constant(shape.cls)}(**a)"
+            return "\n".join([*lines, f"    return {result}"])
+        if _takes_positions(shape):
+            arguments = ", ".join(values)
+        else:
+            pairs = zip(shape.members, values, strict=True)
+            arguments = "**{" + ", ".join(f"{_argument(shape, member)!r}: {value}" for member, value in pairs) + "}"
+        return f"    return {self._constant(shape.cls)}({arguments})"
+
+
+def _argument(shape: Object, member: Member) -> str:
+    """Return the name by which a class takes a field: pydantic's alias, or the attribute."""
+    info = getattr(shape.cls, "model_fields", {}).get(member.attribute)
+    alias = getattr(info, "validation_alias", None) or getattr(info, "alias", None)
+    return alias if isinstance(alias, str) else member.attribute
+
+
+def _takes_positions(shape: Object) -> bool:
+    try:
+        parameters = list(inspect.signature(shape.cls).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    names = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    return names == [member.attribute for member in shape.members] == [one.name for one in parameters]
+
+
+def _lower_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _Convert:
+    by_class = {branch.cls: (branch, convert) for branch, convert in branches if isinstance(branch, Object | Symbols)}
+    rest = [convert for branch, convert in branches if not isinstance(branch, Object | Symbols)]
+
+    def lower(value: Any) -> Any:
+        found = by_class.get(type(value))
+        if found is None:
+            for convert in rest:
+                try:
+                    return convert(value)
+                except (AttributeError, TypeError, ValueError):
+                    continue
+            if value is None or isinstance(value, bool | int | float | str | bytes | list | dict | Decimal | UUID):
+                return value
+            expected = ", ".join(getattr(one, "__name__", str(one)) for one in by_class)
+            raise EncodeError(f"expected one of {expected}, got {type(value).__name__}")
+        branch, convert = found
+        plain = convert(value)
+        return plain if is_json else (branch.name, plain)
+
+    return lower
+
+
+def _lift_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _Convert:
+    by_name = {branch.name: convert for branch, convert in branches if isinstance(branch, Object)}
+    rest = [convert for branch, convert in branches if not isinstance(branch, Object)]
+
+    def lift(value: Any) -> Any:
+        if isinstance(value, tuple) and value and value[0] in by_name:
+            return by_name[value[0]](value[1])
+        converts = [*by_name.values(), *rest] if is_json or isinstance(value, dict) else rest
+        for convert in converts:
+            try:
+                return convert(value)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                continue
+        return value
+
+    return lift
