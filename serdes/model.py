@@ -6,7 +6,7 @@ registries do not send is None.
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, get_origin
 
 from strata.serdes.errors import wrong_schema
 
@@ -21,6 +21,7 @@ __all__ = [
     "Rule",
     "RuleSet",
     "Schema",
+    "is_class",
     "schema_given",
 ]
 
@@ -215,6 +216,11 @@ class Schema:
         if rules is None or not rules.for_clients:
             return []
         return [one for one in (*rules.migration_rules, *rules.domain_rules, *rules.encoding_rules) if not one.disabled]
+
+
+def is_class(given: object) -> bool:
+    """Return whether an argument is a class, or a generic class with its parameters, instead of a schema."""
+    return isinstance(given, type) or isinstance(get_origin(given), type)
 
 
 def schema_given(given: Any, kind: str | None = None, name: str = "schema") -> Schema:

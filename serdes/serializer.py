@@ -20,7 +20,7 @@ from strata.serdes.client import Schema
 from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import ErrorCode, NoSubject, RegistryError, SchemaError
 from strata.serdes.framing import SchemaId
-from strata.serdes.model import RegisteredSchema, schema_given
+from strata.serdes.model import RegisteredSchema, is_class, schema_given
 from strata.serdes.observer import observe
 from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serde_settings import SerializerSettings
@@ -256,12 +256,18 @@ class TextSerializer(Serializer[T]):
     def __init__(
         self,
         client: Registry,
-        schema: str | Schema | None = None,
+        schema: str | Schema | type[T] | None = None,
         to_dict: Callable[[T, RecordContext], Any] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
+        given = (client, schema, to_dict, conf)
+        if is_class(schema):
+            from strata.serdes.classes import bound
+
+            one = bound(schema, self.format)
+            schema, to_dict = one.schema, to_dict or one.to_dict
         super().__init__(client, to_dict, conf)
-        self._given = (client, schema, to_dict, conf)
+        self._given = given
         self._schema = None if schema is None else schema_given(schema, self.format)
         if self._schema is None and not self._settings.chooses_schema:
             raise ValueError(f"expected a schema or one of the settings {', '.join(_CHOICES)}")

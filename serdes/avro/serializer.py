@@ -22,7 +22,7 @@ from strata.serdes.client import Schema
 from strata.serdes.conf_types import AvroDeserializerConf, AvroSerializerConf
 from strata.serdes.deserializer import Deserializer
 from strata.serdes.framing import MessagePath
-from strata.serdes.model import AVRO, schema_given
+from strata.serdes.model import AVRO, is_class, schema_given
 from strata.serdes.references import resolve
 from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serializer import TextSerializer
@@ -42,8 +42,8 @@ class AvroSerializer(TextSerializer[T]):
 
     Args:
         client: the registry.
-        schema: the schema of the values, a `Schema` if it has references; None if a setting such as
-            `use.latest.version` chooses one of the registry.
+        schema: the schema of the values, a `Schema` if it has references, or their class
+            (`strata.serdes.classes`); None if a setting such as `use.latest.version` chooses one of the registry.
         to_dict: a function from your object and the context to a value of the schema; its errors pass through.
         conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
 
@@ -59,7 +59,7 @@ class AvroSerializer(TextSerializer[T]):
     def __init__(
         self,
         client: Registry,
-        schema: str | Schema | None = None,
+        schema: str | Schema | type[T] | None = None,
         to_dict: Callable[[T, RecordContext], Any] | None = None,
         conf: AvroSerializerConf | None = None,
     ) -> None:
@@ -100,7 +100,8 @@ class AvroDeserializer(Deserializer[T]):
     Call it as `Deserializer.__call__` says. `Deserializer` also describes the other arguments, and the errors.
 
     Args:
-        reader_schema: the schema of the values wanted; without it each value has the shape of its writer schema.
+        reader_schema: the schema of the values wanted, or their class (`strata.serdes.classes`); without it each value
+            has the shape of its writer schema.
         limits: bounds for hostile payloads.
         numeric_times: leave dates, times and timestamps numbers, see `compile_decoder`.
         tagged_unions: return union values as `Branch`, see `compile_decoder`.
@@ -112,7 +113,7 @@ class AvroDeserializer(Deserializer[T]):
     def __init__(
         self,
         client: Registry,
-        reader_schema: str | Schema | None = None,
+        reader_schema: str | Schema | type[T] | None = None,
         from_dict: Callable[[Any, RecordContext], T] | None = None,
         conf: AvroDeserializerConf | None = None,
         *,
@@ -121,20 +122,28 @@ class AvroDeserializer(Deserializer[T]):
         tagged_unions: bool = False,
         named_records: bool = False,
     ) -> None:
-        super().__init__(client, from_dict, conf)
-        self._given = (client, reader_schema, from_dict, conf)
-        self._options = {
+        given = (client, reader_schema, from_dict, conf)
+        options = {
             "limits": limits,
             "numeric_times": numeric_times,
             "tagged_unions": tagged_unions,
             "named_records": named_records,
         }
+        self._decoding: dict[str, Any] = dict(options)
+        if is_class(reader_schema):
+            from strata.serdes.classes import bound
+
+            one = bound(reader_schema, AVRO)
+            reader_schema, from_dict = one.schema, from_dict or one.from_dict
+            self._decoding["named_records"] |= one.names_records
+        super().__init__(client, from_dict, conf)
+        self._given, self._options = given, options
         self._wanted = None if reader_schema is None else schema_given(reader_schema, AVRO, "reader_schema")
         self._node = None if self._wanted is None else _node(client, self._wanted)
 
     def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Decoder:  # noqa: ARG002
         wanted = None if self._wanted is not None and schema.bare == self._wanted.bare else self._node
-        return compile_decoder(_node(self._client, schema, subject), wanted, **self._options)
+        return compile_decoder(_node(self._client, schema, subject), wanted, **self._decoding)
 
     def _name_of(self, schema: Schema, indexes: MessagePath, subject: str | None) -> str | None:  # noqa: ARG002
         return _name(_node(self._client, schema, subject))
@@ -143,7 +152,7 @@ class AvroDeserializer(Deserializer[T]):
         from strata.serdes.avro.rule_values import AvroShapes
 
         node = cache(lambda one: _node(self._client, one, subject))
-        return AvroShapes(node, schema, self._node, self._options)
+        return AvroShapes(node, schema, self._node, self._decoding)
 
 
 def _name(node: Node) -> str | None:

@@ -11,7 +11,7 @@
 `schema_of` makes the schema; the hints may be annotated with the markers of this package.
 """
 
-from strata.serdes.classes.binding import Bound, bound, is_class, schema_of
+from strata.serdes.classes.binding import Bound, bound, schema_of
 from strata.serdes.classes.markers import Digits, Field, Fixed, Float32, Int32, Local, Millis, named
 
 __all__ = [

@@ -3,7 +3,6 @@
 Rules of this file: what serializers need of the package, in one value.
 """
 
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,11 @@ from typing import Any
 from strata.serdes.classes.conversion import from_plain, has_record_choices, to_plain
 from strata.serdes.classes.schemas import schema_text
 from strata.serdes.classes.shapes import shape_of
+from strata.serdes.errors import EncodeError
 from strata.serdes.model import AVRO, Schema
+from strata.serdes.subject_name_strategies import RecordContext
 
-__all__ = ["Bound", "bound", "is_class", "schema_of"]
+__all__ = ["Bound", "bound", "schema_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +22,33 @@ class Bound:
     """A class in one format.
 
     Attributes:
+        name: its name, for errors.
         schema: its schema.
         lower: an object as the value that an encoder takes.
         lift: a decoded value as an object.
         names_records: whether the records of unions must be decoded with their names.
     """
 
+    name: str
     schema: Schema
     lower: Callable[[Any], Any]
     lift: Callable[[Any], Any]
     names_records: bool
 
+    def to_dict(self, value: Any, _context: RecordContext) -> Any:
+        """Return an object as the value that an encoder takes, as `to_dict` of a serializer.
 
-def is_class(given: object) -> bool:
-    """Return whether an argument is a class, or a generic class with its parameters, instead of a schema."""
-    return isinstance(given, type) or isinstance(typing.get_origin(given), type)
+        Raises:
+            EncodeError: If it is not an object of the class.
+        """
+        try:
+            return self.lower(value)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise EncodeError(f"expected {self.name}, got {type(value).__name__}: {error}") from error
+
+    def from_dict(self, value: Any, _context: RecordContext) -> Any:
+        """Return a decoded value as an object, as `from_dict` of a deserializer; errors of the class pass through."""
+        return self.lift(value)
 
 
 def schema_of(cls: Any, format: str = AVRO) -> Schema:  # noqa: A002 - the field's word
@@ -59,6 +72,7 @@ def bound(cls: Any, schema_format: str) -> Bound:
     """
     shape = shape_of(cls)
     return Bound(
+        getattr(cls, "__name__", str(cls)),
         Schema(schema_text(shape, schema_format), schema_format),
         to_plain(shape, schema_format),
         from_plain(shape, schema_format),

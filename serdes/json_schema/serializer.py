@@ -28,7 +28,7 @@ from strata.serdes.framing import MessagePath
 from strata.serdes.json_schema.json_text import dump, load
 from strata.serdes.json_schema.places import base_uri
 from strata.serdes.json_schema.validator import Validator, compiled
-from strata.serdes.model import JSON, schema_given
+from strata.serdes.model import JSON, is_class, schema_given
 from strata.serdes.references import MAX_REFERENCES, resolve
 from strata.serdes.registry_protocol import Registry
 from strata.serdes.serializer import Encode, TextSerializer
@@ -54,8 +54,8 @@ class JsonSerializer(TextSerializer[T]):
 
     Args:
         client: the registry.
-        schema: the JSON Schema of the values, a `Schema` if it has references; None if a setting such as
-            `use.latest.version` chooses one of the registry.
+        schema: the JSON Schema of the values, a `Schema` if it has references, or their class
+            (`strata.serdes.classes`); None if a setting such as `use.latest.version` chooses one of the registry.
         to_dict: a function from your object and the context to a JSON value; its errors pass through.
         conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
         encode: writes a value as JSON, instead of ours.
@@ -71,7 +71,7 @@ class JsonSerializer(TextSerializer[T]):
     def __init__(
         self,
         client: Registry,
-        schema: str | Schema | None = None,
+        schema: str | Schema | type[T] | None = None,
         to_dict: Callable[[T, RecordContext], Any] | None = None,
         conf: JsonSerializerConf | None = None,
         *,
@@ -117,7 +117,8 @@ class JsonDeserializer(Deserializer[T]):
     Call it as `Deserializer.__call__` says. `Deserializer` also describes the other arguments, and the errors.
 
     Args:
-        reader_schema: the JSON Schema that values must satisfy; without it the schema that they were written with.
+        reader_schema: the JSON Schema that values must satisfy; without it the schema that they were written with. A
+            class (`strata.serdes.classes`) takes what it has fields for out of values that satisfy the latter.
         from_dict: as in `Deserializer`, such as `lambda value, _: Order.model_validate(value)`.
         decode: parses a payload, instead of ours.
     """
@@ -127,14 +128,19 @@ class JsonDeserializer(Deserializer[T]):
     def __init__(
         self,
         client: Registry,
-        reader_schema: str | Schema | None = None,
+        reader_schema: str | Schema | type[T] | None = None,
         from_dict: Callable[[Any, RecordContext], T] | None = None,
         conf: JsonDeserializerConf | None = None,
         *,
         decode: Callable[[bytes], Any] | None = None,
     ) -> None:
+        given = (client, reader_schema, from_dict, conf)
+        if is_class(reader_schema):
+            from strata.serdes.classes import bound
+
+            reader_schema, from_dict = None, from_dict or bound(reader_schema, JSON).from_dict
         super().__init__(client, from_dict, conf)
-        self._given = (client, reader_schema, from_dict, conf)
+        self._given = given
         self._options = {"decode": decode}
         self._load = load if decode is None else decode
         wanted = None if reader_schema is None else schema_given(reader_schema, JSON, "reader_schema")

@@ -140,3 +140,17 @@ def test_the_table_of_a_subject(run, files, service):
     assert "CREATE TABLE `orders` (\n  `lines` ARRAY<STRUCT<`sku`: STRING>>\n)\nUSING delta;\n" == printed
     assert 'CREATE TABLE "lake"."lines" (\n  "sku" VARCHAR\n);\n' == named
     assert "line has no version 7" in run("table-ddl", "line", "7", "--format=delta", code=2)
+
+
+def test_classes_of_a_subject(run, files, service):
+    """Classes are printed for Avro, in the form of the library that is named."""
+    files.put("order.avsc", json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}))
+    run("register", "orders-value", "order.avsc", code=0)
+    run("register", "number", "int.avsc", code=0)
+
+    printed = run("codegen", "orders-value", "--as", "msgspec", code=0)
+
+    assert "class Order(msgspec.Struct, kw_only=True):\n    id: int\n" in printed
+    assert printed.startswith('"""Classes of orders-value, version 1, written by `strata codegen`."""\n')
+    assert "a class needs a record or an enum" in run("codegen", "number", code=2)
+    assert "orders-value has no version 4" in run("codegen", "orders-value", "4", code=2)

@@ -1,6 +1,7 @@
 """Classes as schemas: the schema of a class, and objects through frames and back, for each library of classes."""
 
 import json
+import pickle
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -15,10 +16,11 @@ import msgspec
 import pydantic
 import pytest
 
+from strata.serdes import AvroDeserializer, AvroSerializer, JsonDeserializer, JsonSerializer
 from strata.serdes.avro.decoder import compile_decoder
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.classes import Digits, Field, Fixed, Float32, Int32, Millis, bound, named, schema_of
-from strata.serdes.errors import SchemaError
+from strata.serdes.errors import EncodeError, SchemaError
 
 T = TypeVar("T")
 
@@ -63,6 +65,14 @@ class Flight:
     kind: Literal["one_way", "round"] = "round"
     ids: tuple[UUID, ...] = ()
     leaves: Annotated[time, Millis] = time(1, 2)
+
+
+@dataclass
+class Short:
+    """A part of a flight's fields."""
+
+    id: int
+    carrier: Carrier
 
 
 FLIGHT = Flight(
@@ -267,3 +277,19 @@ def test_two_types_of_one_name():
 
     with pytest.raises(SchemaError, match="two types have the name Leg"):
         schema_of(both)
+
+
+def test_serializers_take_classes(client):
+    """A class stands for a schema, in serializers and deserializers of Avro and JSON, also while schemas evolve."""
+    for serializer, deserializer in ((AvroSerializer, AvroDeserializer), (JsonSerializer, JsonDeserializer)):
+        topic = f"flights-{serializer.format}"
+        frame = serializer(client, Flight)(FLIGHT, topic=topic)
+
+        assert FLIGHT == deserializer(client, Flight)(frame, topic=topic)
+        assert Short(7, Carrier.AA) == deserializer(client, Short)(frame, topic=topic)
+        assert FLIGHT == pickle.loads(pickle.dumps(deserializer(client, Flight)))(frame, topic=topic)
+    drawing = Drawing(Square(2.0))
+    frame = AvroSerializer(client, Drawing)(drawing, topic="drawings")
+    assert drawing == AvroDeserializer(client, Drawing)(frame)
+    with pytest.raises(EncodeError, match=r"expected Flight, got dict: 'dict' object has no attribute 'id'"):
+        AvroSerializer(client, Flight)({"id": 7}, topic="flights")
