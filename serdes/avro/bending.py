@@ -57,7 +57,7 @@ class Bending:
 
     def __init__(self, report: Report, *, drops: bool = True) -> None:
         self._report = report
-        self._reported: set[tuple[CodeType, int, str]] = set()
+        self._reported: set[tuple[CodeType, int, str, Any]] = set()
         # What generated source calls, besides the strict functions.
         self.names: dict[str, Any] = {
             f"bent_{name}": getattr(self, f"_{name}")
@@ -66,32 +66,32 @@ class Bending:
         if drops:
             self.names |= {"unknown": self._unknown}
 
-    def _tell(self, detail: str) -> None:
+    def _tell(self, wanted: str, value: Any, then: str) -> None:
         """Report a change, once for a line of the compiled code, which is a field of the schema."""
         frame = sys._getframe(2)
-        change = frame.f_code, frame.f_lineno, detail
+        change = frame.f_code, frame.f_lineno, then, value.__class__
         if change in self._reported:
             return
         if len(self._reported) < _MOST_REPORTED:
             self._reported.add(change)
-        self._report(detail, path_of(frame))
+        self._report(f"expected {wanted}, got {errors.got(value)}: {then}", path_of(frame))
 
     def _integer(self, value: Any) -> int:
         if not isinstance(value, _NUMBERS):
             strict: int = NAMES["integer"](value)
             return strict
         number = int(value)
-        self._tell(f"expected an integer, got {errors.got(value)}: its whole part is written")
+        self._tell("an integer", value, "its whole part is written")
         return number
 
     def _out_of_range(self, number: int, bits: int) -> None:
         if bits != _INT_BITS or not -_LONG <= number < _LONG:
             NAMES["out_of_range"](number, bits)
-        self._tell("expected an integer of at most 32 bits, got a larger one: it is written as a long")
+        self._tell("an integer of at most 32 bits", number, "a larger one is written as a long")
 
     def _real(self, value: Any) -> float:
         if isinstance(value, bool):
-            self._tell("expected a number, got bool: it is written as 0 or 1")
+            self._tell("a number", value, "it is written as 0 or 1")
             return float(value)
         strict: float = NAMES["real"](value)
         return strict
@@ -99,23 +99,23 @@ class Bending:
     def _boolean(self, value: Any) -> bool:
         if type(value).__name__ in ("bool", "bool_"):
             return bool(value)
-        self._tell(f"expected a boolean, got {errors.got(value)}: its truth is written")
+        self._tell("a boolean", value, "its truth is written")
         return bool(value)
 
     def _not_null(self, value: Any) -> None:
-        self._tell(f"expected null, got {errors.got(value)}: null is written")
+        self._tell("null", value, "null is written")
 
     def _raw(self, value: Any) -> bytes:
         """Return the bytes of a top-level value, which has no length in front."""
         if isinstance(value, str):
-            self._tell("expected bytes, got str: its UTF-8 is written")
+            self._tell("bytes", value, "its UTF-8 is written")
             return value.encode()
         strict: bytes = NAMES["raw"](value)
         return strict
 
     def _sequence(self, value: Any) -> Sequence[Any]:
         if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Generator):
-            self._tell(f"expected an array, got {errors.got(value)}: its items are written")
+            self._tell("an array", value, "its items are written")
             return list(value)
         strict: Sequence[Any] = NAMES["sequence"](value)
         return strict
@@ -123,9 +123,7 @@ class Bending:
     def _unknown(self, value: Mapping[Any, Any], names: Mapping[str, str], _records: tuple[str, ...]) -> None:
         for key in value:
             if names.get(key) != key and key != TYPE_MARK:
-                self._tell(
-                    f"the schema has no field {str(key)[:40]!r}{errors.did_you_mean(key, names.values())}: dropped"
-                )
+                self._tell("a field of the schema", key, f"the key {str(key)[:40]!r} is dropped")
 
     def pack_float(self, pack: Callable[[float], bytes]) -> Callable[[float], bytes]:
         """Return the function that packs a single float; one out of range becomes infinite."""
@@ -134,7 +132,7 @@ class Bending:
             try:
                 return pack(value)
             except OverflowError:
-                self._tell("expected a number in the range of float, got a larger one: infinity is written")
+                self._tell("a number in the range of float", value, "infinity is written")
                 return _INFINITIES[value > 0]
 
         return packed
@@ -151,9 +149,9 @@ class Bending:
             return strict
 
         def lower(value: Any) -> Any:
-            bent, detail = bend(value)
-            if detail:
-                self._tell(detail)
+            bent, change = bend(value)
+            if change is not None:
+                self._tell(change[0], value, change[1])
             return strict(bent) if bent is not _AS_IS else value
 
         return lower
@@ -162,54 +160,52 @@ class Bending:
 _AS_IS: Any = object()
 """In the place of a value: it is not converted."""
 
-_FINER = "expected a time in whole milliseconds, got a finer one: it is rounded down"
+_Change = tuple[str, str] | None
+"""What was expected, and what is written instead; None if nothing is changed."""
+_WHOLE = "its whole part is written"
+_FINER = "a time in whole milliseconds", "it is rounded down"
 
 
-def _date(value: Any) -> tuple[Any, str]:
+def _date(value: Any) -> tuple[Any, _Change]:
     if isinstance(value, datetime):
-        return date(value.year, value.month, value.day), "expected a date, got datetime: its date is written"
+        return date(value.year, value.month, value.day), ("a date", "its date is written")
+    return _number(value, "a date")
+
+
+def _number(value: Any, wanted: str) -> tuple[Any, _Change]:
     if isinstance(value, bool | float):
-        return int(value), f"expected a date, got {errors.got(value)}: its whole part is written"
-    return value, ""
+        return int(value), (wanted, _WHOLE)
+    return value, None
 
 
-def _time(value: Any, *, millis: bool) -> tuple[Any, str]:
+def _time(value: Any, *, millis: bool) -> tuple[Any, _Change]:
     if not isinstance(value, time):
-        return _number(value)
-    detail = _FINER if millis and value.microsecond % 1000 else ""
-    if value.tzinfo is None:
-        return value, detail
-    return value.replace(tzinfo=None), "expected a time of day without a time zone, got one: the zone is dropped"
+        return _number(value, "a time of day")
+    if value.tzinfo is not None:
+        return value.replace(tzinfo=None), ("a time of day without a time zone", "the zone is dropped")
+    return value, _FINER if millis and value.microsecond % 1000 else None
 
 
-def _number(value: Any) -> tuple[Any, str]:
-    if isinstance(value, bool | float):
-        return int(value), f"expected a time, got {errors.got(value)}: its whole part is written"
-    return value, ""
-
-
-def _timestamp(value: Any, *, local: bool, millis: bool) -> tuple[Any, str]:
+def _timestamp(value: Any, *, local: bool, millis: bool) -> tuple[Any, _Change]:
     if not isinstance(value, datetime):
-        return _number(value)
-    detail = _FINER if millis and value.microsecond % 1000 else ""
+        return _number(value, "a datetime")
     if (value.tzinfo is None) is local:
-        return value, detail
+        return value, _FINER if millis and value.microsecond % 1000 else None
     if local:
-        return value.replace(tzinfo=None), "expected a datetime without a time zone, got one: the zone is dropped"
-    here = "expected a datetime with a time zone, got one without: it is taken in the time zone of this machine"
-    return value.astimezone(), here
+        return value.replace(tzinfo=None), ("a datetime without a time zone", "the zone is dropped")
+    return value.astimezone(), ("a datetime with a time zone", "it is taken in the time zone of this machine")
 
 
-def _uuid(value: Any) -> tuple[Any, str]:
+def _uuid(value: Any) -> tuple[Any, _Change]:
     if isinstance(value, str):
         try:
             UUID(value)
         except ValueError:
-            return _AS_IS, "expected a UUID, got a string that is not one: it is written"
-    return value, ""
+            return _AS_IS, ("a UUID", "the text is written")
+    return value, None
 
 
-_BENDS: Mapping[str, Callable[[Any], tuple[Any, str]]] = {
+_BENDS: Mapping[str, Callable[[Any], tuple[Any, _Change]]] = {
     "date": _date,
     "time-millis": lambda value: _time(value, millis=True),
     "time-micros": lambda value: _time(value, millis=False),
