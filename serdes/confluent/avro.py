@@ -9,7 +9,8 @@ Rules of this file: arguments in, an engine out.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from strata.serdes.avro import serializer as engine
 from strata.serdes.confluent.base import (
@@ -20,12 +21,22 @@ from strata.serdes.confluent.base import (
     engine_conf,
 )
 from strata.serdes.confluent.borrowed import engine_client
+from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, SchemaBuilder, SerializerBuilder
 from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.model import Schema, engine_schema
 from strata.serdes.confluent.rule_registry import RuleRegistry
 from strata.serdes.confluent.schema_registry_client import AsyncSchemaRegistryClient, SchemaRegistryClient
 
-__all__ = ["AsyncAvroDeserializer", "AsyncAvroSerializer", "AvroDeserializer", "AvroSerializer"]
+__all__ = [
+    "AsyncAvroDeserializer",
+    "AsyncAvroDeserializerBuilder",
+    "AsyncAvroSerializer",
+    "AsyncAvroSerializerBuilder",
+    "AvroDeserializer",
+    "AvroDeserializerBuilder",
+    "AvroSerializer",
+    "AvroSerializerBuilder",
+]
 
 _AVRO = "AVRO"
 
@@ -151,3 +162,82 @@ class AsyncAvroDeserializer(AsyncBaseDeserializer):
             rule_conf,
             rule_registry,
         )
+
+
+@dataclass
+class AvroSerializerBuilder(SchemaBuilder, SerializerBuilder):
+    """A builder of `AvroSerializer`; its fields are the arguments of that."""
+
+    schema_registry_config: dict[str, Any] | None = None
+    schema_registry_client: Any = None
+    schema: str | Schema | None = None
+    to_dict: Callable[[Any, Any], Any] | None = None
+    serializer_config: dict[str, Any] | None = None
+    rule_config: dict[str, Any] | None = None
+    rule_registry: RuleRegistry | None = None
+    serializer_init: Callable[[Any], Any] | None = None
+    _kind: ClassVar[Any] = AvroSerializer
+
+    def set_to_dict(self, to_dict: Callable[[Any, Any], Any]) -> Self:
+        """Set the function from objects to values."""
+        self.to_dict = to_dict
+        return self
+
+    def _construct(self, client: Any) -> Any:
+        return self._kind(
+            client,
+            self.schema,
+            self.to_dict,
+            conf=self.serializer_config,
+            rule_conf=self.rule_config,
+            rule_registry=self.rule_registry,
+        )
+
+
+class AsyncAvroSerializerBuilder(AsyncBuilder, AvroSerializerBuilder):
+    """A builder of `AsyncAvroSerializer`; its fields are the arguments of that."""
+
+    _kind = AsyncAvroSerializer
+
+
+@dataclass
+class AvroDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
+    """A builder of `AvroDeserializer`; its fields are the arguments of that."""
+
+    schema_registry_config: dict[str, Any] | None = None
+    schema_registry_client: Any = None
+    schema: str | Schema | None = None
+    from_dict: Callable[[Any, Any], Any] | None = None
+    return_record_name: bool = False
+    deserializer_config: dict[str, Any] | None = None
+    rule_config: dict[str, Any] | None = None
+    rule_registry: RuleRegistry | None = None
+    deserializer_init: Callable[[Any], Any] | None = None
+    _kind: ClassVar[Any] = AvroDeserializer
+
+    def set_from_dict(self, from_dict: Callable[[Any, Any], Any]) -> Self:
+        """Set the function from values to objects."""
+        self.from_dict = from_dict
+        return self
+
+    def set_return_record_name(self, return_record_name: bool) -> Self:
+        """Set whether the records of unions come with their names."""
+        self.return_record_name = return_record_name
+        return self
+
+    def _construct(self, client: Any) -> Any:
+        return self._kind(
+            client,
+            self.schema,
+            self.from_dict,
+            conf=self.deserializer_config,
+            return_record_name=self.return_record_name,
+            rule_conf=self.rule_config,
+            rule_registry=self.rule_registry,
+        )
+
+
+class AsyncAvroDeserializerBuilder(AsyncBuilder, AvroDeserializerBuilder):
+    """A builder of `AsyncAvroDeserializer`; its fields are the arguments of that."""
+
+    _kind = AsyncAvroDeserializer

@@ -9,7 +9,8 @@ Rules of this file: arguments in, an engine out.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from strata.serdes.confluent.base import (
     AsyncBaseDeserializer,
@@ -19,6 +20,7 @@ from strata.serdes.confluent.base import (
     engine_conf,
 )
 from strata.serdes.confluent.borrowed import engine_client
+from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, SchemaBuilder, SerializerBuilder
 from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.model import Schema, engine_schema
 from strata.serdes.confluent.offline import OneSchema
@@ -26,7 +28,16 @@ from strata.serdes.confluent.rule_registry import RuleRegistry
 from strata.serdes.confluent.schema_registry_client import AsyncSchemaRegistryClient, SchemaRegistryClient
 from strata.serdes.json_schema import serializer as engine
 
-__all__ = ["AsyncJSONDeserializer", "AsyncJSONSerializer", "JSONDeserializer", "JSONSerializer"]
+__all__ = [
+    "AsyncJSONDeserializer",
+    "AsyncJSONDeserializerBuilder",
+    "AsyncJSONSerializer",
+    "AsyncJSONSerializerBuilder",
+    "JSONDeserializer",
+    "JSONDeserializerBuilder",
+    "JSONSerializer",
+    "JSONSerializerBuilder",
+]
 
 _JSON = "JSON"
 
@@ -160,3 +171,89 @@ class AsyncJSONDeserializer(AsyncBaseDeserializer):
             rule_registry,
             json_decode,
         )
+
+
+@dataclass
+class JSONSerializerBuilder(SchemaBuilder, SerializerBuilder):
+    """A builder of `JSONSerializer`; its fields are the arguments of that."""
+
+    schema_registry_config: dict[str, Any] | None = None
+    schema_registry_client: Any = None
+    schema: str | Schema | None = None
+    to_dict: Callable[[Any, Any], Any] | None = None
+    serializer_config: dict[str, Any] | None = None
+    rule_config: dict[str, Any] | None = None
+    rule_registry: RuleRegistry | None = None
+    json_encode: Callable[[Any], str | bytes] | None = None
+    serializer_init: Callable[[Any], Any] | None = None
+    _kind: ClassVar[Any] = JSONSerializer
+
+    def set_to_dict(self, to_dict: Callable[[Any, Any], Any]) -> Self:
+        """Set the function from objects to values."""
+        self.to_dict = to_dict
+        return self
+
+    def set_json_encode(self, json_encode: Callable[[Any], str | bytes]) -> Self:
+        """Set what writes values as JSON."""
+        self.json_encode = json_encode
+        return self
+
+    def _construct(self, client: Any) -> Any:
+        return self._kind(
+            self.schema,
+            client,
+            self.to_dict,
+            self.serializer_config,
+            rule_conf=self.rule_config,
+            rule_registry=self.rule_registry,
+            json_encode=self.json_encode,
+        )
+
+
+class AsyncJSONSerializerBuilder(AsyncBuilder, JSONSerializerBuilder):
+    """A builder of `AsyncJSONSerializer`; its fields are the arguments of that."""
+
+    _kind = AsyncJSONSerializer
+
+
+@dataclass
+class JSONDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
+    """A builder of `JSONDeserializer`; its fields are the arguments of that."""
+
+    schema_registry_config: dict[str, Any] | None = None
+    schema_registry_client: Any = None
+    schema: str | Schema | None = None
+    from_dict: Callable[[Any, Any], Any] | None = None
+    deserializer_config: dict[str, Any] | None = None
+    rule_config: dict[str, Any] | None = None
+    rule_registry: RuleRegistry | None = None
+    json_decode: Callable[[bytes], Any] | None = None
+    deserializer_init: Callable[[Any], Any] | None = None
+    _kind: ClassVar[Any] = JSONDeserializer
+
+    def set_from_dict(self, from_dict: Callable[[Any, Any], Any]) -> Self:
+        """Set the function from values to objects."""
+        self.from_dict = from_dict
+        return self
+
+    def set_json_decode(self, json_decode: Callable[[bytes], Any]) -> Self:
+        """Set what parses JSON."""
+        self.json_decode = json_decode
+        return self
+
+    def _construct(self, client: Any) -> Any:
+        return self._kind(
+            self.schema,
+            self.from_dict,
+            client,
+            self.deserializer_config,
+            rule_conf=self.rule_config,
+            rule_registry=self.rule_registry,
+            json_decode=self.json_decode,
+        )
+
+
+class AsyncJSONDeserializerBuilder(AsyncBuilder, JSONDeserializerBuilder):
+    """A builder of `AsyncJSONDeserializer`; its fields are the arguments of that."""
+
+    _kind = AsyncJSONDeserializer

@@ -8,8 +8,9 @@
 Rules of this file: arguments in, an engine out.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from google.protobuf.message import Message
 
@@ -21,6 +22,7 @@ from strata.serdes.confluent.base import (
     engine_conf,
 )
 from strata.serdes.confluent.borrowed import engine_client
+from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, SerializerBuilder
 from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.offline import OneSchema
 from strata.serdes.confluent.rule_registry import RuleRegistry
@@ -32,7 +34,16 @@ from strata.serdes.model import PROTOBUF, Schema
 from strata.serdes.protobuf import serializer as engine
 from strata.serdes.protobuf.files import text_of
 
-__all__ = ["AsyncProtobufDeserializer", "AsyncProtobufSerializer", "ProtobufDeserializer", "ProtobufSerializer"]
+__all__ = [
+    "AsyncProtobufDeserializer",
+    "AsyncProtobufDeserializerBuilder",
+    "AsyncProtobufSerializer",
+    "AsyncProtobufSerializerBuilder",
+    "ProtobufDeserializer",
+    "ProtobufDeserializerBuilder",
+    "ProtobufSerializer",
+    "ProtobufSerializerBuilder",
+]
 
 
 class ProtobufSerializer(BaseSerializer):
@@ -152,3 +163,71 @@ class AsyncProtobufDeserializer(AsyncBaseDeserializer):
             rule_conf,
             rule_registry,
         )
+
+
+@dataclass
+class ProtobufSerializerBuilder(SerializerBuilder):
+    """A builder of `ProtobufSerializer`; its fields are the arguments of that."""
+
+    schema_registry_config: dict[str, Any] | None = None
+    schema_registry_client: Any = None
+    message_type: Any = None
+    serializer_config: dict[str, Any] | None = None
+    rule_config: dict[str, Any] | None = None
+    rule_registry: RuleRegistry | None = None
+    serializer_init: Callable[[Any], Any] | None = None
+    _kind: ClassVar[Any] = ProtobufSerializer
+
+    def set_message_type(self, msg_type: Any) -> Self:
+        """Set the class of the messages."""
+        self.message_type = msg_type
+        return self
+
+    def _construct(self, client: Any) -> Any:
+        return self._kind(
+            self.message_type,
+            client,
+            self.serializer_config,
+            rule_conf=self.rule_config,
+            rule_registry=self.rule_registry,
+        )
+
+
+class AsyncProtobufSerializerBuilder(AsyncBuilder, ProtobufSerializerBuilder):
+    """A builder of `AsyncProtobufSerializer`; its fields are the arguments of that."""
+
+    _kind = AsyncProtobufSerializer
+
+
+@dataclass
+class ProtobufDeserializerBuilder(DeserializerBuilder):
+    """A builder of `ProtobufDeserializer`; its fields are the arguments of that."""
+
+    schema_registry_config: dict[str, Any] | None = None
+    schema_registry_client: Any = None
+    message_type: Any = None
+    deserializer_config: dict[str, Any] | None = None
+    rule_config: dict[str, Any] | None = None
+    rule_registry: RuleRegistry | None = None
+    deserializer_init: Callable[[Any], Any] | None = None
+    _kind: ClassVar[Any] = ProtobufDeserializer
+
+    def set_message_type(self, msg_type: Any) -> Self:
+        """Set the class of the messages."""
+        self.message_type = msg_type
+        return self
+
+    def _construct(self, client: Any) -> Any:
+        return self._kind(
+            self.message_type,
+            self.deserializer_config,
+            client,
+            rule_conf=self.rule_config,
+            rule_registry=self.rule_registry,
+        )
+
+
+class AsyncProtobufDeserializerBuilder(AsyncBuilder, ProtobufDeserializerBuilder):
+    """A builder of `AsyncProtobufDeserializer`; its fields are the arguments of that."""
+
+    _kind = AsyncProtobufDeserializer

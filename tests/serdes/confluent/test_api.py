@@ -31,17 +31,10 @@ MODULES = [
     ".serde",
 ]
 
-_BUILDER = "experimental in confluent-kafka; construct the serializer or deserializer"
 _INLINE = "inline validation rules are not documented; write domain rules of type CEL"
 _INNER = "a helper of confluent-kafka's own modules"
 _TYPE = "confluent-kafka's own protobuf type; a program imports its generated module"
 ABSENT = {
-    **{
-        f"{front}{name}{kind}Builder": _BUILDER
-        for front in ("Async", "")
-        for name in ("Avro", "JSON", "Protobuf")
-        for kind in ("Serializer", "Deserializer")
-    },
     "AssociatedNameStrategy": "set subject.name.strategy.type to ASSOCIATED, which is also the default",
     "AsyncAssociatedNameStrategy": "set subject.name.strategy.type to ASSOCIATED, which is also the default",
     "AsyncBaseSerde": _INNER,
