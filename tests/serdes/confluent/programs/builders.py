@@ -3,7 +3,11 @@
 import asyncio
 
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AsyncAvroSerializerBuilder, AvroDeserializerBuilder, AvroSerializerBuilder
+from confluent_kafka.schema_registry.avro import (
+    AsyncAvroSerializerBuilder,
+    AvroDeserializerBuilder,
+    AvroSerializerBuilder,
+)
 from confluent_kafka.schema_registry.json_schema import JSONDeserializerBuilder, JSONSerializerBuilder
 from confluent_kafka.serialization import MessageField, SerializationContext
 
@@ -24,17 +28,23 @@ async def run(conf):
 
 def main(url):
     conf, ctx, made = {"url": url}, SerializationContext("built", MessageField.VALUE), []
-    builder = AvroSerializerBuilder(schema_registry_config=conf, schema=SCHEMA, serializer_init=lambda one: made.append(type(one).__name__))
+    builder = AvroSerializerBuilder(
+        schema_registry_config=conf, schema=SCHEMA, serializer_init=lambda one: made.append(type(one).__name__)
+    )
     serialize, rest = builder.build({"bootstrap.servers": "x"}, False)
     print(serialize({"n": 1}, ctx), rest, made)
     serialize.close()
-    builder = AvroSerializerBuilder().set_schema_registry_config(conf).set_schema(SCHEMA).set_to_dict(lambda n, ctx: {"n": n})
+    builder = (
+        AvroSerializerBuilder().set_schema_registry_config(conf).set_schema(SCHEMA).set_to_dict(lambda n, ctx: {"n": n})
+    )
     serialize, _ = builder.set_serializer_config({"auto.register.schemas": False}).build({}, True)
     frame = serialize(2, ctx)
     print(frame)
     serialize.close()
     with SchemaRegistryClient(conf) as client:
-        deserialize, _ = AvroDeserializerBuilder(schema_registry_client=client, from_dict=lambda value, ctx: value["n"]).build({}, False)
+        deserialize, _ = AvroDeserializerBuilder(
+            schema_registry_client=client, from_dict=lambda value, ctx: value["n"]
+        ).build({}, False)
         print(deserialize(frame, ctx))
         deserialize.close()
         print(client.get_subjects("built"))
