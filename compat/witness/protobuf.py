@@ -7,8 +7,9 @@ the messages inside it, the smallest first. Values are compared by tag, as reade
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -245,7 +246,7 @@ class _Search:
                 field, target = here.writer.fields_by_number.get(number), here.reader.fields_by_number.get(number)
                 if field is None or target is None:
                     continue
-                proof = self._tried(here, field, [*candidates(field, target), _nothing])
+                proof = self._tried(here, field, chain(candidates(field, target), [_nothing]))
                 if proof is not None and not _is_hidden(proof):
                     return proof
                 hidden = hidden or proof
@@ -257,10 +258,11 @@ class _Search:
         return hidden
 
     def _tried(
-        self, spot: _Spot, field: FieldDescriptor | None, writes: Sequence[Write], tags: Sequence[int] = ()
+        self, spot: _Spot, field: FieldDescriptor | None, writes: Iterable[Write], tags: Sequence[int] = ()
     ) -> Proof | None:
         """Return the proof of the first message that the reader refuses or reads as another one, or None."""
         for write in writes:
+            self.budget.limits.look_at_clock()
             inner = new(spot.writer)
             if inner is None:
                 return RuleOnly("No message has this type: it always holds another of itself.")

@@ -5,6 +5,7 @@ import gzip
 import json
 import socket
 import sys
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,11 @@ from strata.compat.difference.text import as_json, as_lines
 from strata.compat.formats import FORMATS
 from strata.compat.levels import Level, Policy
 from strata.compat.limits import Limits, OutOfTime
+from strata.compat.proofs import LARGEST_WITNESS, Budget
+from strata.compat.proofs import as_json as as_proof
 from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.witness.search import proven, silent_changes
+from strata.compat.witness.text import lines_of
 
 AVRO, JSON, PROTOBUF = SchemaFormat.AVRO, SchemaFormat.JSON, SchemaFormat.PROTOBUF
 RECORDED = Path(__file__).parents[1] / "conformance"
@@ -157,7 +162,20 @@ def every_check_ends(schema_format, one, other, policy):
         assert refused == bool(result.incompatibilities)
         assert json.dumps(as_json(found)).encode()
         assert [line.encode() for line in as_lines(found)]
+        every_proof_is_small(left, right, result.incompatibilities)
         rules.equivalent(left, right, limits=LIMITS.started())
+
+
+def every_proof_is_small(new, previous, refused):
+    """Check that each finding has a proof of bounded size, or the reason why not, and that it can be shown."""
+    budget = Budget(LIMITS.ending_in(0.5))
+    versions = [Previous(1, previous)]
+    found = proven(new, versions, refused, budget)
+    assert len(found) == len(refused)
+    for one in (*found, *silent_changes(new, versions, Level.FULL, refused, budget)):
+        shown = json.dumps(as_proof(one.proof)["witness"])
+        assert len(shown) < 6 * 4 * LARGEST_WITNESS
+        assert [line.encode() for line in lines_of(one)]
 
 
 def _or_refused(call):
@@ -284,6 +302,51 @@ def test_large_schemas_are_read(schema_format, text):
 
     assert FORMATS[schema_format].normalize(schema)
     assert all(isinstance(form(schema), str) for form in FORMATS[schema_format].printed_as.values())
+
+
+def _chain(length, last):
+    """Return records inside each other, the innermost one with a field of a type."""
+    made = last
+    for number in range(length):
+        made = {"type": "record", "name": f"R{number}", "fields": [{"name": "f", "type": ["null", made]}]}
+    return json.dumps(made)
+
+
+def _crossed(count, last):
+    """Return records whose branches lead to all others, so that there are many ways to each place."""
+    names = [f"R{number}" for number in range(count)]
+    return json.dumps(
+        [
+            {"type": "record", "name": name, "fields": [{"name": f"f{n}", "type": ["null", *names]} for n in range(3)]
+             + [{"name": "x", "type": last}]}
+            for name in names
+        ]
+    )  # fmt: skip
+
+
+HARD = [
+    pytest.param(AVRO, _chain(40, "int"), _chain(40, "string"), id="a long chain of records"),
+    pytest.param(AVRO, _crossed(15, "int"), _crossed(15, "string"), id="records that hold each other"),
+    pytest.param(
+        PROTOBUF,
+        'syntax="proto3"; message A {' + "".join(f"int32 f{n}={n + 1};" for n in range(5000)) + "}",
+        'syntax="proto3"; message A {' + "".join(f"string f{n}={n + 1};" for n in range(5000)) + "}",
+        id="a message of many fields",
+    ),
+]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("schema_format", "one", "other"), HARD)
+def test_hard_proofs_end(schema_format, one, other):
+    """The search for records ends within its time, and each finding has a proof or the reason why not."""
+    left, right = (FORMATS[schema_format].parse(text, strict=False) for text in (one, other))
+    result = check(left, [Previous(1, right)], Level.FULL)
+    started = time.thread_time()
+
+    every_proof_is_small(left, right, result.incompatibilities)
+    assert result.incompatibilities
+    assert time.thread_time() - started < 60  # a bound on a search without end, not a measurement
 
 
 def test_time_over_is_no_verdict():
