@@ -19,6 +19,7 @@ from typing import Any
 from strata.gitops.errors import GitopsError
 from strata.gitops.fields import Fields
 from strata.gitops.service import Service
+from strata.http.credentials import credentials_in
 from strata.serdes.client import RegistryClient
 from strata.strict_yaml import InvalidText, read_text
 
@@ -48,21 +49,19 @@ def connect(given: Mapping[str, Any], planned: str | None = None) -> Service:
         raise GitopsError("no registry: give --url, or set STRATA_URL, or name a --profile")
     tls: dict[str, Any] = {name: str(merged[name]) for name in ("ca_file", "cert_file", "key_file") if merged.get(name)}
     try:
-        return Service(RegistryClient(url, **_credentials(merged.get("auth")), **tls))
+        return Service(RegistryClient(url, **{**tls, **credentials_in(_text_of(merged.get("auth")))}))
     except ValueError as error:
         raise GitopsError(str(error)) from None
 
 
-def _credentials(auth: str | None) -> dict[str, Any]:
-    if not auth:
-        return {}
-    if auth.startswith("@"):
-        try:
-            auth = Path(auth[1:]).read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise GitopsError(f"{auth[1:]} cannot be read; expected a text file with the credentials") from None
-    user, colon, password = auth.partition(":")
-    return {"username": user, "password": password} if colon else {"token": auth}
+def _text_of(auth: str | None) -> str | None:
+    """Return credentials, read from the file that `@FILE` names."""
+    if auth is None or not auth.startswith("@"):
+        return auth
+    try:
+        return Path(auth[1:]).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise GitopsError(f"{auth[1:]} cannot be read; expected a text file with the credentials") from None
 
 
 def _profile(name: str) -> dict[str, Any]:

@@ -98,7 +98,8 @@ _CONNECTION = (
         "--auth",
         envvar="STRATA_AUTH",
         metavar="AUTH",
-        help="USER:PASSWORD or a bearer token; @FILE reads it from a file  (STRATA_AUTH)",
+        help="USER:PASSWORD or a bearer token; @FILE reads it from a file, which may also hold settings such as those "
+        "of OAuth and a proxy  (STRATA_AUTH)",
     ),
     click.option("--ca-file", envvar="STRATA_CA_FILE", type=_FILE, help="CA certificates  (STRATA_CA_FILE)"),
     click.option("--cert-file", envvar="STRATA_CERT_FILE", type=_FILE, help="client certificate  (STRATA_CERT_FILE)"),

@@ -15,10 +15,10 @@ from urllib3.exceptions import HTTPError
 from strata.http import errors as http_errors
 from strata.http.client import Answer as HttpAnswer
 from strata.http.client import Client
+from strata.http.credentials import credentials_in
 from strata.http.retries import RETRIED, repeats_after_status
 from strata.http.settings import HttpSettings, check_files, split_userinfo
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.credentials import credentials_in
 from strata.registry.transfer.tls_files import TlsFiles
 from strata.storage.addresses import without_password
 from strata.storage.record_json import RecordError, from_properties
@@ -123,8 +123,8 @@ class Connection:
     Args:
         url: the base URL, or several with commas between them, tried in turn; `USER:PASSWORD@` before a host
             authenticates.
-        auth: `USER:PASSWORD`, a bearer token, or lines of NAME=VALUE (see `credentials`); it takes precedence over
-            the URL's.
+        auth: `USER:PASSWORD`, a bearer token, or lines of NAME=VALUE (see `strata.http.credentials`); it takes
+            precedence over the URL's.
         tls: the files for https.
         retries: how often to repeat a request that fails.
         timeout_s: how long to wait for a connection and for each part of an answer.
@@ -147,10 +147,10 @@ class Connection:
         bases, userinfo = _addresses(url)
         self.name = ",".join(bases)
         self._retries = retries
-        options: dict[str, Any] = {**(tls or TlsFiles()).settings(), **credentials_in(auth), **more}
-        if userinfo is not None and options.keys().isdisjoint({"username", "token", "token_url"}):
-            options |= {"username": userinfo[0], "password": userinfo[1]}
         try:
+            options: dict[str, Any] = {**(tls or TlsFiles()).settings(), **credentials_in(auth), **more}
+            if userinfo is not None and options.keys().isdisjoint({"username", "token", "token_url"}):
+                options |= {"username": userinfo[0], "password": userinfo[1]}
             self._settings = HttpSettings(
                 urls=bases,
                 timeout=timeout_s,

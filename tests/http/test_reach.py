@@ -8,10 +8,11 @@ from click.testing import CliRunner
 from harness.gateway import CLIENT, SECRET, gateway
 from harness.neighbours import served
 from harness.waiting import until
+from strata.gitops.cli import main as schemas
+from strata.http.credentials import credentials_in
 from strata.registry.cli import main
 from strata.registry.following.sources import ServiceSource
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.credentials import credentials_in
 from strata.registry.transfer.rest import Connection
 from strata.serdes.client import RegistryClient
 
@@ -55,6 +56,14 @@ def by_command(door, addresses, folder):
     assert "1 version of 1 subject" in ended.output
 
 
+def by_gitops(door, addresses, folder):
+    """Ask as the commands for schemas in Git do."""
+    (folder / "auth").write_text(lines(door))
+    given = ["list", "--url", addresses, f"--auth=@{folder}/auth"]
+    ended = CliRunner().invoke(schemas, given)
+    assert (0, "orders") == (ended.exit_code, ended.output.split()[0]), ended.output
+
+
 def by_standby(door, addresses, _folder):
     """Read as a standby."""
     with closing(ServiceSource(addresses, lines(door))) as source:
@@ -82,7 +91,7 @@ def by_exporter(door, addresses, folder):
         assert config | {"bearer.auth.client.secret": "[hidden]"} == shown
 
 
-@pytest.mark.parametrize("ask", [by_client, by_command, by_standby, by_exporter])
+@pytest.mark.parametrize("ask", [by_client, by_command, by_gitops, by_standby, by_exporter])
 def test_every_caller_reaches_a_registry_by_token_proxy_and_another_address(registry, door, tmp_path, ask):
     """A dead address comes first, the proxy carries requests for tokens and to the registry, and tokens open it."""
     dead, alive = "http://dead.invalid:8081", "http://registry.invalid:8081"
@@ -143,7 +152,7 @@ def test_the_forms_of_credentials(text, expected):
 )
 def test_lines_that_are_not_settings(text, says):
     """A line that is not a setting is refused, and not shown: it may be a secret."""
-    with pytest.raises(TransferError, match=says) as refused:
+    with pytest.raises(ValueError, match=says) as refused:
         credentials_in(text)
 
     assert "secret-b" not in str(refused.value)

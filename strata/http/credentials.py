@@ -1,4 +1,4 @@
-"""Credentials for another registry as users write them: a text of a flag, a variable or a file.
+"""Credentials for a registry as users of commands write them: a text of a flag, a variable or a file.
 
     ann:secret                              a user and a password
     eyJhbGciOi…                             a bearer token
@@ -12,8 +12,6 @@
 A text is of the last form if its first line is NAME=VALUE with the name of a setting. Empty lines and lines that begin
 with `#` do not count.
 """
-
-from strata.registry.transfer.copies import TransferError
 
 __all__ = ["credentials_in"]
 
@@ -44,7 +42,7 @@ def credentials_in(text: str | None) -> dict[str, str]:
         text: the text; None or an empty one holds nothing.
 
     Raises:
-        TransferError: if a line is not NAME=VALUE, or a name is unknown or there twice; no message shows a value.
+        ValueError: if a line is not NAME=VALUE, or a name is unknown or there twice; no message shows a value.
     """
     lines = [line.strip() for line in (text or "").splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
@@ -57,8 +55,8 @@ def credentials_in(text: str | None) -> dict[str, str]:
     for number, line in enumerate(lines, 1):
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or name not in _NAMES:
-            raise TransferError(f"credentials, setting {number}: expected NAME=VALUE with one of {', '.join(_NAMES)}")
+            raise ValueError(f"credentials, setting {number}: expected NAME=VALUE with one of {', '.join(_NAMES)}")
         if name in found:
-            raise TransferError(f"credentials: {name} is there twice")
+            raise ValueError(f"credentials: {name} is there twice")
         found[name] = value
     return found
