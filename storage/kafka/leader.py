@@ -32,8 +32,9 @@ _LIST_OFFSETS, _METADATA, _HANDSHAKE, _AUTHENTICATE = (2, 5), (3, 7), (17, 1), (
 _READ_COMMITTED, _LATEST = 1, -1
 _MOST_BYTES = 1 << 20
 _AT_ONCE = 2  # requests on their way; later callers share the one after them
-_ANSWER_S, _CONNECT_S = 0.5, 5.0
+_ANSWER_S, _CONNECT_S = 0.5, 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+_UNKNOWN_PAUSE_S = 60.0  # while no attempt has worked: brokers log each login that fails
 _LIFETIME = 0.8  # the share of a login's lifetime after which the connection is replaced
 _FAILURES = (OSError, ValueError, TimeoutError, CredentialsRefused, EOFError)
 
@@ -61,7 +62,7 @@ class Leader:
         self._link: _Link | None = None
         self._request = b""
         self._opening: asyncio.Task[None] | None = None
-        self._pause_s = 0.0
+        self._pause_s, self._has_worked = 0.0, False
         self._batch: asyncio.Future[int | None] | None = None
         self._on_the_way = 0
         self._closed = False
@@ -116,7 +117,7 @@ class Leader:
         if end is None:
             link.lose()
         else:
-            self._pause_s = 0.0
+            self._pause_s, self._has_worked = 0.0, True
         if self._batch is not None:
             self._send(link)
 
@@ -141,9 +142,9 @@ class Leader:
         """Find the leader and connect to it; each attempt waits longer than the last, until a request succeeds."""
         try:
             await asyncio.sleep(self._pause_s)
-            self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
-            async with asyncio.timeout(_CONNECT_S):
-                link, place = await self._found()
+            longest = _LONGEST_PAUSE_S if self._has_worked else _UNKNOWN_PAUSE_S
+            self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), longest)
+            link, place = await self._found()
             self._request, self._link = _list_offsets(self._topic, place.epoch), link
         except _FAILURES as error:
             _logger.debug("cannot ask the leader of topic %s directly: %s", self._topic, type(error).__name__)
@@ -151,23 +152,31 @@ class Leader:
             self._opening = None
 
     async def _found(self) -> tuple["_Link", _Place]:
+        """Connect to the leader that the first broker to answer names."""
         failure: Exception = OSError("no broker")
-        for host, port in self._brokers:
-            link = None
+        for address in list(self._brokers):
             try:
-                link = await self._connected(host, port)
-                body = _string(self._topic.encode())
-                answer = await link.ask(_METADATA, struct.pack(">i", 1) + body + b"\0", _CONNECT_S)
-                place = metadata_answer(answer, self._topic)
-                if (place.host, place.port) == (host, port):
-                    return link, place
-                link.lose()
-                return await self._connected(place.host, place.port), place
+                async with asyncio.timeout(_CONNECT_S):
+                    return await self._found_by(*address)
             except _FAILURES as error:
                 failure = error
-                if link is not None:
-                    link.lose()
+                # The next attempt begins with another one.
+                self._brokers.remove(address)
+                self._brokers.append(address)
         raise failure
+
+    async def _found_by(self, host: str, port: int) -> tuple["_Link", _Place]:
+        link = await self._connected(host, port)
+        try:
+            request = struct.pack(">i", 1) + _string(self._topic.encode()) + b"\0"
+            place = metadata_answer(await link.ask(_METADATA, request, _CONNECT_S), self._topic)
+            if (place.host, place.port) == (host, port):
+                return link, place
+        except BaseException:
+            link.lose()
+            raise
+        link.lose()
+        return await self._connected(place.host, place.port), place
 
     async def _connected(self, host: str, port: int) -> "_Link":
         loop, tls = asyncio.get_running_loop(), self._credentials.tls

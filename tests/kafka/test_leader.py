@@ -354,6 +354,23 @@ async def _double() -> AsyncIterator[tuple[_Broker, Leader]]:
     server.close()
 
 
+async def test_a_broker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that accepts connections and stays silent does not keep the node from asking the others."""
+    monkeypatch.setattr("strata.storage.kafka.leader._CONNECT_S", 0.2)
+    broker, connections = _Broker(), list[asyncio.StreamWriter]()
+    silent = await asyncio.start_server(lambda _, writer: connections.append(writer), "127.0.0.1", 0)
+    good = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
+    broker.port = good.sockets[0].getsockname()[1]
+    leader = Leader([silent.sockets[0].getsockname(), ("127.0.0.1", broker.port)], _TOPIC, Credentials())
+    async with _closed(leader):
+        broker.answer(5)
+        assert await _end(leader) == 5
+    for writer in connections:
+        writer.close()
+    silent.close()
+    good.close()
+
+
 def _framed(number: int, body: bytes) -> bytes:
     return struct.pack(">ii", 4 + len(body), number) + body
 
