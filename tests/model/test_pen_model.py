@@ -9,20 +9,20 @@ from harness.model_checker import Checked, Model, check
 FILE = Path(__file__).resolve().parents[2] / "docs" / "model" / "Pen.tla"
 SAFETY = ("NoAcknowledgedWriteIsLost", "EachIsDecidedOnTheNewestState", "IdsAreUnique", "ReadsAreLinearizable")
 LIVENESS = "Temporal properties"
-NONE = {"Crashes": 0, "Outages": 0, "Losses": 0, "Cuts": 0, "Expiries": 0, "Foreigns": 0}
+NONE = {"Crashes": 0, "Outages": 0, "Losses": 0, "Cuts": 0, "Expiries": 0, "Foreigns": 0, "Leases": False}
 
 
-def run(nodes, *, live=False, flaws=(), writes=1, invariants=SAFETY, timeout_s=1500, **bounds) -> Checked:
+def run(nodes, *, clients=3, live=False, flaws=(), writes=1, invariants=SAFETY, timeout_s=1500, **bounds) -> Checked:
     """Check the model with some bounds; with `live` the liveness too, otherwise the safety alone."""
-    reading = bounds.pop("Reading", False)
+    bounds = {"Reading": False, **NONE, **bounds}
     names = "abc"[:nodes]
     constants = {
-        "Nodes": "{" + ", ".join(names) + "}",
+        "Nodes": _set(names),
+        "Clients": _set(names[:clients]),
         "None": "None",
         "Writes": str(writes),
-        "Reading": str(reading).upper(),
-        "Flaws": "{" + ", ".join(f'"{flaw}"' for flaw in flaws) + "}",
-        **{name: str(value) for name, value in {**NONE, **bounds}.items()},
+        "Flaws": _set(f'"{flaw}"' for flaw in flaws),
+        **{name: str(value).upper() for name, value in bounds.items()},
     }
     model = Model(
         FILE,
@@ -33,6 +33,10 @@ def run(nodes, *, live=False, flaws=(), writes=1, invariants=SAFETY, timeout_s=1
         None if live else "Symmetry",
     )
     return check(model, timeout_s=timeout_s)
+
+
+def _set(members) -> str:
+    return "{" + ", ".join(members) + "}"
 
 
 def test_two_nodes_and_a_crash():
