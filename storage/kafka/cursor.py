@@ -13,6 +13,11 @@ offset and is never delivered. The cursor knows it in one of these ways, tried i
   the next read looks again;
 - the consumer reports the end of the partition. It does so when a fetch returns empty, up to `fetch.wait.max.ms` later.
   This is needed only after aborted and foreign transactions.
+
+Callers read only up to an end that the leader has named, so a consumer that delivers nothing for long is stuck. It is,
+for example, if a broker answered a request for metadata without naming any broker, as brokers do for a moment when a
+whole cluster comes back: the client then forgets the leader, and fetches again only after the next change of
+leadership. The cursor replaces such a consumer. Each time it waits longer, for the sake of slow networks.
 """
 
 import logging
@@ -38,6 +43,7 @@ LAST_MARK = b";last"
 _BATCH = 5_000
 _RECENT = 256
 _POLL_S = 0.5
+_PATIENCE_S, _MOST_PATIENCE_S = 2.0, 8.0
 _LOST = {
     KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the next offset",
     KafkaError._LOG_TRUNCATION: "the topic lost records that this node has read",
@@ -87,6 +93,7 @@ class Cursor:
             "auto.offset.reset": "error",
         }
         self._consumer: Consumer | None = None
+        self._silent_since, self._patience_s = time.monotonic(), _PATIENCE_S
         self._pending: deque[Message] = deque()
         self._recent: deque[Message] = deque(maxlen=_RECENT)
         self._position: Position | None = None
@@ -116,7 +123,8 @@ class Cursor:
                 return [message for message in self._recent if after < offset_of(message) < end]
             self._seek(after)
         self._skip_marker(end)
-        deadline = time.monotonic() + timeout_s
+        self._silent_since = time.monotonic()
+        deadline = self._silent_since + timeout_s
         taken: list[Message] = []
         if self._consumer is not None and self._position is not None and self._position.is_assumed:
             self._pending.extend(self._consumer.consume(_BATCH, 0))
@@ -137,7 +145,8 @@ class Cursor:
             last: The offset of the last record.
             timeout_s: Time limit in seconds.
         """
-        deadline = time.monotonic() + timeout_s
+        self._silent_since = time.monotonic()
+        deadline = self._silent_since + timeout_s
         if first - self._following() >= _RECENT:
             return False
         while self._position is not None and self._position.following <= last:
@@ -177,12 +186,15 @@ class Cursor:
     def _seek(self, after: int) -> None:
         self._pending.clear()
         self._recent.clear()
+        self._assign(after + 1)
+        self._position = Position(after, after + 1, is_record=after == START)
+
+    def _assign(self, following: int) -> None:
         # Start the client only now: one that starts with nothing to read may take a second to begin later.
         if self._consumer is None:
             self._consumer = Consumer(self._config)
         # Use a number even for the beginning: a symbolic offset costs half a second.
-        self._consumer.assign([TopicPartition(self._topic, 0, after + 1)])
-        self._position = Position(after, after + 1, is_record=after == START)
+        self._consumer.assign([TopicPartition(self._topic, 0, following)])
 
     def _fetch(self, deadline: float) -> None:
         while self._consumer is not None and not self._pending:
@@ -192,9 +204,28 @@ class Cursor:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise LogError(f"topic {self._topic}: timed out reading from offset {self._following()}")
+                self._replace_if_stuck()
                 message = self._consumer.poll(min(_POLL_S, left))
                 if message is not None:
                     self._pending.append(message)
+
+    def _replace_if_stuck(self) -> None:
+        now = time.monotonic()
+        if self._consumer is None or now - self._silent_since < self._patience_s:
+            return
+        _logger.warning(
+            "topic %(topic)s: no answer to a read from offset %(offset)d for %(seconds)d s; connecting again",
+            {
+                "event": "reader_stuck",
+                "topic": self._topic,
+                "offset": self._following(),
+                "seconds": round(now - self._silent_since),
+            },
+        )
+        self._consumer.close()
+        self._consumer = None
+        self._assign(self._following())
+        self._silent_since, self._patience_s = now, min(_MOST_PATIENCE_S, 2 * self._patience_s)
 
     def _drain_after(self, after: int, end: int) -> list[Message]:
         drained = self._drain(end)
@@ -230,6 +261,8 @@ class Cursor:
                 following = max(following, end)
             self._recent.extend(drained)
             position = Position(offset_of(last), following, is_record=True, ends_append=is_last)
+        if following > position.following or drained:
+            self._silent_since, self._patience_s = time.monotonic(), _PATIENCE_S
         self._position = replace(position, following=following, is_assumed=is_assumed)
         return drained
 

@@ -39,7 +39,7 @@ from strata.storage.kafka.cursor import APPEND_HEADER, header, offset_of
 from strata.storage.kafka.end import End, LogEnd
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.kafka.leader import Leader
-from strata.storage.kafka.pen import Fenced, Pen, Staged
+from strata.storage.kafka.pen import Fenced, Pen, Staged, Unanswered
 from strata.storage.kafka.reader import TopicReader
 from strata.storage.kafka.topic import prepare_topic
 from strata.storage.kafka.turns import Turns
@@ -71,6 +71,7 @@ _DELIVERY_S = 0.005
 _SUSPENDED_S, _PROLONGED_AT, _RELEASE_S = 300, 0.3, 2.0
 _REACHED_S = 3.0
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
+_STAGING_S = 2.0
 # Losing the pen is expected, and logged in one line (`writers.py`); the client reports it as several fatal errors.
 _OF_THE_LOSS = re.compile("fenced by a newer instance|with an old epoch")
 _client_logger = logging.getLogger(f"{__name__}.librdkafka")
@@ -216,8 +217,10 @@ class KafkaLog:
         with self._writes.taken(self._timeouts.write):
             self._failed = True
             try:
-                pen = self._pen if self._pen is not None and self._has_pen() else self._take_pen()
-                written = self._append(pen, after, records)
+                if self._pen is not None and self._has_pen():
+                    written = self._append(self._pen, after, records, _STAGING_S)
+                else:
+                    written = self._append(self._take_pen(), after, records, self._timeouts.write)
             except (Conflict, RecordTooLarge):
                 self._failed = False
                 raise
@@ -418,7 +421,7 @@ class KafkaLog:
                     after = entry.offset
                 time.sleep(_SIGNING_POLL_S)
 
-    def _append(self, pen: Pen, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+    def _append(self, pen: Pen, after: int, records: Sequence[Record], staging_s: float) -> Sequence[Entry]:
         began, deadline, signed = self._now(), self._by(self._timeouts.write), self._pen_offset
         known_end = self._log_end(pen, after, deadline)
         if not known_end.allows(after):
@@ -428,9 +431,14 @@ class KafkaLog:
         self._known_end = None
         token = _token()
         try:
-            staged = pen.stage(records, token, deadline)
+            staged = pen.stage(records, token, min(deadline, self._by(staging_s)))
         except Fenced as error:
             self._await_signature(signed)
+            raise Conflict from error
+        except Unanswered as error:
+            if not pen.transactional or staging_s == self._timeouts.write:
+                raise
+            # A client can lose the leader for good (`cursor.py`); the next try takes the pen with new clients.
             raise Conflict from error
         self._check_offsets(pen, known_end, staged)
         # From here on other nodes may read the records, so this one must not answer from memory before it has them.

@@ -25,7 +25,7 @@ from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK, offset_of
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.log import LogError, LogTimeout, Record, RecordTooLarge
 
-__all__ = ["Fenced", "Pen", "Staged", "pen_ids"]
+__all__ = ["Fenced", "Pen", "Staged", "Unanswered", "pen_ids"]
 
 _TRANSACTION_MS = 10_000
 # Kafka chooses a coordinator by Java's hash of the id, which is the same for these two endings: on a quiet broker a
@@ -61,6 +61,10 @@ def pen_ids(topic: str) -> list[str]:
 
 class Fenced(Exception):
     """Another node has the pen; staged records are invisible unless `commit` had begun."""
+
+
+class Unanswered(LogError):
+    """The leader did not answer in time; staged records are invisible and stay so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +126,8 @@ class Pen:
             Fenced: Another node has the pen.
             RecordTooLarge: The broker refuses a record.
             LogTimeout: Without transactions only: the records may or may not be visible.
-            LogError: The broker does not answer, or refuses. As in the first two cases, no record is or becomes
-                visible.
+            Unanswered: The broker does not answer.
+            LogError: The broker refuses. As in the other cases but the third, no record is or becomes visible.
         """
         # A refusal here costs nothing; a refusal by the broker costs the pen.
         largest = max(len(record.key) + len(record.value or b"") for record in records)
@@ -257,7 +261,8 @@ class Pen:
             return Fenced()
         if code in _TOO_LARGE:
             return RecordTooLarge(f"topic {self._topic} rejected a record: {text}")
-        return LogError(f"topic {self._topic}: nothing was written: {text}")
+        failure = LogError if problem else Unanswered
+        return failure(f"topic {self._topic}: nothing was written: {text}")
 
 
 def _store_outcome(outcomes: list[_Outcome], i: int, error: KafkaError | None, message: Message) -> None:

@@ -1,0 +1,59 @@
+"""A cluster that comes back answers for a moment that it has no brokers; the client of a node must survive that.
+
+librdkafka removes a broker that an answer does not name. A consumer whose leader was removed fetches nothing any more,
+even if later answers name the same leader: it continues only when the leadership changes.
+"""
+
+import time
+from contextlib import closing, suppress
+
+import pytest
+
+from harness.kafka import KafkaBroker
+from harness.kafka_relay import KafkaRelay
+from strata.storage.kafka.log import KafkaLog
+from strata.storage.log import START, Conflict, Record
+
+pytestmark = pytest.mark.kafka
+_CLOSED = "127.0.0.1:1,127.0.0.1:2"  # more bootstrap addresses, as for a cluster of which one broker is back
+_HIDDEN_S = 3.0
+_TRIES = 5
+
+
+def _hide_brokers(relay: KafkaRelay) -> None:
+    """Let the clients behind a relay connect again, and get answers without brokers for a while."""
+    relay.hides_brokers = True
+    relay.break_connections()
+    time.sleep(_HIDDEN_S)
+    relay.hides_brokers = False
+    assert relay.hidden
+
+
+def _append(log: KafkaLog, key: bytes, after: int = START) -> int:
+    """Append a record as a writer does, which tries again after a conflict; return its offset."""
+    for _ in range(_TRIES):
+        with suppress(Conflict):
+            return log.append(after, [Record(key, b"")])[0].offset
+        after = log.end()
+    raise AssertionError("every try was a conflict")
+
+
+def test_a_node_reads_and_writes_after_metadata_without_brokers():
+    """After such answers, and without a new leader, a node reads what others wrote, and writes with the pen it had."""
+    with KafkaRelay() as relay, KafkaBroker(proxied={"PATH": [relay.port]}) as broker:
+        relay.lead_to(broker.listener_port("PATH", 0))
+        path = f"{broker.bootstrap_by('PATH')},{_CLOSED}"
+        with (
+            closing(KafkaLog(path, "schemas", advertised_url=None)) as log,
+            closing(KafkaLog(broker.bootstrap, "schemas", advertised_url=None)) as other,
+        ):
+            first = _append(log, b"a")
+            list(log.read(START))
+            _hide_brokers(relay)
+            second = _append(log, b"b", first)
+            third = _append(other, b"c", second)
+            _hide_brokers(relay)
+            keys = [entry.key for entry in log.read(second)]
+
+    assert third > second > first
+    assert b"c" in keys
