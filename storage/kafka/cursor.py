@@ -162,14 +162,12 @@ class Cursor:
     def forget(self) -> None:
         """Forget the delivered records, so that the next ones come from the broker."""
         self._position = None
-        self._pending.clear()
         self._recent.clear()
+        self._disconnect()  # the client may still report the loss of records that made the reader begin again
 
     def close(self) -> None:
         """Close the connection."""
-        self._pending.clear()
-        if self._consumer is not None:
-            self._consumer.close()
+        self._disconnect()
 
     def _following(self) -> int:
         return self._position.following if self._position else 0
@@ -188,6 +186,12 @@ class Cursor:
         self._recent.clear()
         self._assign(after + 1)
         self._position = Position(after, after + 1, is_record=after == START)
+
+    def _disconnect(self) -> None:
+        self._pending.clear()
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer = None
 
     def _assign(self, following: int) -> None:
         # Start the client only now: one that starts with nothing to read may take a second to begin later.
@@ -222,8 +226,7 @@ class Cursor:
                 "seconds": round(now - self._silent_since),
             },
         )
-        self._consumer.close()
-        self._consumer = None
+        self._disconnect()
         self._assign(self._following())
         self._silent_since, self._patience_s = now, min(_MOST_PATIENCE_S, 2 * self._patience_s)
 

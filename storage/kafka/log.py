@@ -39,7 +39,7 @@ from strata.storage.kafka.cursor import APPEND_HEADER, header, offset_of
 from strata.storage.kafka.end import End, LogEnd
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.kafka.leader import Leader
-from strata.storage.kafka.pen import Fenced, Pen, Staged, Unanswered
+from strata.storage.kafka.pen import Fenced, Pen, Staged
 from strata.storage.kafka.reader import TopicReader
 from strata.storage.kafka.topic import prepare_topic
 from strata.storage.kafka.turns import Turns
@@ -71,7 +71,7 @@ _DELIVERY_S = 0.005
 _SUSPENDED_S, _PROLONGED_AT, _RELEASE_S = 300, 0.3, 2.0
 _REACHED_S = 3.0
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
-_STAGING_S = 2.0
+_SILENT_S = 2.0
 # Losing the pen is expected, and logged in one line (`writers.py`); the client reports it as several fatal errors.
 _OF_THE_LOSS = re.compile("fenced by a newer instance|with an old epoch")
 _client_logger = logging.getLogger(f"{__name__}.librdkafka")
@@ -218,9 +218,10 @@ class KafkaLog:
             self._failed = True
             try:
                 if self._pen is not None and self._has_pen():
-                    written = self._append(self._pen, after, records, _STAGING_S)
+                    patience_s = _SILENT_S if self._pen.transactional else math.inf
+                    written = self._append(self._pen, after, records, patience_s)
                 else:
-                    written = self._append(self._take_pen(), after, records, self._timeouts.write)
+                    written = self._append(self._take_pen(), after, records, math.inf)
             except (Conflict, RecordTooLarge):
                 self._failed = False
                 raise
@@ -417,28 +418,30 @@ class KafkaLog:
         after = known
         with suppress(LogError):
             while self._signatures.newest == known and not self._has_pen() and time.monotonic() < deadline:
-                for entry in self._reader.entries(after, self._end.now(deadline)):
+                for entry in self._reader.entries(after, self._end.now(deadline), deadline):
                     after = entry.offset
                 time.sleep(_SIGNING_POLL_S)
 
-    def _append(self, pen: Pen, after: int, records: Sequence[Record], staging_s: float) -> Sequence[Entry]:
+    def _append(self, pen: Pen, after: int, records: Sequence[Record], patience_s: float) -> Sequence[Entry]:
         began, deadline, signed = self._now(), self._by(self._timeouts.write), self._pen_offset
         known_end = self._log_end(pen, after, deadline)
         if not known_end.allows(after):
+            self._known_end = None  # if the log has lost records, it ends before what is known
             raise Conflict
         self._check_knowledge(after, deadline)
         # The end of the log is unknown until the append has succeeded.
         self._known_end = None
         token = _token()
         try:
-            staged = pen.stage(records, token, min(deadline, self._by(staging_s)))
+            staged = pen.stage(records, token, deadline, patience_s=patience_s)
         except Fenced as error:
             self._await_signature(signed)
             raise Conflict from error
-        except Unanswered as error:
-            if not pen.transactional or staging_s == self._timeouts.write:
+        except LogError as error:
+            if patience_s == math.inf or isinstance(error, RecordTooLarge):
                 raise
-            # A client can lose the leader for good (`cursor.py`); the next try takes the pen with new clients.
+            # These clients may have lost the leader for good (`cursor.py`), or count records that the log has lost.
+            # The next try takes the pen with new ones, and tells the problem if it is another one.
             raise Conflict from error
         self._check_offsets(pen, known_end, staged)
         # From here on other nodes may read the records, so this one must not answer from memory before it has them.

@@ -11,6 +11,7 @@ reject it, and the client would try again only after 20 ms.
 Without fencing (`Fencing.NONE`) there are no transactions: staging a record writes it.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK, offset_of
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.log import LogError, LogTimeout, Record, RecordTooLarge
 
-__all__ = ["Fenced", "Pen", "Staged", "Unanswered", "pen_ids"]
+__all__ = ["Fenced", "Pen", "Staged", "pen_ids"]
 
 _TRANSACTION_MS = 10_000
 # Kafka chooses a coordinator by Java's hash of the id, which is the same for these two endings: on a quiet broker a
@@ -61,10 +62,6 @@ def pen_ids(topic: str) -> list[str]:
 
 class Fenced(Exception):
     """Another node has the pen; staged records are invisible unless `commit` had begun."""
-
-
-class Unanswered(LogError):
-    """The leader did not answer in time; staged records are invisible and stay so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +109,13 @@ class Pen:
             self._take(producer, deadline)
 
     def stage(
-        self, records: Sequence[Record], token: bytes, deadline: float, headers: Mapping[str, bytes] | None = None
+        self,
+        records: Sequence[Record],
+        token: bytes,
+        deadline: float,
+        headers: Mapping[str, bytes] | None = None,
+        *,
+        patience_s: float = math.inf,
     ) -> list[Staged]:
         """Send the records to the topic and return their offsets; they become visible with `commit`.
 
@@ -121,13 +124,14 @@ class Pen:
             token: The token of the append, for the header `APPEND_HEADER` of each record.
             deadline: A time on the clock of `time.monotonic`, in seconds.
             headers: Further headers of each record.
+            patience_s: How long to wait for the answer to a first record, in seconds, if that is before the deadline.
 
         Raises:
             Fenced: Another node has the pen.
             RecordTooLarge: The broker refuses a record.
             LogTimeout: Without transactions only: the records may or may not be visible.
-            Unanswered: The broker does not answer.
-            LogError: The broker refuses. As in the other cases but the third, no record is or becomes visible.
+            LogError: The broker does not answer, or refuses. As in the first two cases, no record is or becomes
+                visible.
         """
         # A refusal here costs nothing; a refusal by the broker costs the pen.
         largest = max(len(record.key) + len(record.value or b"") for record in records)
@@ -138,7 +142,7 @@ class Pen:
         outcomes: list[_Outcome] = [(None, None)] * len(records)
         try:
             with _raising_fatal_errors():
-                self._send(records, token, headers or {}, outcomes, deadline)
+                self._send(records, token, headers or {}, outcomes, deadline, patience_s)
         except KafkaException as error:
             raise self._abandon(error.args[0]) from error
         refusals = [error for error, message in outcomes if error is not None or message is None]
@@ -216,13 +220,16 @@ class Pen:
         headers: Mapping[str, bytes],
         outcomes: list[_Outcome],
         deadline: float,
+        patience_s: float,
     ) -> None:
         if self.transactional:
             self._producer.begin_transaction()
         for i, record in enumerate(records):
             mark = token + LAST_MARK if self.transactional and i == len(records) - 1 else token
             self._produce(record, {APPEND_HEADER: mark, **headers}, partial(_store_outcome, outcomes, i), deadline)
-        self._producer.flush(_left(deadline))
+        self._producer.flush(min(patience_s, _left(deadline)))
+        if any(message is not None for _, message in outcomes):
+            self._producer.flush(_left(deadline))
 
     def _produce(
         self, record: Record, headers: Mapping[str, bytes], keep: Callable[..., None], deadline: float
@@ -261,8 +268,7 @@ class Pen:
             return Fenced()
         if code in _TOO_LARGE:
             return RecordTooLarge(f"topic {self._topic} rejected a record: {text}")
-        failure = LogError if problem else Unanswered
-        return failure(f"topic {self._topic}: nothing was written: {text}")
+        return LogError(f"topic {self._topic}: nothing was written: {text}")
 
 
 def _store_outcome(outcomes: list[_Outcome], i: int, error: KafkaError | None, message: Message) -> None:

@@ -4,6 +4,7 @@ A read is valid only if the topic is still the same, and compaction cannot have 
 (`watch.py`).
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -73,14 +74,19 @@ class TopicReader:
             self._watch.confirm(self._deadline(), at_once=True)
             raise
 
-    def entries(self, after: int, end: int) -> Iterator[Entry]:
+    def entries(self, after: int, end: int, deadline: float = math.inf) -> Iterator[Entry]:
         """Yield the records between two offsets, and note their signatures and the records of other products.
+
+        Args:
+            after: The offset after which to read.
+            end: The offset below which to read.
+            deadline: When to give up, on the clock of `time.monotonic`; each step has a time limit besides.
 
         Raises:
             LogCompacted: The topic no longer has the offset, or has lost records that were read.
             LogError: The topic is gone, may not be read, or was not read in time.
         """
-        while messages := self._take(after, end):
+        while messages := self._take(after, end, deadline):
             for message in messages:
                 key = message.key()
                 # A start reads hundreds of thousands of records; the comparison skips work that few of them need.
@@ -162,9 +168,10 @@ class TopicReader:
                 )
             time.sleep(_RETRY_S)
 
-    def _take(self, after: int, end: int) -> list[Message]:
-        with self._turns.taken(self._timeout_s):
-            return self._cursor.take(after, end, self._timeout_s)
+    def _take(self, after: int, end: int, deadline: float) -> list[Message]:
+        timeout_s = min(self._timeout_s, max(0.0, deadline - time.monotonic()))
+        with self._turns.taken(timeout_s):
+            return self._cursor.take(after, end, timeout_s)
 
     def _deadline(self) -> float:
         return time.monotonic() + self._timeout_s

@@ -38,7 +38,7 @@ def _append(log: KafkaLog, key: bytes, after: int = START) -> int:
     raise AssertionError("every try was a conflict")
 
 
-def test_a_node_reads_and_writes_after_metadata_without_brokers():
+def test_a_node_reads_and_writes_after_metadata_without_brokers() -> None:
     """After such answers, and without a new leader, a node reads what others wrote, and writes with the pen it had."""
     with KafkaRelay() as relay, KafkaBroker(proxied={"PATH": [relay.port]}) as broker:
         relay.lead_to(broker.listener_port("PATH", 0))
