@@ -13,7 +13,7 @@ NONE = {"Crashes": 0, "Outages": 0, "Losses": 0, "Cuts": 0, "Expiries": 0, "Fore
 
 
 def run(nodes, *, clients=3, live=False, flaws=(), writes=1, invariants=SAFETY, timeout_s=1500, **bounds) -> Checked:
-    """Check the model with some bounds; with `live` the liveness too, otherwise the safety alone."""
+    """Check the model with some bounds, of which `clients` nodes have a client; with `live` the liveness too."""
     bounds = {"Reading": False, **NONE, **bounds}
     names = "abc"[:nodes]
     constants = {
@@ -47,6 +47,7 @@ def test_two_nodes_and_a_crash():
     assert checked.states > 1000
 
 
+LEASES = {"Reading": True, "Leases": True, "Cuts": 1}
 # name, bounds; with `live` all properties are checked, otherwise the invariants
 DESIGN = [
     ("reads and a crash", {"nodes": 2, "Reading": True, "Crashes": 1}),
@@ -54,6 +55,8 @@ DESIGN = [
     ("an expired transaction, and a live holder passed over", {"nodes": 2, "live": True, "Expiries": 1, "Cuts": 1}),
     ("a broker that loses its last record", {"nodes": 2, "live": True, "Outages": 1, "Losses": 1}),
     ("an outage, and a live holder passed over", {"nodes": 2, "live": True, "Outages": 1, "Cuts": 1}),
+    ("the same with two writes each", {"nodes": 2, "writes": 2, "Outages": 1, "Cuts": 1}),
+    ("leases, a live holder passed over, and a crash", {"nodes": 2, "Crashes": 1, **LEASES}),
     ("three nodes and a crash", {"nodes": 3, "Crashes": 1}),
 ]  # fmt: skip
 
@@ -80,6 +83,12 @@ MUTANTS = [
     (("reads from memory",), "ReadsAreLinearizable", {"Reading": True}),
     (("reads join a read under way",), "ReadsAreLinearizable", {"Reading": True}),
     (("reads what is not committed",), "ReadsAreLinearizable", {"Reading": True}),
+    (("no wait for leases",), "ReadsAreLinearizable", LEASES),
+    (("waits before the acknowledgement only",), "ReadsAreLinearizable", LEASES),
+    (("waits before its signature is readable",), "ReadsAreLinearizable", LEASES),
+    (("lease from the receipt",), "ReadsAreLinearizable", LEASES),
+    (("lease kept during a commit",), "ReadsAreLinearizable", LEASES),
+    (("lease without the pen",), "ReadsAreLinearizable", LEASES),
 ]
 
 
