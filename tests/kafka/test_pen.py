@@ -322,7 +322,7 @@ def test_a_signature_that_was_read_already_is_not_waited_for(topic: "Topic", mon
     node, other = topic.node(), topic.node()
     first, original = node.append(START, [_record("a")]), Pen.stage
 
-    def stage(_pen: Pen, *_args: object) -> list[Entry]:
+    def stage(_pen: Pen, *_args: object, **_options: object) -> list[Entry]:
         monkeypatch.setattr(Pen, "stage", original)
         other._take_pen()
         _end(node)
@@ -443,9 +443,9 @@ def test_without_fencing_a_second_writer_is_noticed(topic: "Topic", monkeypatch:
     first = node.append(START, [_record("a")])
     original = Pen.stage
 
-    def raced(pen: Pen, *arguments: object) -> object:
+    def raced(pen: Pen, *arguments: object, **options: object) -> object:
         topic.write_plainly(b"rival", b"v")
-        return original(pen, *arguments)  # type: ignore[arg-type]
+        return original(pen, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Pen, "stage", raced)
     with pytest.raises(LogTimeout, match="another writer"):
