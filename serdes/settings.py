@@ -150,10 +150,11 @@ class CustomProvider:
             raise TokenRefused(
                 f"{_CUSTOM[0]} failed with {type(error).__name__}: expected bearer.auth.token"
             ) from error
+        pools = answer.get("bearer.auth.identity.pool.id")
         headers = {
             "Authorization": f"Bearer {token}",
             "target-sr-cluster": answer.get("bearer.auth.logical.cluster"),
-            "Confluent-Identity-Pool-Id": answer.get("bearer.auth.identity.pool.id"),
+            "Confluent-Identity-Pool-Id": ",".join(map(str, pools)) if isinstance(pools, list) else pools,
         }
         known = {name: value for name, value in headers.items() if value is not None}
         for value in (token, *known.values()):

@@ -24,6 +24,9 @@ MODULES = [
     ".rules.cel.cel_field_executor",
     ".rules.dlq.dlq_action",
     ".rules.encryption.awskms.aws_driver",
+    ".rules.encryption.azurekms.azure_driver",
+    ".rules.encryption.gcpkms.gcp_driver",
+    ".rules.encryption.hcvault.hcvault_driver",
     ".rules.encryption.encrypt_executor",
     ".rules.encryption.localkms.local_driver",
     ".rules.jsonata.jsonata_executor",
@@ -46,6 +49,9 @@ ABSENT = {
     "build_serde": _INNER,
     "full_jitter": _INNER,
     "get_inline_tags": _INNER,
+    "get_versioned_key_id": _INNER,
+    "is_versionless": _INNER,
+    "with_version": _INNER,
     "get_type": _INNER,
     "is_map_field": _INNER,
     "is_retriable": _INNER,
@@ -155,6 +161,17 @@ def _compare_classes(theirs: type, mine: type) -> None:
         assert hasattr(mine, name), f"{theirs.__name__}.{name} is missing"
         if ".rules." not in theirs.__module__ or name == "register":  # what else they have is the engine's to call
             assert _parameters(member) == _parameters(getattr(mine, name)), name
+
+
+@pytest.mark.parametrize("kind", ["_async", "_sync"])
+@pytest.mark.parametrize("module", ["avro", "json_schema", "protobuf", "schema_registry_client"])
+def test_inner_paths(kind, module):
+    """The paths inside confluent-kafka that its guides import from lead to the same classes."""
+    theirs, ours = (importlib.import_module(f"{one}.{kind}.{module}") for one in (THEIRS, OURS))
+    public = importlib.import_module(f"{OURS}.{module}")
+
+    assert [] == [name for name in ours.__all__ if not hasattr(theirs, name)]
+    assert all(getattr(public, name) is getattr(ours, name) for name in ours.__all__)
 
 
 def test_reasons_are_needed():

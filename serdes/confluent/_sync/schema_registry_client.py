@@ -1,0 +1,5 @@
+"""See `strata.serdes.confluent.schema_registry_client`."""
+
+from strata.serdes.confluent.schema_registry_client import SchemaRegistryClient
+
+__all__ = ["SchemaRegistryClient"]
