@@ -25,7 +25,6 @@ MODULES = [
     ".rules.dlq.dlq_action",
     ".rules.encryption.awskms.aws_driver",
     ".rules.encryption.azurekms.azure_driver",
-    ".rules.encryption.gcpkms.gcp_driver",
     ".rules.encryption.hcvault.hcvault_driver",
     ".rules.encryption.encrypt_executor",
     ".rules.encryption.localkms.local_driver",
