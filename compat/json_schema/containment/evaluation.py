@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum, auto
-from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from strata.compat.json_schema.containment import rules as r
 from strata.compat.json_schema.containment.formats import has_format
 from strata.compat.json_schema.containment.goals import Focus
 from strata.compat.json_schema.containment.paths import NAME, PATTERN, REST, focused
-from strata.compat.json_schema.containment.values import Document, key_of, type_of
+from strata.compat.json_schema.containment.values import Document, exact, key_of, type_of
 from strata.compat.json_schema.patterns import found_in
 
 __all__ = ["allows", "allows_rule", "fails"]
@@ -156,13 +155,13 @@ def is_of(rule: r.Types, value: Document) -> bool:
         return True
     if name != "number" or "integer" not in rule.names:
         return False
-    return isinstance(value, int) if rule.written else Fraction(value).denominator == 1  # type: ignore[arg-type]
+    return isinstance(value, int) or (not rule.written and isinstance(value, float) and value.is_integer())
 
 
 def _limit(rule: r.Limit, value: Document) -> Verdict:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return True
-    number = Fraction(value)
+    number = exact(value)
     if number == rule.value:
         return not rule.is_open
     return number > rule.value if rule.is_low else number < rule.value
@@ -171,7 +170,7 @@ def _limit(rule: r.Limit, value: Document) -> Verdict:
 def _multiple(rule: r.MultipleOf, value: Document) -> Verdict:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return True
-    return (Fraction(str(value)) / rule.divisor).denominator == 1
+    return (exact(value) / rule.divisor).denominator == 1
 
 
 def _size(rule: r.Size, value: Document) -> Verdict:

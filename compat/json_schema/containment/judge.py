@@ -62,6 +62,17 @@ class Judge:
         """
         return not any(self._verdicts(document))
 
+    def check_proof(self) -> None:
+        """Check that a proof about the schema is about what validators do.
+
+        Raises:
+            NotJudgedError: There is no validator for the schema, or it reads a referenced document in another dialect.
+        """
+        documents = [json.loads(text) for text in self._texts.values()]
+        if len({dialect_of(one) for one in documents}) > 1:
+            raise NotJudgedError
+        self.allows(None)
+
     def errors(self, document: Document) -> int:
         """Return how many reasons the schema has to refuse a document; no more than a few are counted.
 

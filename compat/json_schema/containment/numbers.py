@@ -9,7 +9,7 @@ from typing import Final
 
 from strata.compat.json_schema.containment import rules as r
 from strata.compat.json_schema.containment.goals import Answer, Found, Leaves, Nothing, Work
-from strata.compat.json_schema.containment.values import Key
+from strata.compat.json_schema.containment.values import Key, exact
 
 __all__ = ["number"]
 
@@ -195,7 +195,7 @@ def _written(value: Fraction, demands: _Demands) -> int | float | None:
         return int(value)
     made = float(value)
     # The shortest text of the double is what is written; it has to fulfil the demands as well.
-    written = Fraction(repr(made))
+    written = exact(made)
     return made if demands.fits(written) and _is_kept(written, demands.divisors) else None
 
 

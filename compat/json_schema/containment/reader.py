@@ -1,7 +1,6 @@
 """The reader of schemas: JSON to rules, by the dialect of each document."""
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import Final
 
 from strata.compat.json_schema.containment import rules as r
@@ -175,15 +174,20 @@ class Reader:
         if items is not None:
             yield items
         if "contains" in value and place.dialect is not Dialect.DRAFT_4:
-            low, high = Fraction(1), None
-            if place.dialect.modern:
-                if "minContains" in value:
-                    low = number_of(value["minContains"]) or Fraction(0)
-                if "maxContains" in value:
-                    high = number_of(value["maxContains"])
-            yield r.Contains(self._inside(place, value["contains"]), int(low), None if high is None else int(high))
+            yield self._contains(place, value)
         if value.get("uniqueItems") is True:
             yield r.Unique()
+
+    def _contains(self, place: Place, value: Mapping[str, Json]) -> r.Rule:
+        bounds: list[int | None] = [1, None]
+        for side, word in enumerate(("minContains", "maxContains") if place.dialect.modern else ()):
+            if word in value:
+                number = number_of(value[word])
+                if number is None or number.denominator != 1:
+                    return r.Opaque(word)
+                bounds[side] = int(number)
+        low, high = bounds
+        return r.Contains(self._inside(place, value["contains"]), low or 0, high)
 
     def _items(self, place: Place, value: Mapping[str, Json]) -> r.Items | None:
         if place.dialect is Dialect.DRAFT_2020_12:

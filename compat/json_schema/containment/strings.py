@@ -24,8 +24,8 @@ class _Demands:
     low: int = 0
     high: int | None = None
     parts: list[Term] = field(default_factory=list)
-    formats: set[str] = field(default_factory=set)
-    not_formats: set[str] = field(default_factory=set)
+    formats: set[r.Format] = field(default_factory=set)
+    not_formats: set[r.Format] = field(default_factory=set)
     is_exact: bool = True  # whether each pattern is understood
 
     def size(self, rule: r.Size, *, is_positive: bool) -> None:
@@ -54,7 +54,7 @@ def _demands(leaves: Leaves, languages: Languages) -> _Demands:
             case r.Values(keys) if not is_positive:
                 made.parts += [languages.complement(languages.literal(key)) for key in keys if isinstance(key, str)]
             case r.Format(name, is_asserted):
-                (made.formats if is_positive else made.not_formats).add(name)
+                (made.formats if is_positive else made.not_formats).add(rule)
                 if is_positive and is_asserted and name in FORMS:
                     made.pattern(FORMS[name], languages, is_positive=True)
     return made
@@ -71,8 +71,8 @@ def string(leaves: Leaves, languages: Languages, work: Work, longest: int) -> An
     demands = _demands(leaves, languages)
     if demands.high is not None and demands.high < demands.low:
         return Nothing.PROVED
-    if not demands.formats.isdisjoint(demands.not_formats):
-        return Nothing.PROVED
+    if any(one in demands.formats or r.Format(one.name, True) in demands.formats for one in demands.not_formats):
+        return Nothing.PROVED  # whether validators check the format or not
     if demands.low > longest:
         return Nothing.TOO_LARGE
     candidates: Iterator[str] = iter(())
@@ -89,7 +89,7 @@ def string(leaves: Leaves, languages: Languages, work: Work, longest: int) -> An
 
 def _tried(leaves: Leaves, demands: _Demands, candidates: Iterator[str], work: Work) -> Answer:
     """Return the first of several strings that fulfils the leaves; else one that ignores formats that may not count."""
-    examples = [text for name in sorted(demands.formats) for text in EXAMPLES[name]]
+    examples = [text for name in sorted(one.name for one in demands.formats) for text in EXAMPLES[name]]
     soft = frozenset(leaf for leaf in leaves if not isinstance(leaf.rule, r.Format) or leaf.rule.is_asserted)
     for text in (*examples, *_GUESSES):
         work.charge()

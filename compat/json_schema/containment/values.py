@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from strata.compat.json_schema.json_text import Json
 
-__all__ = ["Document", "Key", "as_document", "key_of", "number_of", "type_of"]
+__all__ = ["Document", "Key", "as_document", "exact", "key_of", "number_of", "type_of"]
 
 Document: TypeAlias = "bool | int | float | str | list[Document] | dict[str, Document] | None"
 Key: TypeAlias = Hashable  # equal for equal values: 1 and 1.0 are equal, 1 and true are not
@@ -29,12 +29,17 @@ def type_of(value: Document) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
+def exact(value: float) -> Fraction:
+    """Return the number that a document has, by its digits: 0.1 is a tenth, though the double is a bit more."""
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+
+
 def key_of(value: Document) -> Key:
     """Return what equal values share."""
     if isinstance(value, bool) or value is None:
         return (str(value),)
     if isinstance(value, int | float):
-        return Fraction(value)
+        return exact(value)
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -56,6 +56,8 @@ ROWS = {  # the writer's schema, the reader's, and the smallest document between
     "multiples of both": ({"allOf": [{"multipleOf": 4}, {"multipleOf": 6}]}, {"multipleOf": 12}, PROOF),
     "enum into type": ({"enum": ["a", 1]}, {"type": ["string", "integer"]}, PROOF),
     "enum value gone": ({"enum": ["a", "b"]}, {"enum": ["a"]}, "b"),
+    "a decimal at its bound": ({"enum": [0.1]}, {"maximum": 0.1}, PROOF),
+    "a decimal beyond its bound": ({"enum": [0.1, 0.2]}, {"exclusiveMaximum": 0.2}, 0.2),
     "const in enum": ({"const": {"a": [1]}}, {"enum": [2, {"a": [1.0]}]}, PROOF),
     "not an enum": ({"type": "array", "items": INTEGER}, {"not": {"enum": [[1]]}}, [1]),
     "all arrays but one": ({"type": "array"}, {"enum": [[]]}, [0]),
