@@ -57,6 +57,7 @@ NOT_RUN = {
     "docs/guides/backup-and-migration.md": {"it needs an account of AWS": 2, "it needs certificates": 1},
     "docs/guides/git.md": {"it needs a topic with records": 1},
     "docs/guides/leaving-glue.md": {"it needs an account of AWS": 1},
+    "docs/guides/rules.md": {"it needs a KMS": 1},
     "docs/guides/second-site.md": {"it needs a second machine": 1, "it needs two Kafka clusters": 11},
     "docs/guides/spark.md": {"it needs a cluster": 1, "it needs certificates": 1},
     "docs/installing.md": {"it installs packages": 1},
