@@ -67,7 +67,7 @@ _logger = logging.getLogger(__name__)
 _NOOP = encode(NoopKey())
 # Offsets that a transaction's last record takes up: the record and the transaction's marker.
 _MARKED = 2
-_DELIVERY_S = 0.005
+_DELIVERY_S, _COMMITS = 0.005, 3
 _SUSPENDED_S, _PROLONGED_AT, _RELEASE_S = 300, 0.3, 2.0
 _REACHED_S = 3.0
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
@@ -447,12 +447,13 @@ class KafkaLog:
         # From here on other nodes may read the records, so this one must not answer from memory before it has them.
         self._unsettled = True
         self._lease.revoke()
+        committing = time.monotonic()
         try:
             pen.commit(deadline)
         except (Fenced, LogTimeout) as error:
             self._settle(error, staged, token, signed)
         else:
-            self._await_visible(staged[0].offset, staged[-1].offset)
+            self._await_visible(staged[0].offset, staged[-1].offset, time.monotonic() - committing)
             # If another writer's record took the marker's place, the next append lands elsewhere: `_check_offsets`.
             self._known_end = LogEnd(staged[-1].offset, staged[-1].offset + (_MARKED if pen.transactional else 1))
         # Again: a question that was asked during the commit may have shown the end before it.
@@ -494,13 +495,18 @@ class KafkaLog:
         pen.abort()
         raise Conflict
 
-    def _await_visible(self, first: int, last: int) -> None:
+    def _await_visible(self, first: int, last: int, commit_s: float) -> None:
         """Wait until every node can read the committed records from offset `first` to `last`.
+
+        Args:
+            first: The offset of the first record.
+            last: The offset of the last record.
+            commit_s: How long the commit took, in seconds: a delivery takes longer from a broker that is far away.
 
         Raises:
             LogTimeout: The records did not become readable in time.
         """
-        if not self._reader.sees(first, last, _DELIVERY_S):
+        if not self._reader.sees(first, last, max(_DELIVERY_S, _COMMITS * commit_s)):
             self._end.once_beyond(last, self._by(self._timeouts.write))
 
     def _settle(self, error: Exception, staged: Sequence[Staged], token: bytes, signed: int) -> None:
