@@ -21,6 +21,7 @@ from strata.gitops.versions import Held, Parser, TreeVersions, Versions, held
 __all__ = ["INVALID", "UNJUDGED", "Options", "Problem", "Severity", "check_tree"]
 
 _DEFAULT = Level.BACKWARD
+_SILENT, _REFUSE = "strata.silent", "refuse"
 INVALID, UNJUDGED, REMOVED, UNNAMED = "INVALID_SCHEMA", "NOT_JUDGED", "SUBJECT_REMOVED", "NO_NAME"
 
 
@@ -194,9 +195,11 @@ def _check_subject(
         yield problem(Severity.UNJUDGED, UNJUDGED, f"The earlier version in {label} cannot be used: {error}")
         return
     is_numbered = against is None or not isinstance(against.source, TreeVersions)
+    metadata = versions[-1].metadata if subject.metadata is None and versions else subject.metadata
+    refuses = _property(metadata, _SILENT) == _REFUSE
     for found in _findings(new, previous, level, result, is_numbered=is_numbered):
         position = position_of(text, "" if found.table else found.path, found.field, subject.format)
-        severity = silent if found.rule == SILENT_CHANGE else Severity.ERROR
+        severity = silent if found.rule == SILENT_CHANGE and not refuses else Severity.ERROR
         yield Problem(severity, found.rule, subject.name, subject.file, position, found.advice, found)
 
 

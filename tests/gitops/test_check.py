@@ -308,3 +308,5 @@ def test_a_change_of_values_is_a_note_or_an_error(files):
     assert "note: Consumers with the new schema read long as double: integers beyond 2^53 are rounded." in shown
     assert "Written as 9007199254740993, read as 9007199254740992.0." in shown
     assert "1 error" in files.run("check", "--against=HEAD", "--silent=error", code=1)
+    files.put("strata.yaml", "subjects: [{name: o, file: o.avsc, metadata: {properties: {strata.silent: refuse}}}]")
+    assert "1 error" in files.run("check", "--against=HEAD", code=1)
