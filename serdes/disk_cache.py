@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 from strata.serdes.errors import RegistryError, RegistryUnavailable
@@ -62,6 +63,7 @@ class DiskCache:
         self._most = _FILES_PER_SCHEMA * settings.cache_size
         self._written: dict[str, str] = {}
         self._writes = 0
+        self._lock = Lock()
 
     def _path(self, request: str) -> Path:
         return self._folder / f"{hashlib.sha256(request.encode()).hexdigest()}.json"
@@ -95,10 +97,11 @@ class DiskCache:
                 self._bound()
         except OSError:
             return
-        self._writes += 1
-        while len(self._written) >= self._most:
-            del self._written[next(iter(self._written))]
-        self._written[request] = checksum
+        with self._lock:
+            self._writes += 1
+            while len(self._written) >= self._most:
+                del self._written[next(iter(self._written))]
+            self._written[request] = checksum
 
     def _write(self, path: Path, content: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=self._folder, suffix=".tmp")  # readable by its owner only

@@ -1,8 +1,10 @@
 """With `cache_dir`, a program starts again while the registry is down."""
 
+import contextlib
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -172,6 +174,21 @@ def test_bound(tmp_path, monkeypatch):
     assert {"answer": "last"} == cache.get("last")
     with pytest.raises(KeyError):
         cache.get("request 0")
+
+
+def test_threads(tmp_path):
+    """Threads may share a cache: each answer is whole, and its own."""
+    cache = DiskCache(ClientSettings(urls=("http://registry.test",), cache_dir=str(tmp_path), cache_size=5))
+
+    def work(number):
+        for turn in range(30):
+            cache.put(f"request {turn % 7}", {"answer": [turn % 7] * 100})
+            with contextlib.suppress(KeyError):
+                assert [turn % 7] * 100 == cache.get(f"request {turn % 7}")["answer"]
+        return number
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(range(8)) == list(pool.map(work, range(8)))
 
 
 def test_disk_that_cannot_be_written(switched, tmp_path):
