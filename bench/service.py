@@ -24,8 +24,8 @@ from harness.certificates import Authority
 from harness.kafka import KafkaBroker
 from harness.processes import free_port, start_tied, stop_process
 from harness.registry import RegistryNode
-from strata.registry.access.auth_file_edits import add_user
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.auth_file_edits import add_user
+from strata.registry.features.access.passwords import hash_password
 
 __all__ = ["Measured", "measured", "run"]
 

@@ -12,15 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from strata.registry import errors
-from strata.registry.access.request_access import Access
-from strata.registry.decide import delete, register
-from strata.registry.effective_settings import Mode
+from strata.registry.api import schemas as schema_routes
+from strata.registry.core import errors
+from strata.registry.core.decide import delete, register
+from strata.registry.core.effective_settings import Mode
+from strata.registry.core.rights.request_access import Access
+from strata.registry.core.writer import Writer
 from strata.registry.http import forward
 from strata.registry.http.forward import Forward
 from strata.registry.http.pipeline import Pipeline
-from strata.registry.routes import schemas as schema_routes
-from strata.registry.writer import Writer
 from strata.storage.associations import Associations
 from strata.storage.encryption_keys import EncryptionKeys
 from strata.storage.fold import Fold
@@ -162,7 +162,7 @@ def _drop_tombstones_at_start() -> None:
 
 
 def _open_without_fencing() -> None:
-    from strata.registry import log_opening
+    from strata.registry.node import log_opening
     from strata.storage.kafka.fencing import Fencing
 
     def make(original: Any) -> Any:

@@ -35,7 +35,7 @@ _PR_SET_PDEATHSIG = 1
 _CAP_DAC_OVERRIDE, _CAPABILITIES_3 = 1, 0x20080522
 _OFFSET = struct.Struct("d")
 _MODULES = (
-    "strata.registry.cli",
+    "strata.registry.commands.cli",
     "strata.registry.server",
     "strata.storage.sql.log",
     "strata.storage.kafka.log",
@@ -178,7 +178,7 @@ def _fork(*, log: str, arguments: Sequence[str], environment: Mapping[str, str],
         for source, target in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(source, target)
         _follow_clock(clock_of(Path(log)))
-        importlib.import_module("strata.registry.cli").main(list(arguments))
+        importlib.import_module("strata.registry.commands.cli").main(list(arguments))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
     finally:

@@ -25,7 +25,7 @@ from faults.proxy import Proxy
 from faults.services import Services
 from faults.standby_judge import held_by, judge_standby
 from harness.registry import RegistryNode
-from strata.registry.cli import main as strata
+from strata.registry.commands.cli import main as strata
 from strata.storage.log import START
 from strata.storage.open_log import open_log
 from strata.storage.records import DEFAULT_CONTEXT

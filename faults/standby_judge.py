@@ -9,7 +9,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from strata.registry.following.contents import Contents, contents_of
+from strata.registry.transfer.contents import Contents, contents_of
 from strata.storage.log import START, Entry
 from strata.storage.record_json import RecordError, decode_key, decode_value
 from strata.storage.records import HighWaterKey, Key, SchemaKey, SchemaValue, StandbyKey, context_of

@@ -10,8 +10,8 @@ from typing import Any
 from harness.access_model import decision
 from harness.access_questions import HOLDER, RECORD
 from harness.guarded_registry import Registry
-from strata.registry.access.principal import Principal
-from strata.registry.access.rules import Rule
+from strata.registry.core.rights.principal import Principal
+from strata.registry.core.rights.rules import Rule
 
 __all__ = ["EXAMPLES", "Example", "May", "fill"]
 

@@ -3,8 +3,8 @@
 import ipaddress
 from collections.abc import Iterable
 
-from strata.registry.access.principal import Principal
-from strata.registry.access.rules import Operation, Resource, Rule
+from strata.registry.core.rights.principal import Principal
+from strata.registry.core.rights.rules import Operation, Resource, Rule
 
 __all__ = ["decision", "model"]
 

@@ -3,9 +3,9 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from strata.registry.access.principal import ANONYMOUS, Principal
-from strata.registry.access.rules import ANYWHERE, Operation, Permission, ResourceType, Rule, parse_resource
-from strata.registry.errors import Unauthorized
+from strata.registry.core.errors import Unauthorized
+from strata.registry.core.rights.principal import ANONYMOUS, Principal
+from strata.registry.core.rights.rules import ANYWHERE, Operation, Permission, ResourceType, Rule, parse_resource
 
 __all__ = ["Claimed", "rule"]
 

@@ -75,7 +75,7 @@ def _run(target: str, runs: int, seconds: int, seed: int, folder: Path) -> None:
 
     # Numba compiles the byte code of strata.serdes.arrow, which must not be instrumented.
     with atheris.instrument_imports(
-        include=["strata.serdes", "strata.registry.access", "jwt", "google.protobuf.json_format"],
+        include=["strata.serdes", "strata.registry.features.access", "jwt", "google.protobuf.json_format"],
         exclude=["strata.serdes.arrow"],
     ):
         from harness.fuzz_targets import TARGETS

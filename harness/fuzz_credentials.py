@@ -44,10 +44,10 @@ class _Door:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-        from strata.registry.access.authenticator import Authenticator
-        from strata.registry.access.options import IdentityOptions, OidcOptions, TokenRules
-        from strata.registry.access.principal_mapping import parse_mapping
-        from strata.registry.access.proxy import TrustedProxies, parse_networks
+        from strata.registry.features.access.authenticator import Authenticator
+        from strata.registry.features.access.options import IdentityOptions, OidcOptions, TokenRules
+        from strata.registry.features.access.principal_mapping import parse_mapping
+        from strata.registry.features.access.proxy import TrustedProxies, parse_networks
 
         self._key = Ed25519PrivateKey.from_private_bytes(_SECRET)
         self.public = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
@@ -73,7 +73,7 @@ class _Door:
 
     def user(self, *headers: tuple[bytes, bytes], certificate: str | None = None) -> str | None:
         """Return the user of a request from an address that is not trusted; None if it is anonymous or refused."""
-        from strata.registry.errors import RegistryError
+        from strata.registry.core.errors import RegistryError
 
         self._calls += 1
         tls = {"client_cert_chain": (certificate,)} if certificate is not None else {}
@@ -211,7 +211,7 @@ def _tokens_seeds() -> list[bytes]:
 
 
 def _auth_files() -> Run:
-    from strata.registry.access.auth_file import AuthFileError, parse_auth_file
+    from strata.registry.features.access.auth_file import AuthFileError, parse_auth_file
 
     def run(data: bytes) -> None:
         try:

@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any
 
 from harness.access_rules import Claimed
-from strata.registry.access.control import AccessControl
-from strata.registry.access.node_secret import NodeSecret
-from strata.registry.access.rules import Rule
 from strata.registry.app import create_app
+from strata.registry.core.rights.rules import Rule
+from strata.registry.features.access.control import AccessControl
 from strata.registry.http.asgi import Message, Scope
+from strata.registry.http.node_signature import NodeSecret
 from strata.registry.settings import Settings
 from strata.storage.log import Log
 from strata.storage.memory_log import MemoryLog

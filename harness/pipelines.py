@@ -5,17 +5,17 @@ from collections.abc import Awaitable, Callable
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from strata.registry.access.needs import OPEN
-from strata.registry.health import Health
+from strata.registry.core.rights.route_rights import OPEN
+from strata.registry.core.writer import Writer
 from strata.registry.http.checks import BrowserGuard
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.forward import Forward
 from strata.registry.http.pipeline import Pipeline
 from strata.registry.http.route_facts import DeclaredRoute, RouteFacts, RouteTable
-from strata.registry.service import Service
+from strata.registry.http.service import Service
+from strata.registry.node.board import Seat
+from strata.registry.node.health import Health
 from strata.registry.settings import Settings
-from strata.registry.workers.board import Seat
-from strata.registry.writer import Writer
 from strata.storage.memory_log import MemoryLog
 
 __all__ = ["bare_pipeline"]

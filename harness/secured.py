@@ -14,8 +14,8 @@ from typing import Self
 from harness.certificates import Authority
 from harness.oidc import OidcProvider
 from harness.registry import RegistryNode
-from strata.registry.access.auth_file_edits import add_user
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.auth_file_edits import add_user
+from strata.registry.features.access.passwords import hash_password
 
 __all__ = ["AUDIENCE", "PASSWORD", "SecuredNode"]
 

@@ -1,5 +1,5 @@
 """Makes `python -m strata.registry` the command `strata`."""
 
-from strata.registry.cli import main
+from strata.registry.commands.cli import main
 
 main()

@@ -1,63 +1,80 @@
-"""Assembles the service: the routes and the layers in front."""
+"""Makes the service: the core, and the features of a list."""
 
 import asyncio
-import logging
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from fastapi import FastAPI
 
 from strata import __version__
-from strata.registry.access.audit import Audit, open_sink
-from strata.registry.access.authenticator import Authenticator
-from strata.registry.access.control import AccessControl
-from strata.registry.access.node_secret import NodeSecret
-from strata.registry.access.rate_limit import RateLimit
-from strata.registry.access.rules import Rule
-from strata.registry.access.sessions import SessionAuthenticator, Sessions
-from strata.registry.audit_settings import AuditFailure
-from strata.registry.exporters.assembly import exporters_of
-from strata.registry.following.assembly import follower_of
-from strata.registry.health import WITH_RIGHTS_S, Health
-from strata.registry.http.admission import Admission
+from strata.registry.api.all import ROUTERS as CORE_ROUTERS
+from strata.registry.api.router import Router
+from strata.registry.core.log_reader import RecentRecords
+from strata.registry.core.tail_reader import TailReader
+from strata.registry.core.tally import Tally
+from strata.registry.core.writer import Writer
+from strata.registry.features.access.feature import ACCESS
+from strata.registry.features.associations.feature import ASSOCIATIONS
+from strata.registry.features.audit.feature import AUDIT
+from strata.registry.features.decoding.feature import DECODING
+from strata.registry.features.exporters.feature import EXPORTERS
+from strata.registry.features.feature import Feature, Node, Part
+from strata.registry.features.glue.feature import GLUE
+from strata.registry.features.keys.feature import KEYS
+from strata.registry.features.metrics.feature import METRICS
+from strata.registry.features.pages.feature import PAGES
+from strata.registry.features.search.feature import SEARCH
+from strata.registry.features.standby.feature import STANDBY
+from strata.registry.features.tracing.feature import TRACING
+from strata.registry.features.usage.feature import USAGE
 from strata.registry.http.checks import BrowserGuard
 from strata.registry.http.cors import Cors
-from strata.registry.http.exchange import Exchange
 from strata.registry.http.forward import Forward
 from strata.registry.http.link import Followers, Link
 from strata.registry.http.pipeline import Pipeline
-from strata.registry.http.request_traces import RequestTraces
 from strata.registry.http.route_facts import RouteTable
-from strata.registry.log_reader import RecentRecords
-from strata.registry.metrics.tally import Tally
-from strata.registry.metrics_settings import Switch
-from strata.registry.pages.failure import failure_page
-from strata.registry.pages.routes import with_pages
-from strata.registry.pages.sign_in import SignIn
-from strata.registry.routes.all import ROUTERS
-from strata.registry.scraping.assembly import Metrics
-from strata.registry.scraping.facts import Counted
-from strata.registry.scraping.page import metrics_page
-from strata.registry.service import Service
-from strata.registry.settings import Reads, Settings, Ui
-from strata.registry.tail_reader import TailReader
-from strata.registry.tracing import Tracing
-from strata.registry.trends import Trends
-from strata.registry.usage import Usage, UsageReports
-from strata.registry.workers.board import Seat
-from strata.registry.workers.buckets import Buckets
-from strata.registry.writer import Writer
+from strata.registry.http.service import Control, Service
+from strata.registry.node.board import Seat
+from strata.registry.node.settings import Reads
+from strata.registry.settings import Settings
 from strata.storage.log import Log
 from strata.storage.state import State
 
-__all__ = ["create_app"]
+__all__ = ["FEATURES", "ROUTERS", "ROUTES", "create_app", "routers_of"]
 
-_log = logging.getLogger("strata.access")
+FEATURES = (
+    STANDBY,
+    ACCESS,  # before those that want to know who asks
+    AUDIT,
+    TRACING,
+    USAGE,
+    SEARCH,
+    EXPORTERS,
+    KEYS,
+    ASSOCIATIONS,
+    GLUE,
+    DECODING,
+    PAGES,  # shows the views of all
+    METRICS,  # publishes what all have counted
+)
+"""The features, in the order in which their parts of a node are made."""
 _HOT_BYTES, _KEPT_BYTES = 64 << 20, 32 << 20  # of the cached answers of all processes of the node
+
+
+def routers_of(features: Iterable[Feature]) -> tuple[Router, ...]:
+    """Return the groups of routes of the service with some features, in the order in which they are matched."""
+    groups = [*CORE_ROUTERS, *(router for feature in features for router in feature.routers)]
+    return tuple(sorted(groups, key=lambda router: router.place))
+
+
+ROUTERS = routers_of(FEATURES)
+"""The groups of routes with all features."""
+
+ROUTES = RouteTable(route for router in ROUTERS for route in router.declared)
+"""Their routes."""
 
 
 def create_app(
@@ -71,9 +88,10 @@ def create_app(
     link: Link | None = None,
     followers: Followers | None = None,
     calling: Callable[[], ssl.SSLContext] = ssl.create_default_context,
-    control: AccessControl | None = None,
+    control: Control | None = None,
     certificates: Callable[[], Mapping[str, float]] = dict,
-    tracing: Tracing | None = None,
+    variables: Mapping[str, str] | None = None,
+    features: Sequence[Feature] = FEATURES,
 ) -> Pipeline:
     """Return the ASGI app of one node over an open log; shutting the app down closes the log.
 
@@ -91,7 +109,8 @@ def create_app(
         calling: returns the TLS context for calls to other nodes.
         control: access control; by default that of the settings, which may be none.
         certificates: returns when the first certificate of each TLS file ends, in seconds since the epoch.
-        tracing: the tracer, which shutting the app down closes; None if tracing is off.
+        variables: the environment; by default none of it.
+        features: the features.
 
     Raises:
         LogError: if the log cannot be read.
@@ -112,219 +131,110 @@ def create_app(
         link.on_append = writer.follow
     if followers is not None:
         writer.on_append = followers.tell
-    core = _core(settings, seat, tally, writer, control)
-    follower = follower_of(settings, writer, tally, calling) if seat.writes else None
-    exporters = exporters_of(settings, writer, cluster_id, tally, calling) if seat.writes else None
-    service = Service(writer, settings, cluster_id, core.health, control=core.control)
-    service.trends = _trends(seat, core.health) if settings.ui is not Ui.OFF else None
-    service.usage = Usage() if settings.usage is Switch.ON else None
-    reports = UsageReports(service.usage, link.report) if service.usage is not None and link is not None else None
-    watched: list[_Watched | None] = [core.health, core.authenticator, service.trends, reports, follower, exporters]
-    watched.append(TailReader(writer) if settings.reads is Reads.LOCAL else None)
-    flow = core.authenticator.code_flow()
-    routes = with_pages(settings.ui, SignIn(core.sessions, core.authenticator, flow, settings.ui_url))
-    forward = Forward(
-        writer,
-        max_waiting=settings.max_waiting,
-        max_waiting_bytes=settings.max_waiting_bytes,
-        link=link,
-        tls=calling,
-        control=core.control,
-        is_leaving=lambda: seat.board.is_leaving,
+    routers = routers_of(features)
+    views = sorted((view for feature in features for view in feature.views), key=lambda view: view.place)
+    node = Node(
+        settings, seat, tally, writer, cluster_id, link, calling, certificates, variables or {}, routers, views, control
     )
-    processes, rate = seat.board.workers, _rate_limit(settings, seat.board.buckets)
-    has_admission = core.control is not None or rate is not None
-    pipeline = Pipeline(
-        service,
-        routes,
-        _application(partial(_lifespan, core, watched, tracing)),
-        forward,
-        BrowserGuard(settings.hosts, settings.origins),
-        hot_bytes=_HOT_BYTES // processes,
-        kept_bytes=_KEPT_BYTES // processes,
-        admission=Admission(core.control, rate, lambda: writer.state, core.authenticator.address)
-        if has_admission
-        else None,
-        audit=core.audit,
-        cors=Cors(settings.cors) if settings.cors else None,
-        failure_page=failure_page if settings.ui is not Ui.OFF else None,
-    )
-    writer.gathering.reads = pipeline.reads_from_memory
-    metrics = _metrics(core, routes, pipeline, certificates) if settings.metrics is Switch.ON else None
-    if metrics is not None:
-        watched.append(metrics)
-        service.scrape = None if settings.metrics_listen else metrics.scrape
-        pipeline.counts, pipeline.metrics_page = metrics.counts, metrics_page(metrics.scrape)
-    _observe(
-        pipeline, metrics, service.usage, RequestTraces(tracing, routes, lambda: writer.state) if tracing else None
-    )
+    parts = dict[str, Part]()
+    for feature in features:
+        if (part := feature.part(node)) is not None:
+            parts[feature.name] = part
+            node.counted.update(part.counted)
+    pipeline = _pipeline(node, parts)
+    for part in parts.values():
+        _join(pipeline, part)
     return pipeline
 
 
-def _observe(pipeline: Pipeline, metrics: Metrics | None, usage: Usage | None, traces: RequestTraces | None) -> None:
-    """Let requests be counted and traced."""
-    if traces is not None:
-        pipeline.begins = pipeline.begins_inner = (traces.begin,)
-    if metrics is not None:
-        pipeline.begins, pipeline.ends = (*pipeline.begins, metrics.counts.begin), (metrics.counts.end,)
-    if usage is not None:
-        pipeline.ends = (*pipeline.ends, partial(_note_fetch, usage))
-    if traces is not None:
-        pipeline.ends, pipeline.ends_inner = (*pipeline.ends, traces.end), (traces.end,)
+def _pipeline(node: Node, parts: Mapping[str, Part]) -> Pipeline:
+    settings, board, writer = node.settings, node.seat.board, node.writer
+    keeps = {type(part.keeps): part.keeps for part in parts.values() if part.keeps is not None}
+    service = Service(writer, settings, node.cluster_id, node.health, node.control, frozenset(parts), keeps)
+    own = [route for part in parts.values() for route in part.routes]
+    pipeline = Pipeline(
+        service,
+        RouteTable([*own, *(route for router in node.routers for route in router.declared)]),
+        _application(node.routers, partial(_lifespan, node, tuple(parts.values()))),
+        Forward(
+            writer,
+            max_waiting=settings.max_waiting,
+            max_waiting_bytes=settings.max_waiting_bytes,
+            link=node.link,
+            tls=node.calling,
+            control=node.control,
+            is_leaving=lambda: board.is_leaving,
+        ),
+        BrowserGuard(settings.hosts, settings.origins),
+        hot_bytes=_HOT_BYTES // board.workers,
+        kept_bytes=_KEPT_BYTES // board.workers,
+        admission=next((part.admission for part in parts.values() if part.admission), None),
+        audit=next((part.audit for part in parts.values() if part.audit), None),
+        cors=Cors(settings.cors) if settings.cors else None,
+        failure_page=next((part.failure_page for part in parts.values() if part.failure_page), None),
+    )
+    writer.gathering.reads = pipeline.reads_from_memory
+    return pipeline
 
 
-def _note_fetch(usage: Usage, exchange: Exchange) -> None:
-    if exchange.fetched is not None and exchange.status == 200:
-        usage.note(exchange.fetched, exchange.headers.get(b"user-agent", b""), exchange.access.principal.user)
-
-
-class _Watched(Protocol):
-    """A part with a task of its own while the app runs."""
-
-    async def watch(self) -> None:
-        """Run until it is cancelled."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """The parts of a node that several layers use."""
-
-    settings: Settings
-    seat: Seat
-    tally: Tally
-    writer: Writer
-    authenticator: Authenticator
-    sessions: Sessions
-    control: AccessControl | None
-    audit: Audit | None
-    health: Health
-
-
-def _core(settings: Settings, seat: Seat, tally: Tally, writer: Writer, control: AccessControl | None) -> _Core:
-    authenticator = Authenticator(settings.identity, buckets=seat.board.buckets)
-    sessions = _sessions(settings, authenticator, seat)
-    if control is None and authenticator.is_on:
-        control = _control(settings, authenticator, sessions)
-    audit = _audit(settings) if settings.audit else None
-    health = Health(writer, seat, auth_file=authenticator.file, every_s=WITH_RIGHTS_S if control else None)
-    return _Core(settings, seat, tally, writer, authenticator, sessions, control, audit, health)
+def _join(pipeline: Pipeline, part: Part) -> None:
+    """Let a part see the requests of a pipeline."""
+    if part.begin is not None:
+        pipeline.begins = (*pipeline.begins, part.begin)
+        pipeline.begins_inner = (*pipeline.begins_inner, *((part.begin,) if part.sees_passed_on else ()))
+    if part.end is not None:
+        pipeline.ends = (part.end, *pipeline.ends)
+        pipeline.ends_inner = (*((part.end,) if part.sees_passed_on else ()), *pipeline.ends_inner)
+    if part.news is not None:
+        pipeline.news = part.news
+    if part.join is not None:
+        part.join(pipeline)
 
 
 @asynccontextmanager
-async def _lifespan(
-    core: _Core, watched: Sequence[_Watched | None], tracing: Tracing | None, _app: FastAPI
-) -> AsyncIterator[None]:
-    """Run the watches while the app runs, then close what is open."""
-    watches = [asyncio.create_task(one.watch()) for one in watched if one is not None]
+async def _lifespan(node: Node, parts: Sequence[Part], _app: FastAPI) -> AsyncIterator[None]:
+    """Run what runs beside the service, then close what is open."""
+    beside = [node.health.watch, *_tail_of(node), *(watch for part in parts for watch in part.watch)]
+    tasks = [asyncio.ensure_future(watch()) for watch in beside]
     yield
-    for watch in watches:
-        watch.cancel()
-    core.authenticator.close()
-    await core.writer.close()
-    if core.audit is not None:
-        core.audit.close()
-    if tracing is not None:
-        await asyncio.to_thread(tracing.close)
+    for task in tasks:
+        task.cancel()
+    await node.writer.close()
+    for part in parts:
+        if part.close is not None:
+            await asyncio.to_thread(part.close)
 
 
-def _metrics(
-    core: _Core,
-    routes: RouteTable,
-    pipeline: Pipeline,
-    certificates: Callable[[], Mapping[str, float]],
-) -> Metrics:
-    return Metrics(
-        core.seat,
-        core.tally,
-        routes,
-        core.writer,
-        core.health,
-        {"hot_answers": pipeline.hot, "kept_answers": pipeline.kept},
-        _counted(core.audit, core.authenticator),
-        has_access_control=core.control is not None,
-        has_auth_file=core.authenticator.file is not None,
-        certificates=certificates,
-    )
+def _tail_of(node: Node) -> list[Callable[[], Awaitable[None]]]:
+    return [TailReader(node.writer).watch] if node.settings.reads is Reads.LOCAL else []
 
 
-def _sessions(settings: Settings, authenticator: Authenticator, seat: Seat) -> Sessions:
-    secret = settings.read_node_secret() or seat.board.secret
-    return Sessions(secret, authenticator.file, settings.ui_session_minutes * 60)
-
-
-def _trends(seat: Seat, health: Health) -> Trends:
-    board = seat.board
-
-    def progress() -> tuple[int, int]:
-        found = health.progress()
-        return found["offset"], found["behind"]
-
-    return Trends([board.numbers(worker) for worker in range(board.workers)], progress, board.all_connections)
-
-
-def _control(settings: Settings, authenticator: Authenticator, sessions: Sessions) -> AccessControl:
-    given = settings.read_node_secret()
-    secret = NodeSecret(given) if given else None
-    if secret is None and settings.log.startswith("kafka:"):
-        _log.warning(
-            "without --node-secret this node forwards no writes, but takes the pen for each; set it on all",
-            {"event": "node_secret_missing"},
-        )
-    return AccessControl(
-        SessionAuthenticator(authenticator, sessions),
-        partial(_file_rules, authenticator),
-        settings.superuser_names,
-        secret,
-    )
-
-
-def _audit(settings: Settings) -> Audit:
-    refuses = settings.audit_on_failure is AuditFailure.REFUSE
-    return Audit(open_sink(settings.audit or ""), refuses=refuses, reads=settings.audit_reads)
-
-
-def _counted(audit: Audit | None, authenticator: Authenticator) -> Counted:
-    counted: dict[tuple[str, ...], Callable[[], float]] = {}
-    if audit is not None:
-        counted["strata_audit_lines_total", "written"] = lambda: audit.written
-        counted["strata_audit_lines_total", "dropped"] = lambda: audit.dropped
-    if (file := authenticator.file) is not None:
-        counted["strata_auth_file_failures_total",] = lambda: file.failures
-    return counted
-
-
-def _rate_limit(settings: Settings, buckets: Buckets) -> RateLimit | None:
-    per_user, per_address = settings.rate_limit, settings.address_rate_limit
-    if not per_user and not per_address:
-        return None
-    return RateLimit(buckets, per_user=per_user, per_address=per_address, burst_s=settings.rate_burst_seconds)
-
-
-def _file_rules(authenticator: Authenticator) -> tuple[Rule, ...]:
-    return authenticator.file.content.rules if authenticator.file else ()
-
-
-def _application(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> "_Application":
-    return _Application(
+def _application(
+    routers: Sequence[Router], lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]
+) -> "_Application":
+    application = _Application(
         title="Strata",
         description="A schema registry: versioned schemas, and the rules by which they evolve.",
         version=__version__,
         license_info={"name": "Apache-2.0"},
         lifespan=lifespan,
         redirect_slashes=False,
-        openapi_url=None,  # routes/docs.py
+        openapi_url=None,  # api/docs.py
         docs_url=None,
         redoc_url=None,
     )
+    application.routers = routers
+    return application
 
 
 class _Application(FastAPI):
     """What documents the service, and starts and ends it. It gets its routes when the document is first asked for."""
 
+    routers: Sequence[Router] = ()
+
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
         if self.openapi_schema is None:
-            for router in ROUTERS:
+            for router in self.routers:
                 self.router.routes.extend(router.documented().routes)
         return super().openapi()

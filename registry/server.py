@@ -17,30 +17,27 @@ from typing import NoReturn
 from urllib.parse import urlsplit
 
 from strata import __version__
-from strata.registry.access.audit import open_sink
-from strata.registry.access.auth_file import AuthFileError
-from strata.registry.access.watched_file import WatchedFile, is_exposed
-from strata.registry.app import create_app
-from strata.registry.following.assembly import follower_of
-from strata.registry.hosts import is_loopback
+from strata.registry.app import FEATURES, create_app
+from strata.registry.core.log_reader import RecentRecords
+from strata.registry.core.parsing import share_caches
+from strata.registry.core.writer import Writer
+from strata.registry.features.access.auth_file import AuthFileError
+from strata.registry.features.access.watched_file import is_exposed
 from strata.registry.http.link import Followers, Link
 from strata.registry.http.pipeline import Pipeline
+from strata.registry.http.server import HttpServer
 from strata.registry.http.tls import TlsContexts
-from strata.registry.http_server import HttpServer
-from strata.registry.log_opening import StartError, open_for
-from strata.registry.log_reader import RecentRecords
-from strata.registry.logs.lines import set_up_logging
-from strata.registry.metrics.tally import Tally
-from strata.registry.parsing import share_caches
-from strata.registry.process import end_start, process_age
-from strata.registry.settings import LogFormat, SettingRefused, Settings, properties_in
-from strata.registry.tracing import Tracing, TracingMissing, is_configured, load
+from strata.registry.node.board import Board, Seat
+from strata.registry.node.hosts import is_loopback
+from strata.registry.node.log_opening import StartError, open_for
+from strata.registry.node.logs.lines import set_up_logging
+from strata.registry.node.parent import Lines, Parent
+from strata.registry.node.process import end_start, process_age
+from strata.registry.node.settings import LogFormat, SettingRefused
+from strata.registry.settings import Settings
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.same_registry import is_same_registry
 from strata.registry.variables import unknown_variables
-from strata.registry.workers.board import Board, Seat
-from strata.registry.workers.parent import Lines, Parent
-from strata.registry.writer import Writer
 from strata.storage.addresses import without_password
 from strata.storage.lease import ReadLease
 from strata.storage.log import Log, LogError
@@ -237,7 +234,8 @@ def _replayed(log: Log, settings: Settings) -> tuple[State, RecentRecords]:
     writer = Writer(log)
     with _reading(settings):
         writer.replay()
-        follower_of(settings, writer, Tally())  # every worker then starts from a State with its mark
+        for feature in FEATURES:
+            feature.prepare(settings, writer)
     return writer.state, writer.recent
 
 
@@ -259,7 +257,6 @@ def _app(
     """
     with _reading(settings):
         name = _log_name(settings.log)
-        tracing = Tracing(os.environ, settings.trace_subjects) if is_configured(os.environ) else None
         return create_app(
             log,
             settings,
@@ -271,7 +268,7 @@ def _app(
             followers=followers,
             calling=tls.calling,
             certificates=lambda: tls.ends,
-            tracing=tracing,
+            variables=os.environ,
         )
 
 
@@ -318,29 +315,8 @@ def _check(settings: Settings) -> None:
         settings.kafka_settings()
     except SettingRefused as error:
         raise SettingRefused(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None
-    if settings.follow and is_same_registry(settings.follow, settings.log):
-        raise SettingRefused("--follow (or STRATA_FOLLOW) is the log of --log; expected another registry")
-    try:
-        properties_in(settings.follow_kafka_config)
-    except SettingRefused as error:
-        raise SettingRefused(f"--follow-kafka-config (or STRATA_FOLLOW_KAFKA_CONFIG): {error}") from None
-    try:
-        if settings.auth_file:
-            WatchedFile(settings.auth_file)
-    except AuthFileError as error:
-        raise SettingRefused(f"--auth-file (or STRATA_AUTH_FILE): {error}") from None
-    try:
-        if settings.audit:  # here, because a worker that fails is started again and again
-            open_sink(settings.audit).close()
-    except OSError as error:
-        raise SettingRefused(
-            f"--audit (or STRATA_AUDIT) is {settings.audit!r}, which cannot be opened: {error.strerror or error}"
-        ) from None
-    try:
-        if is_configured(os.environ):
-            load()
-    except TracingMissing as error:
-        raise SettingRefused(str(error)) from None
+    for feature in FEATURES:
+        feature.check(settings)
     if settings.worker_count > 1 and is_memory(settings.log):
         raise SettingRefused(
             f"--workers (or STRATA_WORKERS) is {settings.workers}: a log in memory belongs to one process; expected 1"

@@ -161,7 +161,7 @@ class DekKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class AclKey:
-    """A rule of access, whose words the registry checks and reads (registry/access/rules.py).
+    """A rule of access, whose words the registry checks and reads (registry/core/rights/rules.py).
 
     On the wire it is a NOOP of the kind ACL, which other registries ignore (docs/decisions/0010).
     """

@@ -71,7 +71,7 @@ def _of_registry(besides: MissingExtra | None) -> Any:
         MissingExtra: the registry is not installed; the message also has that of another missing extra.
     """
     try:
-        from strata.registry.cli import main
+        from strata.registry.commands.cli import main
     except MissingExtra as error:
         raise MissingExtra("\n".join(str(one) for one in (besides, error) if one)) from None
     return main

@@ -9,7 +9,7 @@ from strata.registry.commands.exit_codes import ExitCode, reporting
 from strata.registry.commands.service_options import auth_option, tls_options
 
 if TYPE_CHECKING:
-    from strata.registry.access.rules import Resource
+    from strata.registry.core.rights.rules import Resource
     from strata.registry.transfer.tls_files import TlsFiles
 
 __all__ = ["acl"]
@@ -141,8 +141,8 @@ def _rules(
     deny: bool, **named: Any,
 ) -> list[dict[str, str]]:  # fmt: skip
     """Return the JSON of the rules that the options of `add` describe."""
-    from strata.registry.access.roles import expand_role
-    from strata.registry.access.rules import RuleError, parse_rule, rule_json
+    from strata.registry.core.rights.rules import RuleError, parse_rule, rule_json
+    from strata.registry.features.access.roles import expand_role
 
     resource = _named(**named)
     if (role is None) == (not operations):
@@ -165,7 +165,7 @@ def _rules(
 
 def _named(*, subject: str | None, kek: str | None, registry: bool, cluster: bool) -> "Resource | None":
     """Return the resource that the options name; None if they name none."""
-    from strata.registry.access.rules import ResourceType, RuleError, parse_resource
+    from strata.registry.core.rights.rules import ResourceType, RuleError, parse_resource
 
     given = [
         (kind, name)
@@ -194,6 +194,6 @@ def _resource_fields(resource: "Resource") -> dict[str, str]:
 
 
 def _shown(rule: dict[str, str]) -> str:
-    from strata.registry.access.rules import parse_rule
+    from strata.registry.core.rights.rules import parse_rule
 
     return str(parse_rule(rule))

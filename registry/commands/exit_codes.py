@@ -65,9 +65,9 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
 
 def _explained() -> tuple[type[Exception], ...]:
     """Return the failures whose message is all that the user needs; only a failure needs their modules."""
-    from strata.registry.access.fields import AuthFileError
-    from strata.registry.log_opening import StartError
-    from strata.registry.settings import SettingRefused
+    from strata.registry.features.access.fields import AuthFileError
+    from strata.registry.node.log_opening import StartError
+    from strata.registry.node.settings import SettingRefused
     from strata.registry.transfer.copies import TransferError
     from strata.storage.log import LogError
     from strata.storage.sql.compaction import CompactionRefused

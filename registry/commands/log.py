@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from strata.registry.log_opening import open_for
+from strata.registry.node.log_opening import open_for
 from strata.registry.settings import Settings
 from strata.storage.fold import Fold
 from strata.storage.log import START, Entry, Log

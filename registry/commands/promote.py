@@ -1,4 +1,4 @@
-"""`strata promote`: a thin command that imports `strata.registry.following` when run."""
+"""`strata promote`: a thin command that imports `strata.registry.features.standby` when run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,12 +65,12 @@ def promote(
     strata promote sqlite:///standby.db
     strata promote kafka://dr-broker:9092/_schemas --accept-loss
     """  # noqa: D301 - click wants the character itself
-    from strata.registry.effective_settings import Mode, mode_in_force
-    from strata.registry.following.promotion import assumed_highest, loss_of, standby_in, state_of
-    from strata.registry.following.promotion import promote as end_copy
-    from strata.registry.following.sources import source_at
-    from strata.registry.settings import properties_in
-    from strata.registry.subject_names import context_name
+    from strata.registry.core.effective_settings import Mode, mode_in_force
+    from strata.registry.core.subject_names import context_name
+    from strata.registry.features.standby.promotion import assumed_highest, loss_of, standby_in, state_of
+    from strata.registry.features.standby.promotion import promote as end_copy
+    from strata.registry.features.standby.sources import source_at
+    from strata.registry.node.settings import properties_in
     from strata.registry.transfer.copies import TransferError
     from strata.registry.transfer.logs import opened
     from strata.storage.addresses import without_password

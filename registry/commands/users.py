@@ -60,8 +60,8 @@ def add(
     strata user add ci --auth-file auth.yaml --generate --role producer --on 'orders-*'
     strata user add ada --auth-file auth.yaml --password-stdin --role admin < password.txt
     """  # noqa: D301 - click wants the character itself
-    from strata.registry.access.auth_file_edits import add_user
-    from strata.registry.access.passwords import hash_password
+    from strata.registry.features.access.auth_file_edits import add_user
+    from strata.registry.features.access.passwords import hash_password
 
     if on and role is None:
         raise click.UsageError("--on needs --role")
@@ -81,7 +81,7 @@ def add(
 @reporting
 def remove(name: str, *, auth_file: Path) -> None:
     """Remove a user, with the roles and rules of the file that name the user; rules in the log stay."""
-    from strata.registry.access.auth_file_edits import remove_user
+    from strata.registry.features.access.auth_file_edits import remove_user
 
     _note(remove_user(auth_file, name), auth_file)
 
@@ -91,7 +91,7 @@ def remove(name: str, *, auth_file: Path) -> None:
 @reporting
 def list_(*, auth_file: Path) -> None:
     """List the users with their groups, and with the roles given to them alone."""
-    from strata.registry.access.auth_file_edits import list_users
+    from strata.registry.features.access.auth_file_edits import list_users
 
     for name, groups, roles in list_users(auth_file):
         facts = [*roles, *(f"group {group}" for group in groups)]
@@ -99,7 +99,7 @@ def list_(*, auth_file: Path) -> None:
 
 
 def _password(*, from_stdin: bool) -> str:
-    from strata.registry.settings import SettingRefused
+    from strata.registry.node.settings import SettingRefused
 
     if from_stdin:
         data = sys.stdin.buffer.read(_MOST_BYTES + 3)

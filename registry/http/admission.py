@@ -1,18 +1,25 @@
 """Who asks, and whether that client has asked too often: before anything else is done for a request."""
 
 from collections.abc import Callable
+from typing import Protocol
 
-from strata.registry.access.control import AccessControl
-from strata.registry.access.rate_limit import RateLimit
-from strata.registry.errors import TooManyRequests
+from strata.registry.core.errors import TooManyRequests
 from strata.registry.http.asgi import Scope
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.route_facts import PROBES
+from strata.registry.http.service import Control
 from strata.storage.state import State
 
-__all__ = ["Admission"]
+__all__ = ["Admission", "Rate"]
 
 _PROBES = PROBES.encode()
+
+
+class Rate(Protocol):
+    """Limits on the requests of each client."""
+
+    def wait_s(self, user: str | None, address: str) -> float:
+        """Count a request, and return how long its client must wait before it, in seconds."""
 
 
 class Admission:
@@ -27,8 +34,8 @@ class Admission:
 
     def __init__(
         self,
-        control: AccessControl | None,
-        rate: RateLimit | None,
+        control: Control | None,
+        rate: Rate | None,
         state: Callable[[], State],
         address: Callable[[Scope], str],
     ) -> None:
@@ -45,7 +52,7 @@ class Admission:
         if self._rate is not None and (wait_s := self._wait_s(exchange, self._rate)):
             raise TooManyRequests("Too many requests; try again later", wait_s, "request_rate")
 
-    def _wait_s(self, exchange: Exchange, rate: RateLimit) -> float:
+    def _wait_s(self, exchange: Exchange, rate: Rate) -> float:
         """Count a request, and return how long its client must wait, in seconds.
 
         Not counted are probes, the requests of superusers, so that they can always act, and what another node has

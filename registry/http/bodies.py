@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from starlette.requests import ClientDisconnect
 
-from strata.registry import errors
+from strata.registry.core import errors
 from strata.registry.http.asgi import Message, Receive
 from strata.registry.http.compression import decompressed
 

@@ -13,15 +13,15 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from strata.registry import errors
-from strata.registry.hosts import ANY, host_name, is_loopback
+from strata.registry.core import errors
 from strata.registry.http.asgi import REQUEST_ID
 from strata.registry.http.bodies import decompressing, limited
 from strata.registry.http.context_prefix import CONTEXTS, within_context
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.media_types import BODY_TYPES, FORM_TYPES
+from strata.registry.http.page_paths import PAGES, is_page
 from strata.registry.http.route_facts import RouteTable
-from strata.registry.page_paths import PAGES, is_page
+from strata.registry.node.hosts import ANY, host_name, is_loopback
 
 __all__ = ["BrowserGuard", "RequestChecks", "plain_path"]
 

@@ -9,7 +9,7 @@ import gzip
 import zlib
 from functools import lru_cache
 
-from strata.registry import errors
+from strata.registry.core import errors
 
 __all__ = ["GZIP", "WORTH_COMPRESSING", "accepts_gzip", "compressed", "decompressed"]
 

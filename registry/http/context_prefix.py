@@ -6,7 +6,7 @@ Subjects get the context's prefix, lists get it as subject prefix, look-ups by i
 
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from strata.registry import errors
+from strata.registry.core import errors
 from strata.registry.http.route_facts import SUBJECT, ContextForm, DeclaredRoute, RouteTable
 from strata.storage.records import DEFAULT_CONTEXT
 

@@ -9,8 +9,8 @@ This is not starlette's middleware, which would wrap `send` for every answer and
 
 from collections.abc import Iterable, Mapping
 
-from strata.registry.hosts import ANY
 from strata.registry.http.asgi import Answer, Headers
+from strata.registry.node.hosts import ANY
 
 __all__ = ["Cors"]
 

@@ -14,39 +14,53 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property, partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from fastapi import Depends
 
 from strata.compat.limits import Limits, NotAtOnce
 from strata.compat.tags import Tags
-from strata.registry.access.request_access import UNLIMITED, Access, Signing
-from strata.registry.access.rules import Operation, ResourceType
-from strata.registry.clock import Clock, TimedDecide
-from strata.registry.decide.decision import Decide, Decision
-from strata.registry.decide.standby import decided
-from strata.registry.errors import RegistryError, error_body
+from strata.registry.core.clock import Clock, TimedDecide
+from strata.registry.core.decide.decision import Decide, Decision
+from strata.registry.core.decide.standby import decided
+from strata.registry.core.errors import RegistryError, error_body
+from strata.registry.core.lookup import Visible, everything
+from strata.registry.core.parsing import inline_tags, printed
+from strata.registry.core.rights.request_access import UNLIMITED, Access, Signing
+from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.http.asgi import REQUEST_ID, SEND_WHOLE, Answer, Headers, Receive, Scope, Send
 from strata.registry.http.compression import GZIP, WORTH_COMPRESSING, accepts_gzip, compressed
 from strata.registry.http.media_types import TYPES, media_type_for
 from strata.registry.http.route_facts import DeclaredRoute, RouteFacts
-from strata.registry.logs.context import TRACEPARENT, trace_id_of
-from strata.registry.lookup import Visible, everything
-from strata.registry.parsing import inline_tags, printed
-from strata.registry.service import NOTHING, Service
-from strata.registry.settings import Reads
-from strata.registry.tracing import RequestSpans
-from strata.registry.usage import Fetched
+from strata.registry.http.service import NOTHING, Service
+from strata.registry.node.logs.context import TRACEPARENT, trace_id_of
+from strata.registry.node.settings import Reads
 from strata.storage.log import Record
 from strata.storage.records import context_of
 from strata.storage.state import SchemaVersion, State
 
-__all__ = ["Exchange", "ExchangeDep", "header_lines", "this_exchange"]
+__all__ = ["Exchange", "ExchangeDep", "Fetched", "Spans", "header_lines", "this_exchange"]
 
+Fetched = tuple[Literal["version", "id"], str, int]
+"""What was fetched: a version of a subject, or an id of a context, which stands for all versions that use it."""
 _T = TypeVar("_T")
 _BODILESS = (204, 304)
 _SMALL_BYTES = 16 << 10
+_LONGEST_AGENT = 256
 _ERROR_CODE = re.compile(rb'\{"error_code":(\d+)')  # as `error_body` writes it, on whichever node
+
+
+class Spans(Protocol):
+    """The span of a request in its trace, and the spans of its parts."""
+
+    def timed(self, name: str) -> AbstractContextManager[None]:
+        """Make a block a part of the request."""
+
+    def add(self, name: str, began: int, ended: int) -> None:
+        """Add a part that is over, which began and ended at these nanoseconds since the epoch; any thread may do so."""
+
+    def end(self, name: str, attributes: Mapping[str, Any], *, failed: bool) -> None:
+        """End the span of the request, with its final name; None leaves an attribute out."""
 
 
 class Exchange:
@@ -110,7 +124,7 @@ class Exchange:
     on_change: Callable[[int, Sequence[Record], State], None] | None = None
     changed: Mapping[str, Any] = MappingProxyType({})
     signing: Signing | None = None
-    spans: RequestSpans | None = None
+    spans: Spans | None = None
     _has_begun = False
     _decided: Sequence[Record] = ()
     _decided_on = NOTHING
@@ -170,6 +184,19 @@ class Exchange:
     def trace_id(self) -> str:
         """The id of the trace that the request belongs to; empty if there is none."""
         return trace_id_of(self.headers.get(TRACEPARENT, b""))
+
+    def facts_shown(self) -> dict[str, Any]:
+        """Return what the log line and the audit say about a request."""
+        scope, route = self.scope, self.route
+        facts = {
+            "source_ip": self.address,
+            "request_id": self.request_id.decode(),
+            "method": scope["method"],
+            "path": scope["path"],
+            "route": route.path if route else None,
+            "user_agent": dict(scope["headers"]).get(b"user-agent", b"").decode("latin-1")[:_LONGEST_AGENT],
+        }
+        return facts | {"trace_id": self.trace_id} if self.trace_id else facts
 
     def replace_headers(self, headers: Headers) -> None:
         """Let the request have other headers."""

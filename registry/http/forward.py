@@ -39,18 +39,18 @@ import orjson
 import urllib3
 from urllib3.util import parse_url
 
-from strata.registry import errors
-from strata.registry.access.control import AccessControl
-from strata.registry.access.node_secret import HEADER as ASKED_BY_HEADER
-from strata.registry.access.node_secret import body_digest
-from strata.registry.errors import RegistryError
+from strata.registry.core import errors
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.writer import HOLDER_FAILS, Writer
 from strata.registry.http.asgi import FORWARDED, Answer, Receive
 from strata.registry.http.bodies import read_whole, replayed
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.link import Link
 from strata.registry.http.node_calls import CONNECT_S, Call, accepts_writes, pool_manager, responds
-from strata.registry.tracing import TRACE_HEADERS
-from strata.registry.writer import HOLDER_FAILS, Writer
+from strata.registry.http.node_signature import HEADER as ASKED_BY_HEADER
+from strata.registry.http.node_signature import body_digest
+from strata.registry.http.service import Control
+from strata.registry.node.logs.context import TRACE_HEADERS
 
 __all__ = ["Forward"]
 
@@ -94,7 +94,7 @@ class Forward:
         max_waiting_bytes: int,
         link: Link | None = None,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
-        control: AccessControl | None = None,
+        control: Control | None = None,
         is_leaving: Callable[[], bool] = lambda: False,
     ) -> None:
         self._writer = writer

@@ -24,8 +24,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from strata.registry import errors
-from strata.registry.access.request_access import AskedBy
+from strata.registry.core import errors
+from strata.registry.core.rights.request_access import AskedBy
 from strata.registry.http.asgi import Answer, Headers, Message, Receive, Scope
 from strata.storage.log import Entry
 

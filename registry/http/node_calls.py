@@ -25,7 +25,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 __all__ = ["CONNECT_S", "Call", "accepts_writes", "pool_manager", "responds"]
 
 CONNECT_S = 1.0
-_IDLE_S = 0.4  # less than half of the time for which a node drains by default (`workers/board.py`)
+_IDLE_S = 0.4  # less than half of the time for which a node drains by default (`node/board.py`)
 _FIRST_ANSWER_S = 1.0
 _PROBE_TIMEOUT = urllib3.Timeout(connect=CONNECT_S, read=_FIRST_ANSWER_S)
 

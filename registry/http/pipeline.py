@@ -21,24 +21,23 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from fastapi import FastAPI
 from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
-from strata.registry import errors
-from strata.registry.access.audit import Audit
-from strata.registry.access.needs import OPEN
-from strata.registry.access.request_access import AskedBy
-from strata.registry.access.tried import Tried, tried_by
-from strata.registry.cache import BasisCache, Repeats
-from strata.registry.errors import RegistryError
+from strata.registry.core import errors
+from strata.registry.core.cache import BasisCache, Repeats
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.rights.request_access import Access, AskedBy
+from strata.registry.core.rights.route_rights import OPEN
+from strata.registry.core.subject_names import subject_name
 from strata.registry.http.admission import Admission
 from strata.registry.http.asgi import REQUEST_ID, SEND_WHOLE, Answer, App, Message, Receive, Scope, Send
 from strata.registry.http.bodies import read_up_to, replayed
@@ -46,20 +45,18 @@ from strata.registry.http.checks import BrowserGuard, RequestChecks, plain_path
 from strata.registry.http.cors import Cors
 from strata.registry.http.exchange import Exchange, header_lines
 from strata.registry.http.forward import Forward
+from strata.registry.http.json_bodies import answer
 from strata.registry.http.link import PassedOn
 from strata.registry.http.media_types import TYPES
-from strata.registry.http.request_counts import RequestCounts
+from strata.registry.http.page_paths import PAGES, is_page
 from strata.registry.http.route_facts import SUBJECT, Kept, RouteTable
-from strata.registry.logs.changes import EVENTS, change_fields, log_change
-from strata.registry.logs.context import REQUEST, TRACEPARENT
-from strata.registry.page_paths import PAGES, is_page
-from strata.registry.service import Service
-from strata.registry.subject_names import subject_name
-from strata.registry.wire.json_bodies import answer
+from strata.registry.http.service import Service
+from strata.registry.node.logs.changes import EVENTS, change_fields, log_change
+from strata.registry.node.logs.context import REQUEST, TRACEPARENT
 from strata.storage.log import Record
 from strata.storage.state import State
 
-__all__ = ["HotKey", "KeptAnswer", "Pipeline", "RequestIds"]
+__all__ = ["Auditor", "ConnectionCounts", "HotKey", "KeptAnswer", "Pipeline", "RequestIds"]
 
 _PAGES = PAGES.encode()
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
@@ -69,8 +66,6 @@ _BYTES_AROUND = 1000  # memory per kept answer in addition to its bytes
 _LARGEST_BODY = 64 << 10
 _MOST_NOTED = 4096
 _KEPT_STATUSES = (200, 207, 404)
-_REFUSED = (401, 403, 429)
-_LONGEST_AGENT = 256
 _UNNOTED = nullcontext()
 _log = logging.getLogger("strata.http")
 
@@ -100,6 +95,32 @@ class KeptAnswer:
         self.head, self.note, self.size = header_lines(headers), note, len(body) + _BYTES_AROUND
 
 
+class Auditor(Protocol):
+    """The audit, as the pipeline sees it."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether reads are noted too."""
+
+    def noting(self, exchange: Exchange) -> AbstractContextManager[None]:
+        """Return the context in which what comes of a request is noted, besides its change."""
+
+    def change(
+        self, asked: Mapping[str, Any], access: Access, offset: int, records: Sequence[Record], before: State
+    ) -> None:
+        """Note a change that the log has; never fails."""
+
+
+class ConnectionCounts(Protocol):
+    """What counts connections."""
+
+    def open_connection(self) -> None:
+        """Count a connection that a client has opened."""
+
+    def refuse(self, status: int) -> None:
+        """Count a connection or request that the server refuses before the app sees it."""
+
+
 class Pipeline:
     """The ASGI app of the service.
 
@@ -117,13 +138,14 @@ class Pipeline:
         failure_page: returns the answer to a request for a page that failed; None if there are no pages.
 
     Attributes:
+        routes: the routes.
         begins: are called with each request of a client before the first step.
         ends: are called with it after the last one.
         begins_inner: are called with each request that another worker passes on, before the first step.
         ends_inner: are called with it after the last one.
         counts: what counts connections and requests; None if nothing does.
         metrics_page: the app that serves the metrics at an address of their own; None if they have none.
-        usage: which versions are fetched; None if that is not counted.
+        news: takes what other workers report; None if nothing wants it.
     """
 
     def __init__(
@@ -137,12 +159,12 @@ class Pipeline:
         hot_bytes: int,
         kept_bytes: int,
         admission: Admission | None = None,
-        audit: Audit | None = None,
+        audit: Auditor | None = None,
         cors: Cors | None = None,
         failure_page: Callable[[Exchange, RegistryError], Answer] | None = None,
     ) -> None:
         settings, writer = service.settings, service.writer
-        self._service, self._routes, self._app, self._forward, self._guard = service, routes, app, forward, guard
+        self._service, self.routes, self._app, self._forward, self._guard = service, routes, app, forward, guard
         self._checks = RequestChecks(routes, guard, settings.max_body)
         self._admission, self._audit, self._cors, self._failure_page = admission, audit, cors, failure_page
         self._max_body = settings.max_body
@@ -156,9 +178,9 @@ class Pipeline:
         self.ends: tuple[Callable[[Exchange], None], ...] = ()
         self.begins_inner: tuple[Callable[[Exchange], None], ...] = ()
         self.ends_inner: tuple[Callable[[Exchange], None], ...] = ()
-        self.counts: RequestCounts | None = None
+        self.counts: ConnectionCounts | None = None
         self.metrics_page: App | None = None
-        self.usage = service.usage
+        self.news: Callable[[Any], None] | None = None
 
     def reads_from_memory(self) -> int:
         """Return how many reads hot and kept answers have answered."""
@@ -285,7 +307,7 @@ class Pipeline:
         """
         scope, hot_key, basis = exchange.scope, None, None
         if exchange.is_inner:
-            exchange.follow(self._routes.find(scope["method"], scope["path"]))
+            exchange.follow(self.routes.find(scope["method"], scope["path"]))
         else:
             if self._cors is not None and (granted := self._cors.preflight(scope["method"], exchange.headers)):
                 await exchange.send_answer(granted)
@@ -342,11 +364,11 @@ class Pipeline:
         if route is None or (self._audit is None and not route.facts.writes):
             return _UNNOTED
         exchange.on_change = partial(self._note_change, exchange)
-        return _UNNOTED if self._audit is None else _audited(exchange, self._audit)
+        return _UNNOTED if self._audit is None else self._audit.noting(exchange)
 
     def _note_change(self, exchange: Exchange, offset: int, records: Sequence[Record], before: State) -> None:
         """Note a change that the log has; nothing may fail here, because its client must learn that it was made."""
-        facts = _facts(exchange)
+        facts = exchange.facts_shown()
         if self._audit is not None:
             self._audit.change(facts, exchange.access, offset, records, before)
         event = EVENTS.get((facts["method"], facts["route"]), "change")
@@ -418,7 +440,7 @@ class Pipeline:
         return response.status_code, response.raw_headers, bytes(response.body)
 
     def _unrouted(self, scope: Scope) -> Response:
-        methods = self._routes.methods(scope["path"])
+        methods = self.routes.methods(scope["path"])
         if not methods:
             raise errors.http_error(HTTPStatus.NOT_FOUND.value, HTTPStatus.NOT_FOUND.phrase)
         more = {"OPTIONS", "HEAD"} if "GET" in methods else {"OPTIONS"}
@@ -475,47 +497,6 @@ class RequestIds:
     def choose(self, given: bytes) -> bytes:
         """Return the client's id if it is usable, else a new one."""
         return given if _USABLE_ID.fullmatch(given) else self.next()
-
-
-@contextmanager
-def _audited(exchange: Exchange, audit: Audit) -> Iterator[None]:
-    """Note in the audit what comes of a request, besides its change.
-
-    Raises:
-        RegistryError: 50304 if a change could not be noted and is refused for that.
-    """
-    facts, access, writes = _facts(exchange), exchange.access, exchange.facts.writes
-    if writes:
-        audit.check()
-    try:
-        yield
-    except RegistryError as error:
-        if error.status in _REFUSED:
-            signing = exchange.signing
-            tried = Tried(signing.mechanism, signing.name) if signing else None
-            tried = tried_by(exchange.scope) if access.error is not None else tried
-            audit.refusal(facts, access, error.status, error.code, tried)
-        raise
-    if exchange.signing is not None:
-        audit.signing(facts, access, exchange.signing, exchange.status)
-    elif exchange.status in _REFUSED and access.refusal is not None:
-        audit.refusal(facts, access, exchange.status, 40301 if exchange.status == 403 else exchange.status)
-    elif audit.reads and not writes:
-        audit.read(facts, access, exchange.status)
-
-
-def _facts(exchange: Exchange) -> dict[str, Any]:
-    """Return what the log line and the audit say about a request."""
-    scope, route = exchange.scope, exchange.route
-    facts = {
-        "source_ip": exchange.address,
-        "request_id": exchange.request_id.decode(),
-        "method": scope["method"],
-        "path": scope["path"],
-        "route": route.path if route else None,
-        "user_agent": dict(scope["headers"]).get(b"user-agent", b"").decode("latin-1")[:_LONGEST_AGENT],
-    }
-    return facts | {"trace_id": exchange.trace_id} if exchange.trace_id else facts
 
 
 def _for_rights(key: KeptKey, number: int) -> KeptKey:

@@ -23,7 +23,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from strata.registry.errors import error_body
+from strata.registry.core.errors import error_body
 from strata.registry.http.asgi import FORWARDED, SEND_WHOLE, Scope
 from strata.registry.http.media_types import TYPES
 from strata.registry.http.tls_extension import tls_extension

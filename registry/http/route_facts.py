@@ -1,4 +1,4 @@
-"""What the steps before the routes need to know about a route; `routes/router.py` declares it beside each route."""
+"""What the steps before the routes need to know about a route; `api/router.py` declares it beside each route."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from strata.registry.access.needs import Need
+from strata.registry.core.rights.route_rights import Need
 
 __all__ = ["PROBES", "SCHEMA_ID", "SUBJECT", "ContextForm", "DeclaredRoute", "Kept", "RouteFacts", "RouteTable"]
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from strata.registry.settings import SettingRefused, Settings
-from strata.registry.tls_settings import ClientAuth, TlsVersion
+from strata.registry.node.settings import CoreSettings, SettingRefused
+from strata.registry.node.tls_settings import ClientAuth, TlsVersion
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -42,7 +42,7 @@ class TlsContexts:
         SettingRefused: if a file cannot be used; the message says which and why.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CoreSettings) -> None:
         self._settings = settings
         named = (
             settings.tls_certfile,
@@ -104,7 +104,7 @@ class TlsContexts:
         return [_stamp(file) for file in self._files]
 
 
-def _for_clients(settings: Settings) -> ssl.SSLContext:
+def _for_clients(settings: CoreSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _OLDEST[settings.tls_min_version]
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -116,7 +116,7 @@ def _for_clients(settings: Settings) -> ssl.SSLContext:
     return context
 
 
-def _for_calls(settings: Settings) -> ssl.SSLContext:
+def _for_calls(settings: CoreSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = _OLDEST[settings.tls_min_version]
     if settings.node_ca_file:
@@ -128,7 +128,7 @@ def _for_calls(settings: Settings) -> ssl.SSLContext:
     return context
 
 
-def _use_own_certificate(context: ssl.SSLContext, settings: Settings) -> "x509.Certificate":
+def _use_own_certificate(context: ssl.SSLContext, settings: CoreSettings) -> "x509.Certificate":
     assert settings.tls_certfile  # noqa: S101 - the callers have checked it
     leaf = _certificates("tls_certfile", settings.tls_certfile)[0]
     key_file = settings.tls_keyfile or settings.tls_certfile
@@ -150,7 +150,7 @@ def _no_password() -> NoReturn:
     raise _PasswordMissing
 
 
-def _why_no_key(error: Exception, settings: Settings) -> str:
+def _why_no_key(error: Exception, settings: CoreSettings) -> str:
     reason = getattr(error, "reason", None)
     if isinstance(error, _PasswordMissing):
         return "the key is encrypted; expected its password in --tls-key-password-file"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from strata.registry.decide.exporters import at_rest, is_credential
+from strata.registry.core.decide.exporters import at_rest, is_credential
 from strata.registry.transfer.facts import facts_of, is_unknown
 from strata.storage.log import START, Entry, Record
 from strata.storage.record_json import RecordError, decode_key, encode

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from strata.registry.decide.exporters import at_rest
+from strata.registry.core.decide.exporters import at_rest
 from strata.storage.log import Record
 from strata.storage.record_json import RecordError, decode_key, properties_of
 from strata.storage.records import AssociationValue, DekValue, ExporterValue, KekValue

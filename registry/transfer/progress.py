@@ -11,13 +11,11 @@ from typing import TypeVar
 
 import click
 
-__all__ = ["STEPS", "Report", "print_line", "reported", "silent", "step", "track"]
+__all__ = ["Report", "print_line", "reported", "silent", "step", "track"]
 
 _T = TypeVar("_T")
 Report = Callable[[str, int, int], None]
 """Takes the title of a step, how many of its items are done, and how many there are; 0 if that is not known."""
-STEPS = ("pages of schemas", "config", "mode", "encryption keys", "associations")
-"""The steps of reading a service, with which the titles of their progress end."""
 _REPORT: ContextVar[Report | None] = ContextVar("report", default=None)
 _LINES = 5  # about this many per step
 

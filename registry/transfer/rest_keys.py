@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from strata.registry.decide.deks import ALGORITHMS
-from strata.registry.decide.keks import without_credentials
+from strata.registry.core.decide.deks import ALGORITHMS
+from strata.registry.core.decide.keks import without_credentials
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.progress import track
 from strata.registry.transfer.rest import THREADS, Connection, is_list, is_names, parsed, segment

@@ -5,7 +5,7 @@ soft-deleted before anything that would prevent its deletion; configurations and
 already holds is skipped, so an interrupted run can simply be repeated.
 """
 
-from strata.registry.subject_names import GLOBAL_SCOPE
+from strata.registry.core.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError
 from strata.registry.transfer.facts import REGISTRY, facts_of
 from strata.registry.transfer.progress import print_line, track

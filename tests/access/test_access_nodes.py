@@ -15,11 +15,11 @@ from harness.access_rules import Claimed, rule
 from harness.processes import free_port
 from harness.registry import RegistryNode
 from harness.serving import serving
-from strata.registry.access.control import AccessControl
-from strata.registry.access.node_secret import HEADER, NodeSecret
-from strata.registry.access.passwords import hash_password
-from strata.registry.access.rules import rule_json
 from strata.registry.app import create_app
+from strata.registry.core.rights.rules import rule_json
+from strata.registry.features.access.control import AccessControl
+from strata.registry.features.access.passwords import hash_password
+from strata.registry.http.node_signature import HEADER, NodeSecret
 from strata.registry.settings import Settings
 from strata.storage.log import START
 from strata.storage.memory_log import MemoryLog

@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.access_model import model
-from strata.registry.access.principal import ANONYMOUS, Principal
-from strata.registry.access.rights import Rights
-from strata.registry.access.roles import expand_role
-from strata.registry.access.rules import (
+from strata.registry.core.rights.principal import ANONYMOUS, Principal
+from strata.registry.core.rights.rights import Rights
+from strata.registry.core.rights.rules import (
     Operation,
     Permission,
     Resource,
@@ -16,6 +15,7 @@ from strata.registry.access.rules import (
     parse_resource,
     parse_rule,
 )
+from strata.registry.features.access.roles import expand_role
 
 SUBJECTS = ["a", "ab", "b", "", ":.c:", ":.c:a", ":.cd:ab", ":.c:ab"]
 kinds = st.sampled_from(ResourceType)

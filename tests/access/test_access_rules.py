@@ -2,8 +2,7 @@
 
 import pytest
 
-from strata.registry.access.roles import ALIASES, ROLES, expand_role
-from strata.registry.access.rules import (
+from strata.registry.core.rights.rules import (
     Operation,
     Pattern,
     Permission,
@@ -15,6 +14,7 @@ from strata.registry.access.rules import (
     parse_rule,
     rule_json,
 )
+from strata.registry.features.access.roles import ALIASES, ROLES, expand_role
 
 FULL = {
     "principal": "User:alice",

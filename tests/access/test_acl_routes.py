@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from harness.access_rules import Claimed, rule
 from harness.serving import serving
-from strata.registry.access.control import AccessControl
 from strata.registry.app import create_app
-from strata.registry.cli import main
+from strata.registry.commands.cli import main
+from strata.registry.features.access.control import AccessControl
 from strata.registry.settings import Settings
 from strata.storage.log import START
 from strata.storage.memory_log import MemoryLog

@@ -8,11 +8,12 @@ from collections import Counter
 import pytest
 
 from harness.access_rules import rule
-from strata.registry.access.audit import open_sink
-from strata.registry.access.rules import rule_json
-from strata.registry.logs.changes import EVENTS
-from strata.registry.routes.all import ROUTERS
-from strata.registry.settings import SettingRefused, load_settings
+from strata.registry.app import ROUTERS
+from strata.registry.core.rights.rules import rule_json
+from strata.registry.features.audit.lines import open_sink
+from strata.registry.node.logs.changes import EVENTS
+from strata.registry.node.settings import SettingRefused
+from strata.registry.settings import load_settings
 from strata.storage.log import START
 
 ALICE = [rule("alice", "ALL", "a*"), rule("alice", "DELETE", "a1", permission="DENY")]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.registry.access.auth_file import MOST_BYTES, AuthFileError, parse_auth_file
-from strata.registry.access.rules import rule_json
+from strata.registry.core.rights.rules import rule_json
+from strata.registry.features.access.auth_file import MOST_BYTES, AuthFileError, parse_auth_file
 
 HASH = "$scrypt$ln=4,r=8,p=1$c2FsdHNhbHQ$" + "A" * 43
 GOOD = f"""

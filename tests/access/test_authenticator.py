@@ -7,15 +7,15 @@ import threading
 
 import pytest
 
-from strata.registry.access.auth_file import AuthFile
-from strata.registry.access.authenticator import Authenticator
-from strata.registry.access.options import IdentityOptions
-from strata.registry.access.passwords import PasswordHash
-from strata.registry.access.principal import ANONYMOUS, Principal
-from strata.registry.access.proxy import TrustedProxies, parse_networks
-from strata.registry.access.remembered import Remembered
-from strata.registry.errors import RegistryError, TooManyRequests, Unauthorized
-from strata.registry.workers.buckets import Buckets
+from strata.registry.core.errors import RegistryError, TooManyRequests, Unauthorized
+from strata.registry.core.rights.principal import ANONYMOUS, Principal
+from strata.registry.features.access.auth_file import AuthFile
+from strata.registry.features.access.authenticator import Authenticator
+from strata.registry.features.access.options import IdentityOptions
+from strata.registry.features.access.passwords import PasswordHash
+from strata.registry.features.access.proxy import TrustedProxies, parse_networks
+from strata.registry.features.access.valid_credentials import Remembered
+from strata.registry.node.buckets import Buckets
 
 SALT = b"saltsalt"
 BASIC = ("WWW-Authenticate", 'Basic realm="Strata", charset="UTF-8"')

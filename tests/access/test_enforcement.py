@@ -6,9 +6,9 @@ import pytest
 
 from harness.access_questions import ALL_ON_OPEN, HOLDER, QUESTIONS, RECORD, TO_COMMON, filled
 from harness.access_rules import rule
-from strata.registry.access.needs import OPEN
-from strata.registry.access.rules import Operation, ResourceType, Rule, parse_resource
-from strata.registry.routes.all import ROUTERS
+from strata.registry.app import ROUTERS
+from strata.registry.core.rights.route_rights import OPEN
+from strata.registry.core.rights.rules import Operation, ResourceType, Rule, parse_resource
 from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import StandbyKey, StandbyValue

@@ -8,10 +8,10 @@ import pytest
 
 from harness.access_questions import ALL_ON_OPEN, QUESTIONS, filled
 from harness.guarded_registry import Registry
-from strata.registry.access.needs import How
+from strata.registry.app import ROUTERS
+from strata.registry.core.rights.route_rights import How
 from strata.registry.http.checks import plain_path
 from strata.registry.http.route_facts import RouteTable
-from strata.registry.routes.all import ROUTERS
 
 ROUTES = RouteTable(route for router in ROUTERS for route in router.declared)
 BY_THE_PATH = (How.NAMED, How.ONE_OF)

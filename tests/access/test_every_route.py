@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from harness.access_examples import EXAMPLES, May, fill
 from harness.guarded_registry import Registry
-from strata.registry.access.needs import OPEN
-from strata.registry.access.principal import Principal
-from strata.registry.access.rules import Operation, Permission, Resource, ResourceType, Rule, parse_resource
+from strata.registry.app import ROUTERS
+from strata.registry.core.rights.principal import Principal
+from strata.registry.core.rights.route_rights import OPEN
+from strata.registry.core.rights.rules import Operation, Permission, Resource, ResourceType, Rule, parse_resource
 from strata.registry.http.route_facts import RouteTable
-from strata.registry.routes.all import ROUTERS
 from strata.storage.log import START
 from strata.storage.memory_log import MemoryLog
 

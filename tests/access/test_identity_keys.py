@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from harness.certificates import certificate_files
-from strata.registry.access.identity_keys import KeysUnavailable, ProviderKeys, UnknownKey, fetch_json
+from strata.registry.features.access.identity_keys import KeysUnavailable, ProviderKeys, UnknownKey, fetch_json
 
 ISSUER = "https://id.example.com"
 KEY = {"kty": "RSA", "kid": "a"}

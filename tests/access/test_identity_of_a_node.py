@@ -12,8 +12,8 @@ from harness.certificates import Authority
 from harness.oidc import CLIENT, OidcProvider, SigningKey
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.access.auth_file_edits import add_user, remove_user
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.auth_file_edits import add_user, remove_user
+from strata.registry.features.access.passwords import hash_password
 
 pytestmark = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="needs Node.js and npm")
 

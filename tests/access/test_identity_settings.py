@@ -2,7 +2,8 @@
 
 import pytest
 
-from strata.registry.settings import SettingRefused, load_settings
+from strata.registry.node.settings import SettingRefused
+from strata.registry.settings import load_settings
 
 OIDC = {"oidc_issuer": "https://id.example.com", "oidc_audience": "strata, other"}
 CERTIFICATES = {"tls_client_auth": "optional", "tls_client_ca": __file__, "tls_certfile": __file__}

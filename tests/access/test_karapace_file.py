@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from strata.registry.access.auth_file import AuthFileError, parse_auth_file
+from strata.registry.features.access.auth_file import AuthFileError, parse_auth_file
 
 DIGEST = base64.b64encode(hashlib.pbkdf2_hmac("sha256", b"secret", b"salt", 5000)).decode()
 USER = {"username": "aladdin", "algorithm": "sha256", "salt": "salt", "password_hash": DIGEST}

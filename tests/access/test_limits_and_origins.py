@@ -8,11 +8,12 @@ import pytest
 
 from harness.access_rules import rule
 from harness.guarded_registry import ADMIN
-from strata.registry.access.node_secret import HEADER, NodeSecret
-from strata.registry.access.rate_limit import RateLimit
 from strata.registry.app import create_app
-from strata.registry.settings import SettingRefused, Settings, load_settings
-from strata.registry.workers.buckets import Buckets
+from strata.registry.features.access.rate_limit import RateLimit
+from strata.registry.http.node_signature import HEADER, NodeSecret
+from strata.registry.node.buckets import Buckets
+from strata.registry.node.settings import SettingRefused
+from strata.registry.settings import Settings, load_settings
 from strata.storage.memory_log import MemoryLog
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"

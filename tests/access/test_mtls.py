@@ -8,13 +8,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from strata.registry.access.authenticator import Authenticator
-from strata.registry.access.mtls import InvalidCertificate, principal_of
-from strata.registry.access.options import IdentityOptions
-from strata.registry.access.principal import ANONYMOUS, Principal
-from strata.registry.access.principal_mapping import parse_mapping
-from strata.registry.access.proxy import TrustedProxies, parse_networks
-from strata.registry.errors import Unauthorized
+from strata.registry.core.errors import Unauthorized
+from strata.registry.core.rights.principal import ANONYMOUS, Principal
+from strata.registry.features.access.authenticator import Authenticator
+from strata.registry.features.access.mtls import InvalidCertificate, principal_of
+from strata.registry.features.access.options import IdentityOptions
+from strata.registry.features.access.principal_mapping import parse_mapping
+from strata.registry.features.access.proxy import TrustedProxies, parse_networks
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 NOW = datetime.now(UTC)

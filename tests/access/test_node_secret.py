@@ -5,7 +5,7 @@ import base64
 import orjson
 import pytest
 
-from strata.registry.access.node_secret import InvalidSignature, NodeSecret, body_digest
+from strata.registry.http.node_signature import InvalidSignature, NodeSecret, body_digest
 
 SECRET, WHO = NodeSecret(b"s" * 32), ("alice", ("dev", "ops"), "basic", "10.0.0.1")
 WRITE = ("PUT", b"/config/s?x=1", b'{"compatibility":"NONE"}')

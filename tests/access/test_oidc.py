@@ -12,12 +12,12 @@ import jwt
 import pytest
 
 from harness.oidc import CLIENT, OidcProvider, SigningKey
-from strata.registry.access.authenticator import Authenticator
-from strata.registry.access.identity_keys import fetch_json
-from strata.registry.access.options import IdentityOptions, OidcOptions, TokenRules
-from strata.registry.access.principal import Principal
-from strata.registry.errors import TooManyRequests, Unauthorized
-from strata.registry.workers.buckets import Buckets
+from strata.registry.core.errors import TooManyRequests, Unauthorized
+from strata.registry.core.rights.principal import Principal
+from strata.registry.features.access.authenticator import Authenticator
+from strata.registry.features.access.identity_keys import fetch_json
+from strata.registry.features.access.options import IdentityOptions, OidcOptions, TokenRules
+from strata.registry.node.buckets import Buckets
 
 pytestmark = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="needs Node.js and npm")
 

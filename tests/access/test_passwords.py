@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from strata.registry.access.passwords import InvalidHash, hash_password, karapace_hash, parse_hash
+from strata.registry.features.access.passwords import InvalidHash, hash_password, karapace_hash, parse_hash
 
 SALT, DIGEST = "c2FsdHNhbHQ", "A" * 43
 # RFC 7914, section 12, third vector: password "pleaseletmein", salt "SodiumChloride", N=16384, r=8, p=1.

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from strata.registry.access.principal_mapping import InvalidMapping, parse_mapping
+from strata.registry.features.access.principal_mapping import InvalidMapping, parse_mapping
 
 SUBJECT = "CN=etl-1,OU=Services,O=Example\\, Inc.,C=DE"
 # name, rules, subject, the user's name; None if no rule matches

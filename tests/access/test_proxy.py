@@ -2,7 +2,7 @@
 
 import pytest
 
-from strata.registry.access.proxy import InvalidProxyHeader, TrustedProxies, parse_networks
+from strata.registry.features.access.proxy import InvalidProxyHeader, TrustedProxies, parse_networks
 
 PROXIES = TrustedProxies(parse_networks("10.0.0.0/8, ::1"), b"x-forwarded-user", b"x-forwarded-groups")
 PROXY, OTHER = "10.0.0.1", "192.0.2.1"

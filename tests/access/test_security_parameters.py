@@ -5,10 +5,11 @@ import base64
 import jwt
 import pytest
 
-from strata.registry.access.node_secret import NodeSecret
-from strata.registry.access.passwords import hash_password
-from strata.registry.access.sessions import Sessions
-from strata.registry.destinations.sealing import Sealing
+from strata.registry.core.rights.authentication import no_user
+from strata.registry.features.access.passwords import hash_password
+from strata.registry.features.exporters.sealing import Sealing
+from strata.registry.features.pages.sessions import Sessions
+from strata.registry.http.node_signature import NodeSecret
 
 SECRET = b"s" * 32
 ASKED_BY = ("ann", (), "basic", "127.0.0.1")
@@ -28,7 +29,7 @@ def of_password():
 
 def of_session():
     """Return the algorithm of a session's cookie, and the bytes of its number and of the token of its forms."""
-    sessions = Sessions(SECRET, None, 60)
+    sessions = Sessions(SECRET, no_user, 60)
     session, cookie = sessions.begin()
     return (
         jwt.get_unverified_header(cookie)["alg"],

@@ -8,8 +8,8 @@ import pytest
 from harness.access_questions import ALL_ON_OPEN, filled
 from harness.guarded_registry import Registry
 from strata import __version__
-from strata.registry.access.needs import OPEN
-from strata.registry.settings import Ui
+from strata.registry.core.rights.route_rights import OPEN
+from strata.registry.node.settings import Ui
 
 STRANGERS = (None, "wrong")
 FORM = "application/x-www-form-urlencoded"
@@ -59,7 +59,7 @@ def registries():
 def routes(registry):
     """Return the routes of a registry, first those that are found first, without those that another one hides."""
     found = {}
-    for route in registry.app._routes.every:
+    for route in registry.app.routes.every:
         found.setdefault((route.method, route.path), route)
     return list(found.values())
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from strata.registry.access.throttle import Throttle
-from strata.registry.workers.buckets import Buckets
+from strata.registry.features.access.throttle import Throttle
+from strata.registry.node.buckets import Buckets
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 

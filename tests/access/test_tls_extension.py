@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from harness.certificates import Authority
+from strata.registry.http.server import HttpServer
 from strata.registry.http.tls import TlsContexts
-from strata.registry.http_server import HttpServer
+from strata.registry.node.board import Seat
 from strata.registry.settings import Settings
-from strata.registry.workers.board import Seat
 
 
 class App:

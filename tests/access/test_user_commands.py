@@ -7,10 +7,10 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from strata.registry.access.auth_file import AuthFileError, parse_auth_file
-from strata.registry.access.auth_file_edits import add_user, list_users, remove_user
-from strata.registry.access.passwords import PasswordHash
-from strata.registry.cli import main
+from strata.registry.commands.cli import main
+from strata.registry.features.access.auth_file import AuthFileError, parse_auth_file
+from strata.registry.features.access.auth_file_edits import add_user, list_users, remove_user
+from strata.registry.features.access.passwords import PasswordHash
 
 HASH = PasswordHash("scrypt", b"saltsalt", bytes(32), log2_n=1)
 RULES = "rules:\n- {principal: User:ada, permission: DENY, operation: READ, resource_type: SUBJECT, resource: x}\n"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from harness.access_model import model
 from harness.access_rules import rule
 from harness.guarded_registry import Registry
-from strata.registry.access.principal import Principal
-from strata.registry.access.rules import Operation, Permission
+from strata.registry.core.rights.principal import Principal
+from strata.registry.core.rights.rules import Operation, Permission
 
 RECORD = '{"type":"record","name":"R","fields":[]}'
 # subject, schema, subject of version 1 that it refers to

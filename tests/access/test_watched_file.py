@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from strata.registry.access import watched_file
-from strata.registry.access.auth_file import AuthFileError
-from strata.registry.access.watched_file import WatchedFile, is_exposed, read_bytes
+from strata.registry.features.access import watched_file
+from strata.registry.features.access.auth_file import AuthFileError
+from strata.registry.features.access.watched_file import WatchedFile, is_exposed, read_bytes
 
 HASH = "$scrypt$ln=4,r=8,p=1$c2FsdHNhbHQ$" + "A" * 43
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.passwords import hash_password
 
 FIELDS = [{"name": "id", "type": "long"}]
 ONE = json.dumps({"type": "record", "name": "Fee", "fields": FIELDS})

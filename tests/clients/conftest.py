@@ -9,8 +9,8 @@ import pytest
 
 from harness.clients import CLIENTS
 from harness.registry import RegistryNode
-from strata.registry.access.auth_file_edits import add_user
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.auth_file_edits import add_user
+from strata.registry.features.access.passwords import hash_password
 
 
 @pytest.fixture(scope="session")

@@ -36,9 +36,9 @@ from schema_registry.serializers.errors import SerializerError
 from harness.access_rules import rule
 from harness.clients import CLIENTS
 from harness.registry import RegistryNode
-from strata.registry.access.auth_file_edits import add_user
-from strata.registry.access.passwords import hash_password
-from strata.registry.access.rules import rule_json
+from strata.registry.core.rights.rules import rule_json
+from strata.registry.features.access.auth_file_edits import add_user
+from strata.registry.features.access.passwords import hash_password
 
 STORY_FILE = Path(__file__).with_name("story.json")
 STORY = json.loads(STORY_FILE.read_text())

@@ -8,8 +8,8 @@ import pytest
 
 from harness.access_rules import Claimed
 from harness.serving import serving
-from strata.registry.access.control import AccessControl
 from strata.registry.app import create_app
+from strata.registry.features.access.control import AccessControl
 from strata.registry.settings import Settings
 from strata.storage.memory_log import MemoryLog
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from harness.consoles import ANY, Holds, Saved, Step, Tool, Without, replay
-from strata.registry.errors import access_denied
+from strata.registry.core.errors import access_denied
 
 VND = "application/vnd.schemaregistry.v1+json"
 # Generated Go clients write quality as `qs`, which is no parameter of HTTP.

@@ -8,7 +8,7 @@ import pytest
 from harness.log_lines import JSON_LINES, call, until_logged
 from harness.oidc import CLIENT, PEOPLE, OidcProvider, SigningKey
 from harness.registry import RegistryNode
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.passwords import hash_password
 
 pytestmark = pytest.mark.usefixtures("forked_nodes")
 AUDIENCE = "https://strata.example.com"

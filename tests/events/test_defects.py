@@ -10,19 +10,19 @@ import ssl
 import pytest
 
 from harness.pipelines import bare_pipeline
-from strata.registry.access.audit import Audit
-from strata.registry.access.control import AccessControl
-from strata.registry.access.identity_keys import ProviderKeys
-from strata.registry.access.watched_file import WatchedFile
-from strata.registry.destinations.credentials import Credentials
-from strata.registry.exporters.choice import Choice
-from strata.registry.exporters.job import Job
-from strata.registry.exporters.runner import Exporters
-from strata.registry.following.follower import Follower
-from strata.registry.health import Health
-from strata.registry.metrics.tally import Tally
-from strata.registry.workers.board import Seat
-from strata.registry.writer import Writer
+from strata.registry.core.tally import Tally
+from strata.registry.core.writer import Writer
+from strata.registry.features.access.control import AccessControl
+from strata.registry.features.access.identity_keys import ProviderKeys
+from strata.registry.features.access.watched_file import WatchedFile
+from strata.registry.features.audit.lines import Audit
+from strata.registry.features.exporters.choice import Choice
+from strata.registry.features.exporters.credentials import Credentials
+from strata.registry.features.exporters.job import Job
+from strata.registry.features.exporters.runner import Exporters
+from strata.registry.features.standby.follower import Follower
+from strata.registry.node.board import Seat
+from strata.registry.node.health import Health
 from strata.storage.memory_log import MemoryLog
 from strata.storage.records import ExporterValue
 from strata.storage.state import State

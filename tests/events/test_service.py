@@ -16,8 +16,8 @@ from harness.log_lines import JSON_LINES, call, logged, until_logged
 from harness.processes import start_tied
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.access.auth_file_edits import add_user
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.auth_file_edits import add_user
+from strata.registry.features.access.passwords import hash_password
 
 pytestmark = pytest.mark.usefixtures("forked_nodes")
 STRATA = str(Path(sys.executable).with_name("strata"))

@@ -14,8 +14,8 @@ from strata.http.client import Client
 from strata.http.errors import AnswerTooSlow, TokenRefused
 from strata.http.settings import HttpSettings
 from strata.http.tokens import TokenSource
-from strata.registry.destinations.config import destination_of
-from strata.registry.following.sources import ServiceSource
+from strata.registry.features.exporters.destination import destination_of
+from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.rest import Connection
 from strata.serdes.client import RegistryClient

@@ -10,8 +10,8 @@ from harness.neighbours import served
 from harness.waiting import until
 from strata.gitops.cli import main as schemas
 from strata.http.credentials import credentials_in
-from strata.registry.cli import main
-from strata.registry.following.sources import ServiceSource
+from strata.registry.commands.cli import main
+from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.rest import Connection
 from strata.serdes.client import RegistryClient

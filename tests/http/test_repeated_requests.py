@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from strata.registry.destinations.config import destination_of
+from strata.registry.features.exporters.destination import destination_of
 from strata.registry.transfer import rest
 from strata.registry.transfer.copies import TransferError
 from strata.serdes.errors import SerdeError

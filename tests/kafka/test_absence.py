@@ -13,8 +13,8 @@ import pytest
 
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.decide.decision import Decision
-from strata.registry.writer import Writer
+from strata.registry.core.decide.decision import Decision
+from strata.registry.core.writer import Writer
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.kafka.watch import Moment, Seen
 from strata.storage.log import START, Conflict, Log, LogCompacted, LogError, LogReplaced, Record

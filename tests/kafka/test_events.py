@@ -9,7 +9,7 @@ import pytest
 from harness.log_lines import JSON_LINES, call, until_logged
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.passwords import hash_password
 from strata.storage.kafka.topic import _config
 
 if TYPE_CHECKING:

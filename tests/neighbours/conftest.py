@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.neighbours import Registry, served
-from strata.registry.cli import main
+from strata.registry.commands.cli import main
 
 
 @pytest.fixture

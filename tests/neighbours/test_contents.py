@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.registry.following.contents import changed_subjects, contents_of, differing, first_records, highest_held
-from strata.registry.following.copying import Target, copy_step, mark_of
-from strata.registry.following.scope import Scope
+from strata.registry.features.standby.copying import Target, copy_step, mark_of
+from strata.registry.features.standby.scope import Scope
+from strata.registry.transfer.contents import changed_subjects, contents_of, differing, first_records, highest_held
 from strata.storage.log import START, Entry, Record
 from strata.storage.record_json import encode
 from strata.storage.records import (

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from harness.waiting import until
-from strata.registry.exporters.choice import Choice
-from strata.registry.exporters.plan import since
+from strata.registry.features.exporters.choice import Choice
+from strata.registry.features.exporters.plan import since
 from strata.storage.log import Entry
 from strata.storage.record_json import encode
 from strata.storage.records import SchemaKey, Subject, Version

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from harness.neighbours import served
-from strata.registry.destinations.config import destination_of
-from strata.registry.exporters.choice import Choice
-from strata.registry.exporters.job import Job
-from strata.registry.exporters.plan import held_after, plan
+from strata.registry.features.exporters.choice import Choice
+from strata.registry.features.exporters.destination import destination_of
+from strata.registry.features.exporters.job import Job
+from strata.registry.features.exporters.plan import held_after, plan
 from strata.registry.transfer.copies import TransferError
 from strata.storage.records import ExporterValue, ExportValue, SchemaValue
 

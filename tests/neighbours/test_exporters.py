@@ -13,7 +13,7 @@ import pytest
 from harness.neighbours import served
 from harness.relay import CUT_OFF, relayed
 from harness.waiting import until
-from strata.registry.exporters import job
+from strata.registry.features.exporters import job
 from strata.registry.transfer.copies import copy_of_entries
 from strata.storage.log import START
 from strata.storage.open_log import open_log

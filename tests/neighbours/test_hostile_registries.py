@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from strata.registry.following.sources import ServiceSource
+from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.rest import AnswerTooLong, Connection
 from strata.registry.transfer.rest_source import listed_versions

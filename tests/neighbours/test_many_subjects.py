@@ -9,16 +9,16 @@ import pytest
 
 from harness.neighbours import served
 from harness.waiting import until
-from strata.registry.following import follower
-from strata.registry.following.assembly import follower_of
-from strata.registry.following.contents import contents_of
-from strata.registry.following.sources import ServiceSource
-from strata.registry.health import Health
-from strata.registry.metrics.tally import Tally
+from strata.registry.core.tally import Tally
+from strata.registry.core.writer import Writer
+from strata.registry.features.standby import follower
+from strata.registry.features.standby.assembly import follower_of
+from strata.registry.features.standby.sources import ServiceSource
+from strata.registry.node.board import Seat
+from strata.registry.node.health import Health
 from strata.registry.settings import Settings
+from strata.registry.transfer.contents import contents_of
 from strata.registry.transfer.rest import Connection
-from strata.registry.workers.board import Seat
-from strata.registry.writer import Writer
 from strata.storage.log import START
 from strata.storage.memory_log import MemoryLog
 from strata.storage.open_log import open_log

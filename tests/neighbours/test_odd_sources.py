@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from strata.registry.exporters.target import Target
-from strata.registry.following.sources import ServiceSource
+from strata.registry.features.exporters.target import Target
+from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.rest import Connection
 

@@ -15,15 +15,15 @@ from harness.neighbours import Registry, served
 from harness.serving import serving
 from harness.waiting import until
 from strata.registry.app import create_app
-from strata.registry.following import follower
-from strata.registry.following.assembly import follower_of
-from strata.registry.following.contents import contents_of
-from strata.registry.following.copying import FollowRefused
-from strata.registry.following.sources import ServiceSource
-from strata.registry.metrics.tally import FACTS, Tally
+from strata.registry.core.tally import FACTS, Tally
+from strata.registry.core.writer import Writer
+from strata.registry.features.standby import follower
+from strata.registry.features.standby.assembly import follower_of
+from strata.registry.features.standby.copying import FollowRefused
+from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.settings import Settings
+from strata.registry.transfer.contents import contents_of
 from strata.registry.transfer.rest import Connection
-from strata.registry.writer import Writer
 from strata.storage.log import START, Record
 from strata.storage.open_log import open_log
 from strata.storage.state import State

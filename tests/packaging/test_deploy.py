@@ -10,9 +10,10 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from strata.registry.http_server import _SHUTDOWN_SECONDS
-from strata.registry.routes.all import ROUTERS
-from strata.registry.settings import LogFormat, Settings, load_settings
+from strata.registry.app import ROUTERS
+from strata.registry.http.server import _SHUTDOWN_SECONDS
+from strata.registry.node.settings import LogFormat
+from strata.registry.settings import Settings, load_settings
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 MANIFESTS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((DEPLOY / "kubernetes").glob("*.yaml"))}

@@ -202,7 +202,7 @@ def test_a_node_imports_only_what_its_settings_need():
 def test_other_commands_do_not_load_the_server():
     """A command that serves nothing starts without FastAPI and uvicorn, which take longer than most commands."""
     program = (
-        "import sys; from click.testing import CliRunner; from strata.registry.cli import main; "
+        "import sys; from click.testing import CliRunner; from strata.registry.commands.cli import main; "
         "print(CliRunner().invoke(main, ['log', 'sqlite:////none/none.db']).exit_code, *sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
-from strata.registry.subject_names import PathSubject, aliased
+from strata.registry.core.subject_names import PathSubject, aliased
 from strata.storage.log import Entry
 from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode

@@ -10,13 +10,13 @@ from confluent_kafka.schema_registry.common.schema_registry_client import (
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from strata.compat.levels import Level
-from strata.registry.decide.association_requests import AssociationRequest, Resource, Wanted
-from strata.registry.decide.associations import change_associations, change_batch, delete_associations
-from strata.registry.decide.delete import delete_subject
-from strata.registry.decide.mode import set_mode
-from strata.registry.decide.register import Rules, register
-from strata.registry.errors import RegistryError
-from strata.registry.schema_request import SchemaRequest
+from strata.registry.core.decide.association_requests import AssociationRequest, Resource, Wanted
+from strata.registry.core.decide.associations import change_associations, change_batch, delete_associations
+from strata.registry.core.decide.delete import delete_subject
+from strata.registry.core.decide.mode import set_mode
+from strata.registry.core.decide.register import Rules, register
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.schema_request import SchemaRequest
 from strata.storage.record_json import encode
 from strata.storage.records import AssociationKey, AssociationValue, Reference
 from strata.storage.state import State

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from harness.pipelines import bare_pipeline
 from strata.registry.http.compression import accepts_gzip, compressed, decompressed
-from strata.registry.logs.context import REQUEST
+from strata.registry.node.logs.context import REQUEST
 
 JSON = "application/json"
 SCHEMA = json.dumps({"schema": '"int"'}).encode()

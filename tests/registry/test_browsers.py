@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from strata.registry.errors import RegistryError
+from strata.registry.core.errors import RegistryError
 from strata.registry.http.checks import BrowserGuard
 from strata.registry.settings import Settings
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.registry.workers.buckets import Buckets
+from strata.registry.node.buckets import Buckets
 
 MOST = 1000
 

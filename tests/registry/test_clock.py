@@ -8,14 +8,14 @@ import pytest
 from strata.compat.entities import Entity, EntityType
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
-from strata.registry import parsing as schemas
-from strata.registry.clock import Clock
-from strata.registry.decide.association_requests import AssociationRequest, Resource, Wanted
-from strata.registry.decide.associations import change_associations, change_batch
-from strata.registry.decide.register import Rules, register
-from strata.registry.decide.tag import TagRequest, change_tags
-from strata.registry.errors import RegistryError, TooExpensive
-from strata.registry.schema_request import SchemaRequest
+from strata.registry.core import parsing as schemas
+from strata.registry.core.clock import Clock
+from strata.registry.core.decide.association_requests import AssociationRequest, Resource, Wanted
+from strata.registry.core.decide.associations import change_associations, change_batch
+from strata.registry.core.decide.register import Rules, register
+from strata.registry.core.decide.tag import TagRequest, change_tags
+from strata.registry.core.errors import RegistryError, TooExpensive
+from strata.registry.core.schema_request import SchemaRequest
 from strata.registry.settings import Settings
 from strata.storage.log import Entry
 from strata.storage.records import Subject
@@ -34,7 +34,7 @@ class SlowParser:
         self._parsed = schemas._parse_uncached
         monkeypatch.setattr("time.thread_time", lambda: self.spent)
         monkeypatch.setattr("time.monotonic", lambda: self.spent)
-        monkeypatch.setattr("strata.registry.parsing._parse_uncached", self.parsed)
+        monkeypatch.setattr("strata.registry.core.parsing._parse_uncached", self.parsed)
         schemas._schemas.clear()
 
     def parsed(self, schema_type, text, strict, references, limits):

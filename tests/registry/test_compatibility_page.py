@@ -4,7 +4,7 @@ import inspect
 import re
 from pathlib import Path
 
-from strata.registry import errors
+from strata.registry.core import errors
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 ROUTE = re.compile(r"^\| `([A-Z]+) (/\S*)` \|(.*?)\|", re.MULTILINE)

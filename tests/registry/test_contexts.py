@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from strata.registry.errors import RegistryError
+from strata.registry.app import ROUTES
+from strata.registry.core.errors import RegistryError
 from strata.registry.http.context_prefix import within_context
-from strata.registry.routes.all import ROUTES
 
 INT, LONG = '"int"', '"long"'
 

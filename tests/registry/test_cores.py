@@ -5,7 +5,7 @@ import os
 import pytest
 
 from strata.registry import settings
-from strata.registry.workers.cores import usable_cores
+from strata.registry.node.cores import usable_cores
 
 # what limits, files of the control groups, groups of the process, the cores left of 8
 LIMITS = [

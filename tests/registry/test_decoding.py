@@ -18,9 +18,9 @@ from strata.compat.formats import FORMATS
 from strata.compat.limits import DEFAULT_LIMITS
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
 from strata.compat.schema import ResolvedReference, SchemaFormat
-from strata.registry.decoding.frames import bytes_of, open_frame
-from strata.registry.decoding.parts import Broken
-from strata.registry.decoding.record import decoded
+from strata.registry.features.decoding.frames import bytes_of, open_frame
+from strata.registry.features.decoding.parts import Broken
+from strata.registry.features.decoding.record import decoded
 
 AVRO, JSON, PROTOBUF = SchemaFormat.AVRO, SchemaFormat.JSON, SchemaFormat.PROTOBUF
 ORDER = {

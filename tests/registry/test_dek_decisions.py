@@ -2,11 +2,11 @@
 
 import pytest
 
-from strata.registry.decide.deks import create_dek, dek_of, delete_deks, undelete_deks
-from strata.registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
-from strata.registry.decide.mode import set_mode
-from strata.registry.errors import RegistryError
-from strata.registry.lookup import LATEST
+from strata.registry.core.decide.deks import create_dek, dek_of, delete_deks, undelete_deks
+from strata.registry.core.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
+from strata.registry.core.decide.mode import set_mode
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.lookup import LATEST
 from strata.storage.encryption_keys import Dek
 from strata.storage.record_json import encode
 from strata.storage.records import DekKey, DekValue, KekKey, KekValue

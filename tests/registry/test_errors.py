@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.registry import errors
+from strata.registry.core import errors
 
 ROWS = {name: row for name, row in vars(errors).items() if isinstance(row, errors._Case)}
 CALLS = [

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from strata.compat.result import Finding
-from strata.registry.findings import finding_json, findings_json
+from strata.registry.core.findings import finding_json, findings_json
 
 
 def record(*fields):

@@ -7,9 +7,9 @@ from itertools import count
 import pytest
 
 from strata.compat.levels import Level
-from strata.registry.decide.content_lookup import version_with
-from strata.registry.decide.register import Rules, register
-from strata.registry.schema_request import SchemaRequest
+from strata.registry.core.decide.content_lookup import version_with
+from strata.registry.core.decide.register import Rules, register
+from strata.registry.core.schema_request import SchemaRequest
 from strata.storage.records import Reference, Subject
 from strata.storage.state import State
 

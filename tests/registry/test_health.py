@@ -14,17 +14,17 @@ import pytest
 
 from harness.logs import ServerLog
 from harness.registry import RegistryNode
-from strata.registry.access.watched_file import WatchedFile
 from strata.registry.app import create_app
-from strata.registry.decide.decision import Decision
-from strata.registry.errors import RegistryError
-from strata.registry.health import Health
+from strata.registry.core.decide.decision import Decision
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.tally import Tally
+from strata.registry.core.writer import Writer
+from strata.registry.features.access.watched_file import WatchedFile
+from strata.registry.http.server import HttpServer
 from strata.registry.http.tls import TlsContexts
-from strata.registry.http_server import HttpServer
-from strata.registry.metrics.tally import Tally
+from strata.registry.node.board import Board, Seat
+from strata.registry.node.health import Health
 from strata.registry.settings import Settings
-from strata.registry.workers.board import Board, Seat
-from strata.registry.writer import Writer
 from strata.storage.log import LogError, LogReadOnly, LogTimeout
 from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from faults.ledger import read_ledger
 from harness.serving import serving
 from strata.registry.app import create_app
-from strata.registry.cli import main
-from strata.registry.decide.highest_id import lower_highest, mark_highest
-from strata.registry.errors import RegistryError
-from strata.registry.following.contents import contents_of, differing
-from strata.registry.following.scope import Scope
+from strata.registry.commands.cli import main
+from strata.registry.core.decide.highest_id import lower_highest, mark_highest
+from strata.registry.core.errors import RegistryError
+from strata.registry.features.standby.scope import Scope
 from strata.registry.settings import Settings
+from strata.registry.transfer.contents import contents_of, differing
 from strata.registry.transfer.copies import copy_of_entries
 from strata.storage.log import START, Entry
 from strata.storage.memory_log import MemoryLog

@@ -15,17 +15,17 @@ from starlette.requests import ClientDisconnect
 
 from harness.serving import serving
 from harness.waiting import until
-from strata.registry import errors
-from strata.registry.app import create_app
-from strata.registry.cache import BasisCache, Repeats
+from strata.registry.api import compatibility
+from strata.registry.app import ROUTERS, ROUTES, create_app
+from strata.registry.core import errors
+from strata.registry.core.cache import BasisCache, Repeats
+from strata.registry.core.writer import Writer
 from strata.registry.http.bodies import read_up_to
 from strata.registry.http.context_prefix import within_context
 from strata.registry.http.pipeline import KeptAnswer, Pipeline
 from strata.registry.http.route_facts import Kept
-from strata.registry.routes import compatibility
-from strata.registry.routes.all import ROUTERS, ROUTES
-from strata.registry.settings import Reads, Settings
-from strata.registry.writer import Writer
+from strata.registry.node.settings import Reads
+from strata.registry.settings import Settings
 from strata.storage.log import LogError
 from strata.storage.memory_log import MemoryLog
 from strata.storage.open_log import open_log
@@ -449,7 +449,7 @@ class CountedLog(MemoryLog):
 @pytest.fixture
 def unwatched(monkeypatch):
     """Let nodes read the log for requests only, and not every few seconds."""
-    monkeypatch.setattr("strata.registry.health._EVERY_S", 3600.0)
+    monkeypatch.setattr("strata.registry.node.health._EVERY_S", 3600.0)
 
 
 def test_kept_answer_costs_one_read_of_the_log(unwatched):
@@ -493,8 +493,8 @@ def test_local_reads_of_an_idle_node(unwatched):
 
 def test_local_reads(unwatched, monkeypatch):
     """With `--reads local` kept answers follow the State in memory, and an unknown id is still looked up in the log."""
-    monkeypatch.setattr("strata.registry.tail_reader._LEAST_S", 3600.0)
-    monkeypatch.setattr("strata.registry.tail_reader._MOST_S", 3600.0)
+    monkeypatch.setattr("strata.registry.core.tail_reader._LEAST_S", 3600.0)
+    monkeypatch.setattr("strata.registry.core.tail_reader._MOST_S", 3600.0)
     log = CountedLog()
     with node(log) as writer, node(log, SETTINGS.model_copy(update={"reads": Reads.LOCAL})) as local:
         unknown, versions = ("GET", "/schemas/ids/1"), ("GET", "/subjects/s/versions")

@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.compat.levels import Level
-from strata.registry.decide.association_requests import AssociationRequest, Resource, Wanted
-from strata.registry.decide.associations import change_associations, delete_associations
-from strata.registry.decide.config import delete_config, set_config
-from strata.registry.decide.contexts import delete_context
-from strata.registry.decide.deks import create_dek, delete_deks, undelete_deks
-from strata.registry.decide.delete import delete_subject, delete_version
-from strata.registry.decide.keks import Kek, create_kek, delete_kek, undelete_kek, update_kek
-from strata.registry.decide.mode import delete_mode, set_mode
-from strata.registry.decide.register import Rules, register
-from strata.registry.errors import RegistryError
-from strata.registry.lookup import LATEST
-from strata.registry.schema_request import SchemaRequest
+from strata.registry.core.decide.association_requests import AssociationRequest, Resource, Wanted
+from strata.registry.core.decide.associations import change_associations, delete_associations
+from strata.registry.core.decide.config import delete_config, set_config
+from strata.registry.core.decide.contexts import delete_context
+from strata.registry.core.decide.deks import create_dek, delete_deks, undelete_deks
+from strata.registry.core.decide.delete import delete_subject, delete_version
+from strata.registry.core.decide.keks import Kek, create_kek, delete_kek, undelete_kek, update_kek
+from strata.registry.core.decide.mode import delete_mode, set_mode
+from strata.registry.core.decide.register import Rules, register
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.lookup import LATEST
+from strata.registry.core.schema_request import SchemaRequest
 from strata.storage.encryption_keys import Dek
 from strata.storage.log import Entry
 from strata.storage.records import DekKey, DekValue, KekValue

@@ -10,15 +10,15 @@ from harness.registry import RegistryNode
 from strata.compat.entities import Entity, EntityType
 from strata.compat.levels import Level
 from strata.compat.limits import Limits, NotAtOnce
-from strata.registry import parsing
-from strata.registry.cache import Cache
-from strata.registry.clock import Clock
-from strata.registry.decide.content_lookup import equal_version
-from strata.registry.decide.register import Rules, register
-from strata.registry.decide.tag import TagRequest, change_tags
-from strata.registry.errors import RegistryError, TooExpensive
-from strata.registry.parsing import inline_tags, parse_request, printed
-from strata.registry.schema_request import SchemaRequest
+from strata.registry.core import parsing
+from strata.registry.core.cache import Cache
+from strata.registry.core.clock import Clock
+from strata.registry.core.decide.content_lookup import equal_version
+from strata.registry.core.decide.register import Rules, register
+from strata.registry.core.decide.tag import TagRequest, change_tags
+from strata.registry.core.errors import RegistryError, TooExpensive
+from strata.registry.core.parsing import inline_tags, parse_request, printed
+from strata.registry.core.schema_request import SchemaRequest
 from strata.registry.settings import Settings
 from strata.storage.log import Entry
 from strata.storage.records import Reference, Subject
@@ -111,7 +111,7 @@ def test_other_forms_of_a_text_have_a_deadline(monkeypatch, schema_type, form, t
     state, entry = _holding(SchemaRequest(text, schema_type))
 
     assert printed(state, entry, form)
-    monkeypatch.setattr("strata.registry.parsing.DEFAULT_LIMITS", Limits(seconds=0))
+    monkeypatch.setattr("strata.registry.core.parsing.DEFAULT_LIMITS", Limits(seconds=0))
     with pytest.raises(RegistryError, match="more than 0 s of computing") as refusal:
         printed(state, entry, form)
     assert 42201 == refusal.value.code

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from strata.registry.errors import RegistryError
+from strata.registry.core.errors import RegistryError
 from strata.registry.http.link import AnsweringEnd, Followers, Link
 from strata.storage.log import Entry
 

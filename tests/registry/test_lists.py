@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.registry import lookup
-from strata.registry.subject_names import has_prefix
+from strata.registry.core import lookup
+from strata.registry.core.subject_names import has_prefix
 from strata.storage.log import Entry
 from strata.storage.record_json import encode
 from strata.storage.records import DeleteSubjectKey, SchemaKey, SchemaValue

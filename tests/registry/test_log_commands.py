@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.kafka import KafkaBroker
-from strata.registry.cli import main
+from strata.registry.commands.cli import main
 from strata.storage.log import START, Record
 from strata.storage.open_log import open_log
 from strata.storage.record_json import encode

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from strata.registry.logs.changes import CHANGES, EVENTS
+from strata.registry.node.logs.changes import CHANGES, EVENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs/logs.md").read_text()

@@ -45,7 +45,7 @@ GONE = [READ_FAILED] * 4 + [NOT_WRITTEN] * 4
 
 def test_a_file_that_is_gone(configured, tmp_path, caplog, monkeypatch):
     """Reads answer that the log cannot be read, writes that nothing was written; each logs one line."""
-    monkeypatch.setattr("strata.registry.health._EVERY_S", 3600.0)  # the health check has a line of its own
+    monkeypatch.setattr("strata.registry.node.health._EVERY_S", 3600.0)  # the health check has a line of its own
     folder = tmp_path / "data"
     folder.mkdir()
     with closing(SqlLog(f"sqlite:///{folder}/strata.db")) as log:

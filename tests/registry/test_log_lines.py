@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from strata.registry.logs.context import REQUEST, trace_id_of
-from strata.registry.logs.lines import Folding, set_up_logging, write_folded
+from strata.registry.node.logs.context import REQUEST, trace_id_of
+from strata.registry.node.logs.lines import Folding, set_up_logging, write_folded
 
 TRACE = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 FORGED = "x\n2026-01-01T00:00:00.000+00:00 INFO    strata: all is well\x1b[2J\x85\u2028\u202e\u2066"
@@ -101,7 +101,9 @@ def test_only_our_own_defects_have_a_traceback(lines):
 def test_a_storm_is_one_line_and_a_count(lines, monkeypatch):
     """Lines that differ in numbers only are counted; changes, requests and other lines are not."""
     # A storm that lasts longer is counted after a second, too.
-    monkeypatch.setattr("strata.registry.logs.lines.time", SimpleNamespace(monotonic=lambda: 0.0, time=lambda: 0.0))
+    monkeypatch.setattr(
+        "strata.registry.node.logs.lines.time", SimpleNamespace(monotonic=lambda: 0.0, time=lambda: 0.0)
+    )
 
     def storm(log):
         for number in range(1_005):

@@ -9,11 +9,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from strata.registry import errors
-from strata.registry.metrics.table import METRICS, Kind
-from strata.registry.routes.all import ROUTES
-from strata.registry.scraping.confluent import NAMES
-from strata.registry.scraping.endpoints import ENDPOINTS
+from strata.registry.app import ROUTES
+from strata.registry.core import errors
+from strata.registry.core.metric_table import METRICS, Kind
+from strata.registry.features.metrics.confluent import NAMES
+from strata.registry.features.metrics.endpoints import ENDPOINTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"

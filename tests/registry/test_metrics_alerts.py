@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from harness.prometheus import find_tool
 from strata.gitops.reports import _HOME
-from strata.registry.metrics.table import METRICS
+from strata.registry.core.metric_table import METRICS
 from strata.serdes.prometheus_observer import PrometheusObserver
 
 DOCS = Path(__file__).parents[2] / "docs"

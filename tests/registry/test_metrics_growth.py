@@ -8,8 +8,8 @@ from base64 import b64encode
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from strata.registry.access.passwords import hash_password
 from strata.registry.app import create_app
+from strata.registry.features.access.passwords import hash_password
 from strata.registry.settings import Settings
 from strata.storage.memory_log import MemoryLog
 

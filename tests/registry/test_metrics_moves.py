@@ -8,14 +8,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from strata import __version__
-from strata.registry.cache import Cache
-from strata.registry.health import Health
-from strata.registry.metrics.requests import Requests
-from strata.registry.metrics.tally import Tally
-from strata.registry.scraping.facts import Facts, fact
+from strata.registry.core.cache import Cache
+from strata.registry.core.request_numbers import Requests
+from strata.registry.core.tally import Tally
+from strata.registry.core.writer import Writer
+from strata.registry.features.metrics.facts import Facts, fact
+from strata.registry.node.board import Seat
+from strata.registry.node.health import Health
 from strata.registry.settings import Settings
-from strata.registry.workers.board import Seat
-from strata.registry.writer import Writer
 from strata.storage.log import START, Conflict, Entry, LogError, Record
 from strata.storage.memory_log import MemoryLog
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from harness.certificates import Authority
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.passwords import hash_password
 
 BY_ID = {"method": "GET", "route": "/schemas/ids/{schema_id}"}
 

@@ -15,8 +15,8 @@ from harness.access_questions import QUESTIONS
 from harness.registry import RegistryNode
 from harness.waiting import until
 from strata import __version__
-from strata.registry.routes.all import ROUTES
-from strata.registry.scraping.endpoints import ENDPOINTS
+from strata.registry.app import ROUTES
+from strata.registry.features.metrics.endpoints import ENDPOINTS
 from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import KekKey, KekValue

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from harness.certificates import Authority
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.access.passwords import hash_password
+from strata.registry.features.access.passwords import hash_password
 from strata.registry.settings import Settings
 
 LIMITS = "strata_limits_hit_total"

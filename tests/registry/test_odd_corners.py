@@ -5,8 +5,8 @@ import json
 import pytest
 
 from strata.compat.levels import Level
-from strata.registry.decide.register import Rules, register
-from strata.registry.schema_request import SchemaRequest
+from strata.registry.core.decide.register import Rules, register
+from strata.registry.core.schema_request import SchemaRequest
 from strata.storage.log import Entry
 from strata.storage.record_json import encode
 from strata.storage.records import MAX_VERSION, ModeKey, SchemaKey, SchemaValue, Subject

@@ -5,18 +5,13 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
-from strata.registry.access.needs import OPEN
-from strata.registry.routes.all import ROUTERS
-from strata.registry.routes.listing import ListedSchema
-from strata.registry.wire.acls import AclAnswer, VerdictAnswer
-from strata.registry.wire.associations import AssociationAnswer, BatchAnswer, ResourceAnswer
-from strata.registry.wire.batches import BatchResultAnswer
-from strata.registry.wire.configuration import ConfigAnswer, ConfigChange, ModeAnswer, ScopeAnswer
-from strata.registry.wire.encryption_keys import DekAnswer, KekAnswer
-from strata.registry.wire.exporters import ExporterAnswer, ExporterNameAnswer, ExporterStatusAnswer
-from strata.registry.wire.failures import ErrorAnswer
-from strata.registry.wire.operations import HighestIdAnswer, LiveAnswer, LogAnswer, ReadyAnswer, UsageAnswer
-from strata.registry.wire.schemas import (
+from strata.registry.api.bodies.acls import AclAnswer, VerdictAnswer
+from strata.registry.api.bodies.associations import AssociationAnswer, BatchAnswer, ResourceAnswer
+from strata.registry.api.bodies.batches import BatchResultAnswer
+from strata.registry.api.bodies.configuration import ConfigAnswer, ConfigChange, ModeAnswer, ScopeAnswer
+from strata.registry.api.bodies.failures import ErrorAnswer
+from strata.registry.api.bodies.operations import HighestIdAnswer, LiveAnswer, LogAnswer, ReadyAnswer, UsageAnswer
+from strata.registry.api.bodies.schemas import (
     CompatibilityAnswer,
     ContextIdAnswer,
     RegisteredAnswer,
@@ -24,7 +19,12 @@ from strata.registry.wire.schemas import (
     SchemaStringAnswer,
     SubjectVersionAnswer,
 )
-from strata.registry.wire.search import SearchAnswer
+from strata.registry.api.listing import ListedSchema
+from strata.registry.app import ROUTERS
+from strata.registry.core.rights.route_rights import OPEN
+from strata.registry.features.exporters.bodies import ExporterAnswer, ExporterNameAnswer, ExporterStatusAnswer
+from strata.registry.features.keys.bodies import DekAnswer, KekAnswer
+from strata.registry.features.search.bodies import SearchAnswer
 
 SCHEMA = {"schema": '"int"'}
 METADATA = {"tags": {"**.f": ["PII"]}, "properties": {"owner": "me"}, "sensitive": ["owner"]}

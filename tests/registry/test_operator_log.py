@@ -18,9 +18,9 @@ from harness.kafka import KafkaBroker
 from harness.log_lines import call, logged, until_logged
 from harness.postgres import Postgres
 from harness.registry import RegistryNode
-from strata.registry.access.auth_file_edits import add_user
-from strata.registry.access.passwords import hash_password
-from strata.registry.logs.changes import CHANGES, EVENTS
+from strata.registry.features.access.auth_file_edits import add_user
+from strata.registry.features.access.passwords import hash_password
+from strata.registry.node.logs.changes import CHANGES, EVENTS
 from strata.registry.server import _log_name
 
 pytestmark = pytest.mark.usefixtures("forked_nodes")
@@ -178,7 +178,7 @@ def test_start_and_end(tmp_path):
 
 def test_ready_counts_from_the_start_of_the_process():
     """The age of a process includes what came before its first import."""
-    program = "import time; time.sleep(0.3); from strata.registry.process import process_age; print(process_age())"
+    program = "import time; time.sleep(0.3); from strata.registry.node.process import process_age; print(process_age())"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
 
     assert 0.29 <= float(ended.stdout) < 60

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from strata.registry.access.needs import OPEN, How
-from strata.registry.access.rules import ResourceType
-from strata.registry.app import create_app
+from strata.registry.api.router import Router
+from strata.registry.app import ROUTERS, ROUTES, create_app
+from strata.registry.core.rights.route_rights import OPEN, How
+from strata.registry.core.rights.rules import ResourceType
 from strata.registry.http.route_facts import DeclaredRoute, Kept, RouteFacts
-from strata.registry.routes.all import ROUTERS, ROUTES
-from strata.registry.routes.router import Router
 from strata.registry.settings import Settings
 from strata.storage.memory_log import MemoryLog
 
@@ -102,7 +101,7 @@ def test_what_a_route_needs_is_named_by_its_path():
 
 def test_a_route_that_declares_no_need_cannot_be_made():
     """A new route cannot be served by mistake."""
-    for declare in (Router().reads, Router().writes):
+    for declare in (Router(place=1).reads, Router(place=1).writes):
         with pytest.raises(TypeError, match="need"):
             declare("GET", "/x", None)
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.registry.decide.contracts import merged_metadata, merged_rules
-from strata.registry.errors import RegistryError
-from strata.registry.rule_sets import PHASES, check_rule_set
-from strata.registry.wire.contracts import Metadata, RuleSet
+from strata.registry.api.bodies.contracts import Metadata, RuleSet
+from strata.registry.core.decide.contracts import merged_metadata, merged_rules
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.rule_sets import PHASES, check_rule_set
 
 INT = '"int"'
 RULE = {"name": "r", "type": "CEL"}

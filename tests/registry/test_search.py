@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from strata.registry.search import index
-from strata.registry.search.index import SearchIndex
+from strata.registry.features.search import index
+from strata.registry.features.search.index import SearchIndex
 from strata.storage.log import Entry
 from strata.storage.record_json import encode
 from strata.storage.records import SchemaId, SchemaKey, SchemaValue, Subject, Version

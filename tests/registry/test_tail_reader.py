@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from strata.registry.decide.decision import Decision
-from strata.registry.tail_reader import TailReader
-from strata.registry.writer import Writer
+from strata.registry.core.decide.decision import Decision
+from strata.registry.core.tail_reader import TailReader
+from strata.registry.core.writer import Writer
 from strata.storage.log import LogError
 from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode

@@ -16,7 +16,7 @@ import pytest
 from harness.otlp import OtlpReceiver
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.tracing import is_configured
+from strata.registry.features.tracing.tracer import is_configured
 
 STRATA = str(Path(sys.executable).with_name("strata"))
 SERVER, CLIENT, INTERNAL = 2, 3, 1

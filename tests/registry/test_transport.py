@@ -202,7 +202,7 @@ def test_failure_in_a_route_is_an_error_object(api, monkeypatch):
     def broken():
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("strata.registry.routes.root.schema_types", broken)
+    monkeypatch.setattr("strata.registry.api.root.schema_types", broken)
 
     assert (500, {"error_code": 500, "message": "Internal Server Error"}) == api.get("/schemas/types")
     assert V1 == api.headers["content-type"]

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.cli import main
+from strata.registry.commands.cli import main
 from strata.registry.commands.usage import merged
+from strata.registry.features.usage.fetches import Usage
 from strata.registry.settings import Settings
-from strata.registry.usage import Usage
 
 FIRST, SECOND = ("version", "s", 1), ("id", ".", 7)
 

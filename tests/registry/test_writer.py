@@ -7,10 +7,10 @@ import time
 import pytest
 
 from harness.logs import ServerLog
-from strata.registry.decide.decision import Decision
-from strata.registry.errors import RegistryError
-from strata.registry.write_group import Gathering
-from strata.registry.writer import Writer
+from strata.registry.core.decide.decision import Decision
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.write_group import Gathering
+from strata.registry.core.writer import Writer
 from strata.storage.log import (
     START,
     Conflict,
@@ -96,8 +96,8 @@ async def test_waiting_writes_are_one_append_each_decided_on_the_last():
 @pytest.mark.parametrize(("moment_s", "appends"), [(30.0, [1, 2]), (0.001, [1, 1, 1])])
 async def test_a_group_waits_a_moment_for_the_clients_of_a_slow_one(monkeypatch, moment_s, appends):
     """After a slow append, a group waits for the clients that were just answered, but not for long."""
-    monkeypatch.setattr("strata.registry.write_group._SLOW_S", 0.0)
-    monkeypatch.setattr("strata.registry.write_group._MOMENT_S", moment_s)
+    monkeypatch.setattr("strata.registry.core.write_group._SLOW_S", 0.0)
+    monkeypatch.setattr("strata.registry.core.write_group._MOMENT_S", moment_s)
     log = ScriptedLog()
     writer = Writer(log)
     log.gate.clear()
@@ -142,7 +142,7 @@ async def test_how_many_clients_a_group_waits_for(before, after_s, waiting, wait
 )
 async def test_beside_many_reads_on_a_busy_loop_a_group_pauses(monkeypatch, load, reads, writes, waiting, waits):
     """Many reads on a busy event loop come first: even a group that has all its clients waits, unless it is large."""
-    monkeypatch.setattr("strata.registry.write_group._PAUSE_S", 3600.0)
+    monkeypatch.setattr("strata.registry.core.write_group._PAUSE_S", 3600.0)
     gathering = Gathering(load=lambda: load)
     gathering.reads = lambda: reads
     gathering.expect(writes, after_s=0.0)
@@ -285,7 +285,7 @@ async def test_failing_log_is_answered_truthfully(failure, code, words, caplog):
 
 async def test_races_without_end_are_given_up(caplog, monkeypatch):
     """A writer that loses every race answers in the end that nothing was written, and logs it."""
-    monkeypatch.setattr("strata.registry.writer._MAX_PAUSE", 0.0)
+    monkeypatch.setattr("strata.registry.core.writer._MAX_PAUSE", 0.0)
     writer = Writer(ScriptedLog(*[Conflict()] * 1000))
 
     with pytest.raises(RegistryError, match="Nothing was written: other writers came first") as caught:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from harness.serving import serving
 from strata.registry.app import create_app
-from strata.registry.cli import main
+from strata.registry.commands.cli import main
 from strata.registry.settings import Settings
 from strata.storage.log import Record
 from strata.storage.open_log import open_log

@@ -12,7 +12,7 @@ from strata.storage.open_log import open_log
 # A kill from outside would sometimes come too late.
 _DYING = """
 import os, sys
-from strata.registry.cli import main
+from strata.registry.commands.cli import main
 from strata.registry.transfer import progress
 
 print_line, line = progress.print_line, sys.argv.pop(1)
@@ -68,7 +68,7 @@ def test_an_import_of_one_append_is_all_or_nothing(strata, raw_source, write_raw
         "    insert(connection, rows)\n"
         "    os.kill(os.getpid(), 9)\n"
         "direct.insert_rows = insert_and_die\n"
-        "from strata.registry.cli import main\n"
+        "from strata.registry.commands.cli import main\n"
         "main()\n"
     )
 

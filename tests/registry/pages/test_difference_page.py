@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from strata.registry.pages.text_difference import LineRow, line_rows
+from strata.registry.features.pages.text_difference import LineRow, line_rows
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 HOSTILE = "<script>alert(1)</script>\u202e"

@@ -6,12 +6,12 @@ from html import unescape
 
 import pytest
 
-from strata.registry.log_reader import RecentRecords
-from strata.registry.metrics.requests import Requests
-from strata.registry.metrics.tally import Tally
-from strata.registry.pages.sparkline import sparkline
-from strata.registry.pages.views.health import figures
-from strata.registry.trends import Sample, Trends
+from strata.registry.core.log_reader import RecentRecords
+from strata.registry.core.request_numbers import Requests
+from strata.registry.core.tally import Tally
+from strata.registry.features.pages.sparkline import sparkline
+from strata.registry.features.pages.trends import Sample, Trends
+from strata.registry.features.pages.views.health import figures
 from strata.storage.log import START, Entry, LogStatus, Record
 from strata.storage.memory_log import MemoryLog
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from harness.access_model import model
 from harness.access_rules import rule
 from harness.guarded_registry import Registry
-from strata.registry.access.principal import Principal
-from strata.registry.access.rules import Permission
-from strata.registry.pages.table import VIEWS
+from strata.registry.app import FEATURES
+from strata.registry.core.rights.principal import Principal
+from strata.registry.core.rights.rules import Permission
 
 SUBJECTS = ["apple", "banana", "cherry", ":.c:date"]
 KEKS = ["kek-one", "kek-two"]
@@ -42,7 +42,7 @@ def registry():
 
 def paths():
     """Return the addresses of all views, for each subject and key."""
-    for view in VIEWS:
+    for view in (view for feature in FEATURES for view in feature.views):
         for subject in SUBJECTS:
             named = {"subject": quote(subject, safe=""), "version": "1", "id": "1", "guid": "x", "name": KEKS[0]}
             path = "/ui" + view.path

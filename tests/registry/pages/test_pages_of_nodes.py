@@ -7,7 +7,7 @@ import re
 import pytest
 
 from harness.registry import RegistryNode
-from strata.registry.access.passwords import PasswordHash
+from strata.registry.features.access.passwords import PasswordHash
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 REQUESTS = 12  # each over a connection of its own, so that all workers get some

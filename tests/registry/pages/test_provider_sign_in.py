@@ -15,8 +15,8 @@ import urllib3
 
 from harness.oidc import PEOPLE, OidcProvider, SigningKey
 from harness.serving import serving
-from strata.registry.access import code_flow, identity_keys
 from strata.registry.app import create_app
+from strata.registry.features.access import code_flow, identity_keys
 from strata.registry.settings import Settings
 from strata.storage.memory_log import MemoryLog
 

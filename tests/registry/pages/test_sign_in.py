@@ -8,9 +8,10 @@ import re
 import pytest
 
 from harness.waiting import until
-from strata.registry.access.passwords import PasswordHash
-from strata.registry.access.principal import Principal
-from strata.registry.access.sessions import Sessions, TooManyGroups
+from strata.registry.core.rights.authentication import no_user
+from strata.registry.core.rights.principal import Principal
+from strata.registry.features.access.passwords import PasswordHash
+from strata.registry.features.pages.sessions import Sessions, TooManyGroups
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 PASSWORD = "open sesame: ä"
@@ -217,7 +218,7 @@ def _headers(cookie):
 def test_a_session_follows_the_auth_file():
     """A session has the user's present groups, and ends when the user goes or gets another password."""
     file = _File(u=_user("a", "g"))
-    sessions = Sessions(b"s" * 32, file, 60)
+    sessions = Sessions(b"s" * 32, lambda name: file.content.users.get(name), 60)  # noqa: PLW0108 - the content changes
     _, cookie = sessions.begin(Principal("u", frozenset({"g"}), "basic"))
     assert Principal("u", frozenset({"g"}), "basic") == sessions.read(_headers(cookie)).principal
     file.content.users["u"].groups = frozenset({"h"})
@@ -231,19 +232,19 @@ def test_a_session_follows_the_auth_file():
 def test_a_session_ends():
     """A cookie is valid for its time, and only for those who have the secret."""
     person = Principal("u", frozenset({"g"}), "bearer")
-    sessions = Sessions(b"s" * 32, None, 60)
+    sessions = Sessions(b"s" * 32, no_user, 60)
     session, cookie = sessions.begin(person)
     assert session == sessions.read(_headers(cookie))
-    assert session == Sessions(b"s" * 32, None, 5).read(_headers(cookie))
-    assert Sessions(b"t" * 32, None, 60).read(_headers(cookie)) is None
-    assert Sessions(b"s" * 32, None, -1).read(_headers(Sessions(b"s" * 32, None, -1).begin(person)[1])) is None
+    assert session == Sessions(b"s" * 32, no_user, 5).read(_headers(cookie))
+    assert Sessions(b"t" * 32, no_user, 60).read(_headers(cookie)) is None
+    assert Sessions(b"s" * 32, no_user, -1).read(_headers(Sessions(b"s" * 32, no_user, -1).begin(person)[1])) is None
 
 
 def test_a_person_in_too_many_groups():
     """Groups that fit into no cookie are an error, not a session without them."""
     groups = frozenset(f"group-{number:030}" for number in range(200))
     with pytest.raises(TooManyGroups):
-        Sessions(b"s" * 32, None, 60).begin(Principal("u", groups, "bearer"))
+        Sessions(b"s" * 32, no_user, 60).begin(Principal("u", groups, "bearer"))
 
 
 def test_command_lines_name_the_person(browser):

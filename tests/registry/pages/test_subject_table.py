@@ -5,7 +5,7 @@ from itertools import chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.registry.pages.subject_table import SORTS, SubjectTable
+from strata.registry.features.pages.subject_table import SORTS, SubjectTable
 from strata.storage.record_json import encode
 from strata.storage.records import SchemaKey, SchemaValue
 from strata.storage.state import State

@@ -1,0 +1,171 @@
+"""Declares routes, each with its answer, its errors, and what the layers before the routes need to know about it.
+
+What only the OpenAPI document needs is prepared on its first request: the models of answers and errors take longer to
+prepare than all else of the routes, and a node should start fast.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import Any, TypeVar
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from strata.registry.api.documentation import SECURITY, body_of, failures
+from strata.registry.api.endpoint import Endpoint
+from strata.registry.core.rights.route_rights import OPEN, Need
+from strata.registry.http.route_facts import PROBES, SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
+
+__all__ = ["Router", "TextAnswer"]
+
+_TOO_MANY, _REFUSALS = (429,), (401, 40301)
+"""The errors of a route while rates are limited, and of one that needs a right while access control is on."""
+
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+
+
+class TextAnswer:
+    """The answer of a route that returns plain text."""
+
+
+class Router:
+    """A group of routes. FastAPI documents them, `endpoint.py` serves them.
+
+    Args:
+        prefix: the start of all paths.
+        tag: the group's name in the OpenAPI document; None if the document leaves the group out.
+        place: its place among all groups, in which they are matched and documented.
+        context: the form of all routes under `/contexts/{ctx}/`; None: it depends on whether the path has a subject.
+    """
+
+    def __init__(
+        self, prefix: str = "", tag: str | None = None, *, place: int, context: ContextForm | None = None
+    ) -> None:
+        self._prefix, self._tag, self.place = prefix, tag, place
+        self.declared: list[DeclaredRoute] = []
+        self._documented: list[Callable[[APIRouter], None]] = []
+        self._form = context
+
+    def documented(self) -> APIRouter:
+        """Return the routes with all that the OpenAPI document says about them."""
+        tags: list[str | Enum] | None = [self._tag] if self._tag else None
+        router = APIRouter(prefix=self._prefix, tags=tags, include_in_schema=self._tag is not None)
+        for add in self._documented:
+            add(router)
+        return router
+
+    def _context(self, path: str) -> ContextForm:
+        has_subject = SUBJECT in self._prefix + path
+        return self._form or (ContextForm.SUBJECT if has_subject else ContextForm.UNCHANGED)
+
+    def reads(
+        self,
+        method: str,
+        path: str,
+        answer: Any,
+        errors: tuple[int, ...] = (),
+        *,
+        need: Need,
+        context: ContextForm | None = None,
+        kept: Kept = Kept.PER_STATE,
+        any_media_type: bool = False,
+        about_writer: bool = False,
+        needs_log: bool = True,
+        **options: Any,
+    ) -> Callable[[_Endpoint], _Endpoint]:
+        """Return a decorator for a route that only reads.
+
+        Args:
+            method: the HTTP method.
+            path: the path after the group's prefix.
+            answer: the type of the answer, `TextAnswer`, or None if it has no body.
+            errors: the error codes of the route, besides those of every route.
+            need: the rights that the route needs.
+            context: the form of the route under `/contexts/{ctx}/`; None: that of the group.
+            kept: how long its answers may be kept.
+            any_media_type: whether the route ignores `Accept`.
+            about_writer: whether the answer describes the process that writes.
+            needs_log: whether the answer comes from the log; if not, it is never kept.
+            options: the options of `_declare`.
+        """
+        kept = kept if needs_log else Kept.NO
+        facts = RouteFacts(False, context or self._context(path), kept, any_media_type, about_writer, need)
+        return self._declare(method, path, facts, answer, errors, needs_log=needs_log, **options)
+
+    def writes(
+        self,
+        method: str,
+        path: str,
+        answer: Any,
+        errors: tuple[int, ...] = (),
+        *,
+        need: Need,
+        context: ContextForm | None = None,
+        bodies: int = 1,
+        **options: Any,
+    ) -> Callable[[_Endpoint], _Endpoint]:
+        """Return a decorator for a route that writes, which the node that holds the pen handles; see `reads`.
+
+        `bodies` is how many times as large as others the body of a request may be.
+        """
+        facts = RouteFacts(True, context or self._context(path), need=need, bodies=bodies)
+        return self._declare(method, path, facts, answer, errors, **options)
+
+    def _declare(
+        self,
+        method: str,
+        path: str,
+        facts: RouteFacts,
+        answer: Any,
+        errors: tuple[int, ...],
+        *,
+        status: int = 200,
+        body: type[BaseModel] | None = None,
+        needs_log: bool = True,
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> Callable[[_Endpoint], _Endpoint]:
+        """Return a decorator that adds a route.
+
+        Args:
+            method: the HTTP method.
+            path: the path after the group's prefix.
+            facts: the facts about the route.
+            answer: the type of the answer.
+            errors: the error codes of the route.
+            status: the HTTP status of the answer.
+            body: the model of the request body, which the route parses itself.
+            needs_log: whether the route may answer the errors of the log.
+            responses: further responses for the OpenAPI document.
+            options: options of FastAPI.
+        """
+
+        def add(endpoint: _Endpoint) -> _Endpoint:
+            full = self._prefix + path
+            self.declared.append(DeclaredRoute(method, full, facts, Endpoint(endpoint, full)))
+            self._documented.append(partial(document, endpoint))
+            return endpoint
+
+        def document(endpoint: Callable[..., Any], router: APIRouter) -> None:
+            is_open = facts.need is OPEN
+            of_layers = () if (self._prefix + path).startswith(PROBES) else _TOO_MANY
+            refusals = failures(*errors, *of_layers, *(() if is_open else _REFUSALS), needs_log=needs_log)
+            more: dict[str, Any] = {"security": [] if is_open else SECURITY}
+            router.add_api_route(
+                path,
+                endpoint,
+                methods=[method],
+                status_code=status,
+                responses={status: _documented(answer), **refusals, **(responses or {})},
+                openapi_extra=more | (body_of(body) if body else {}),
+                **options,
+            )
+
+        return add
+
+
+def _documented(answer: Any) -> dict[str, Any]:
+    if answer is None:
+        return {}
+    return {"content": {"text/plain": {}}} if answer is TextAnswer else {"model": answer}

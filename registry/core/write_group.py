@@ -1,0 +1,219 @@
+"""The waiting writes that one append commits: each is decided on the draft that the previous ones left.
+
+A request can withdraw its command until the group is handed to the log; from then on only the log decides its outcome.
+"""
+
+import asyncio
+import threading
+import time
+from asyncio import Future
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from strata.compat.limits import NotAtOnce
+from strata.registry.core import errors
+from strata.registry.core.decide.decision import Decide
+from strata.registry.core.loop_load import LoopLoad
+from strata.storage.log import (
+    Conflict,
+    Entry,
+    LogError,
+    LogFull,
+    LogReadOnly,
+    LogTimeout,
+    Record,
+    RecordTooLarge,
+)
+from strata.storage.state import State
+
+__all__ = [
+    "Command",
+    "Gathering",
+    "Outcome",
+    "PenLost",
+    "Plan",
+    "as_answer",
+    "claimed",
+    "plan",
+    "refuse",
+    "tell_offsets",
+]
+
+_SLOW_S, _MOMENT_S = 0.003, 0.001
+_BUSY, _MANY_READS, _PAUSE_S = 0.5, 2, 0.02  # load of the event loop, reads for each write, pause between groups
+_ENOUGH = 16  # that so many share an append; with more clients, some are read while others are written
+
+
+@dataclass(slots=True, eq=False)
+class Command:
+    """A waiting write; either the log takes it or the request withdraws it, and `take` succeeds only once.
+
+    `written` is called with the offset of the command's last record, once the log has it, even if its client has left.
+    `records` is how many records its last decision has.
+    """
+
+    decide: Decide[Any]
+    done: "Future[Any]"
+    deadline: float
+    written: Callable[[int], None] | None = None
+    records: int = 0
+    _taken: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a client still waits for the answer."""
+        return not self.done.done() and time.monotonic() < self.deadline
+
+    def take(self) -> bool:
+        """Claim the command, for the log or to withdraw it; return False if the other side came first."""
+        return self._taken.acquire(blocking=False)
+
+    def give_back(self) -> None:
+        """Release the claim: the log has not written the command."""
+        self._taken.release()
+
+    def settle(self, answer: Any, failure: Exception | None) -> None:
+        """Answer the request, unless its client has left."""
+        if self.done.done():
+            return
+        if failure is None:
+            self.done.set_result(answer)
+        else:
+            self.done.set_exception(failure)
+
+
+class Gathering:
+    """The time for which a group waits for more writes.
+
+    After a slow group, this is a moment for its clients, which often write again. Beside many reads on a busy event
+    loop, it is a pause, which goes to the reads (docs/decisions/0028).
+
+    Args:
+        load: returns the load of the event loop, from 0 to 1.
+    """
+
+    def __init__(self, load: Callable[[], float] | None = None) -> None:
+        self.reads: Callable[[], int] = lambda: 0
+        """Returns how many reads this process has answered from memory."""
+        self._load = load or LoopLoad().share
+        self._reads_before = 0
+        self._expected = 0
+        self._pause_ends: float | None = None
+        self._complete: Future[None] | None = None
+
+    def expect(self, writes: int, *, after_s: float) -> None:
+        """Note that a group has been written.
+
+        A client that writes alone never waits.
+
+        Args:
+            writes: how many writes it had and left waiting.
+            after_s: how long it took, in seconds.
+        """
+        self._expected, self._pause_ends = 0, None
+        before, self._reads_before = self._reads_before, self.reads()
+        has_many_reads = self._reads_before - before >= _MANY_READS * writes
+        if writes > 1 and has_many_reads and self._load() >= _BUSY:
+            self._expected, self._pause_ends = _ENOUGH, time.monotonic() + _PAUSE_S
+        elif after_s >= _SLOW_S:
+            self._expected = min(writes, _ENOUGH)
+
+    def note(self, waiting: int) -> None:
+        """End the wait if as many writes wait as are expected."""
+        if self._complete is not None and waiting >= self._expected and not self._complete.done():
+            self._complete.set_result(None)
+
+    async def wait(self, waiting: int) -> None:
+        """Wait until as many writes are there as are expected, but not for long."""
+        seconds = _MOMENT_S if self._pause_ends is None else self._pause_ends - time.monotonic()
+        if waiting >= self._expected or seconds <= 0:
+            return
+        self._complete = asyncio.get_running_loop().create_future()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._complete
+        self._complete = None
+
+
+Outcome = tuple[Command, Any, Exception | None]
+
+
+@dataclass(slots=True)
+class Plan:
+    """The decisions on a group: the records to append, the outcomes, and whether every command has records."""
+
+    records: list[Record]
+    outcomes: list[Outcome]
+    all_append: bool = True
+
+
+class PenLost(Exception):
+    """The loss of the pen to another node; nothing was written."""
+
+
+@contextmanager
+def claimed(group: Sequence[Command]) -> Iterator[None]:
+    """Claim all commands of a group, and release them if the log reports that it wrote nothing."""
+    taken = [command for command in group if command.take()]
+    if len(taken) < len(group) or not all(command.waits for command in group):
+        _give_back(taken)
+        raise Conflict
+    try:
+        yield
+    except (Conflict, RecordTooLarge, PenLost):
+        _give_back(taken)
+        raise
+
+
+def _give_back(taken: Sequence[Command]) -> None:
+    for command in taken:
+        command.give_back()
+
+
+def plan(state: State, group: Sequence[Command]) -> Plan:
+    """Decide each command of a group on the draft that the previous ones left."""
+    draft, now = state, time.time_ns() // 1_000_000
+    made = Plan([], [])
+    for command in group:
+        try:
+            decision = command.decide(draft)
+        except Exception as failure:  # noqa: BLE001 - a failure must not affect the other requests of the group
+            command.records = 0
+            made.outcomes.append((command, None, failure))
+            # A decision that comes again in its turn answers nothing now, so nothing depends on this State.
+            made.all_append &= isinstance(failure, NotAtOnce)
+            continue
+        records = [*decision.records, *draft.tombstones_besides(decision.records)]
+        made.outcomes.append((command, decision.answer, None))
+        made.records += records
+        command.records = len(records)
+        made.all_append &= bool(records)
+        if records and command is not group[-1]:
+            draft = draft.drafted(records, now)
+    return made
+
+
+def refuse(group: Sequence[Command], error: errors.RegistryError) -> None:
+    """Answer all commands of a group with an error."""
+    for command in group:
+        command.settle(None, error)
+
+
+def tell_offsets(planned: Plan, entries: Sequence[Entry]) -> None:
+    """Tell each command of a group the offset of its last record."""
+    end = 0
+    for command, _, _ in planned.outcomes:
+        end += command.records
+        if command.records and command.written is not None:
+            command.written(entries[end - 1].offset)
+
+
+def as_answer(error: Exception) -> errors.RegistryError:
+    """Return what the clients of a group learn of its failure."""
+    if isinstance(error, LogTimeout):
+        return errors.write_timed_out()
+    if isinstance(error, LogFull | LogReadOnly):
+        return errors.write_refused(error.outline)
+    return errors.not_written(error.outline) if isinstance(error, LogError) else errors.internal()

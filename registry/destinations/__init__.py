@@ -1,1 +1,0 @@
-"""Where exporters copy to: the configuration that users give, and its credentials."""

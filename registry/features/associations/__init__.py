@@ -1,0 +1,1 @@
+"""Associations: which subjects belong to a resource, such as a topic."""

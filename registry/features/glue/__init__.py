@@ -1,0 +1,1 @@
+"""Versions that came from AWS Glue, by their UUID there."""

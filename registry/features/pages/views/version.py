@@ -1,0 +1,124 @@
+"""The page of a version: its text, its fields, what it refers to and what refers to it, and code that uses it."""
+
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from strata.compat.field_rows import FieldRow, field_rows
+from strata.compat.schema import SchemaParseError
+from strata.registry.api.views.addresses import subject_address
+from strata.registry.api.views.subject import asked_version
+from strata.registry.api.views.view import Page
+from strata.registry.core.errors import RegistryError
+from strata.registry.core.lookup import LATEST, uses_of
+from strata.registry.core.parsing import parse_version
+from strata.registry.core.rights.visibility import is_readable
+from strata.registry.features.pages.reference_graph import drawn, reference_graph
+from strata.registry.features.pages.texts import shown_text
+from strata.registry.features.pages.views.subject import contract_of
+from strata.storage.records import Subject, context_of, qualified
+from strata.storage.state import IdEntry, SchemaVersion
+
+__all__ = ["download_version", "show_version", "shown_version"]
+
+_MOST_FIELDS = 500
+_MOST_LISTED = 200
+_EXTENSIONS = {"AVRO": "avsc", "JSON": "json", "PROTOBUF": "proto"}
+_SUFFIXES = ("-value", "-key")
+
+
+class _Referred(NamedTuple):
+    """A version that this one refers to; the version is None if it does not exist any more, or may not be read."""
+
+    name: str
+    subject: Subject
+    number: int
+    version: SchemaVersion | None
+
+
+def show_version(page: Page) -> dict[str, Any]:
+    """Return what the page of a version shows.
+
+    Raises:
+        RegistryError: 40301, 40401 or 40402 if there is nothing that the person may read.
+    """
+    return shown_version(page, asked_version(page))
+
+
+def shown_version(page: Page, entry: SchemaVersion) -> dict[str, Any]:
+    """Return what the page of a version shows, however it was found."""
+    rows, fault = _fields(page, entry)
+    live = page.state.versions(entry.subject, include_deleted=False)
+    numbers = [one.version for one in live]
+    graph = reference_graph(page, entry)
+    used_by = page.state.schema(context_of(entry.subject), entry.schema.schema_id)
+    return {
+        "entry": entry,
+        "text": shown_text(entry.schema.text, entry.schema.schema_type),
+        "size": len(entry.schema.text.encode(errors="replace")),
+        "download": subject_address(entry.subject, "versions", entry.version, "text"),
+        "rows": rows[:_MOST_FIELDS],
+        "more_rows": len(rows) > _MOST_FIELDS,
+        "fault": fault,
+        "references": _references(page, entry),
+        "referrers": _referrers(page, entry),
+        "graph": drawn(graph) if graph else None,
+        "uses": _uses(page, entry, used_by) if used_by else [],
+        "contract": contract_of(page, entry),
+        "is_latest": bool(numbers) and entry.version == numbers[-1],
+        "earlier": max((number for number in numbers if number < entry.version), default=None),
+        "later": min((number for number in numbers if number > entry.version), default=None),
+        "topic": _topic(entry.subject),
+        "is_key": entry.subject.endswith("-key"),
+    }
+
+
+def download_version(page: Page) -> Response:
+    """Return the text of a version as a file.
+
+    Raises:
+        RegistryError: 40301, 40401 or 40402 if there is nothing that the person may read.
+    """
+    entry = asked_version(page)
+    extension = _EXTENSIONS.get(entry.schema.schema_type, "txt")
+    name = quote(f"{entry.subject or 'schema'}-v{entry.version}.{extension}", safe="", errors="replace")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+    return Response(entry.schema.text.encode(errors="replace"), media_type="text/plain; charset=utf-8", headers=headers)
+
+
+def _fields(page: Page, entry: SchemaVersion) -> tuple[list[FieldRow], str | None]:
+    """Return the field table, and why there is none."""
+    try:
+        return field_rows(parse_version(page.state, entry, page.exchange.limits.started()), _MOST_FIELDS + 1), None
+    except RegistryError as error:
+        return [], error.message
+    except SchemaParseError as error:
+        return [], str(error)
+
+
+def _references(page: Page, entry: SchemaVersion) -> list[_Referred]:
+    found = []
+    for one in entry.schema.value.references[:_MOST_LISTED]:
+        subject = Subject(qualified(one.subject, context_of(entry.subject)))
+        target = page.state.latest(subject) if one.version == LATEST else page.state.version(subject, one.version)
+        seen = target is not None and is_readable(page.access, page.state, subject, target.version)
+        found.append(_Referred(one.name, subject, one.version, target if seen else None))
+    return found
+
+
+def _referrers(page: Page, entry: SchemaVersion) -> list[SchemaVersion]:
+    every = page.state.referred_by(entry.subject, entry.version)
+    return [one for one in every if page.exchange.readable(one.subject)][:_MOST_LISTED]
+
+
+def _uses(page: Page, entry: SchemaVersion, used_by: IdEntry) -> list[SchemaVersion]:
+    """Return the other versions that have the same id."""
+    others = (one for one in uses_of(page.state, used_by, include_deleted=True) if one[:2] != entry[:2])
+    return [one for one in others if page.exchange.describable(one.subject)][:_MOST_LISTED]
+
+
+def _topic(subject: str) -> str:
+    plain = subject.removeprefix(f":{context_of(subject)}:")
+    suffix = next((one for one in _SUFFIXES if plain.endswith(one)), "")
+    return plain.removesuffix(suffix)

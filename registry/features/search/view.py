@@ -1,0 +1,28 @@
+"""The search over names, fields, documentation, tags and metadata."""
+
+from typing import Any
+
+from strata.registry.api.views.addresses import page_address
+from strata.registry.api.views.view import Page
+from strata.registry.features.search.index import SearchIndex
+
+__all__ = ["show_search"]
+
+_PER_PAGE = 20
+_KINDS = {"name": "name", "field": "field", "doc": "documentation", "tag": "tag", "meta": "metadata"}
+
+
+def show_search(page: Page) -> dict[str, Any]:
+    """Return a page of the versions that fit a query."""
+    query, number = page.text("query"), page.number("page", 1)
+    offset = (number - 1) * _PER_PAGE
+    index = page.exchange.service.part(SearchIndex) or SearchIndex()
+    found = index.find(page.state, query, page.exchange.readable, offset=offset, limit=_PER_PAGE)
+    return {
+        "query": query,
+        "found": found,
+        "kinds": _KINDS,
+        "number": number,
+        "before": page_address("search", query=query, page=number - 1) if number > 1 else None,
+        "after": page_address("search", query=query, page=number + 1) if found.more else None,
+    }

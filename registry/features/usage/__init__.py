@@ -1,0 +1,1 @@
+"""Which versions are still fetched, by whom and when last."""

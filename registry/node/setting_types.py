@@ -1,0 +1,43 @@
+"""What several groups of settings share: types of values, and lists in a text."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator
+
+__all__ = ["ExistingFile", "Lowered", "listed", "secret_file"]
+
+_LEAST_SECRET = 32
+
+
+def _file(value: Path | None) -> Path | None:
+    if value is not None and not value.is_file():
+        raise ValueError("no such file")
+    return value
+
+
+ExistingFile = Annotated[Path | None, AfterValidator(_file)]
+"""The path of a file, or None."""
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+Lowered = BeforeValidator(_lower)
+"""Lets the words of a setting be written in upper case too."""
+
+
+def listed(value: str | None, separator: str = ",") -> tuple[str, ...]:
+    """Return the items of a list in a text, without spaces around them and without empty ones."""
+    return tuple(item.strip() for item in (value or "").split(separator) if item.strip())
+
+
+def secret_file(value: Path | None) -> Path | None:
+    """Return the path of a file with a secret, which must be long enough to resist guessing."""
+    try:
+        if value is not None and len(value.read_bytes().strip()) < _LEAST_SECRET:
+            raise ValueError(f"the file holds fewer than {_LEAST_SECRET} characters")
+    except OSError as error:
+        raise ValueError(f"the file cannot be read: {error.strerror}") from None
+    return value

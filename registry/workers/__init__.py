@@ -1,1 +1,0 @@
-"""The worker processes of one node: the parent that starts and replaces them, and what they share."""
