@@ -236,7 +236,7 @@ class _Expansion:
 
     def branches(self, rule: r.Branches, is_positive: bool, focus: Focus) -> Alternatives:
         schemas = [one for one in rule.schemas if self._may_be(one)]
-        if not rule.is_exclusive:
+        if not rule.is_exclusive or _are_apart(schemas):
             if is_positive:
                 return [(Literal(schema, True),) for schema in schemas]
             return [tuple(Literal(schema, False, rest) for schema, rest in _branches_at(rule.schemas, focus))]
@@ -272,6 +272,13 @@ class _Expansion:
     def opaque(self, rule: r.Opaque, is_positive: bool, focus: Focus) -> Alternatives:
         del focus
         return _FULFILLED if is_positive else [(Leaf(rule, False),)]
+
+
+def _are_apart(schemas: Sequence[r.Schema]) -> bool:
+    """Return whether each schema allows some values only, and no two of them the same: then no two can hold."""
+    found = [next((rule.keys for rule in one.rules if isinstance(rule, r.Values)), None) for one in schemas]
+    keys = [key for one in found if one is not None for key in one]
+    return None not in found and len(keys) == len(set(keys))
 
 
 def _denies(item: Literal | Leaf) -> bool:

@@ -117,6 +117,11 @@ ROWS = {  # the writer's schema, the reader's, and the smallest document between
     "branches apart": ({"anyOf": [STRING, NULL]}, {"type": ["null", "string"]}, PROOF),
     "branches that overlap": ({"type": "integer"}, {"oneOf": [INTEGER, {"minimum": 5}]}, 5),
     "branches that do not overlap": (INTEGER, {"oneOf": [{"maximum": 4}, {"exclusiveMinimum": 4}]}, PROOF),
+    "many constants": (
+        {"oneOf": [{"const": n} for n in range(300)]},
+        {"oneOf": [{"const": n} for n in range(299)]},
+        299,
+    ),
     "tagged branches": (
         {"oneOf": [required("t", {"const": "a"}), required("t", {"const": "b"})]},
         {"oneOf": [required("t", {"enum": ["a"]}), required("t", {"enum": ["b", "c"]})]},
