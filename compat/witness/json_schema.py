@@ -18,6 +18,7 @@ from strata.compat.json_schema.containment.decision import (
 )
 from strata.compat.json_schema.containment.values import Document
 from strata.compat.json_schema.model import JsonSchema
+from strata.compat.limits import OutOfTime
 from strata.compat.proofs import Altered, Budget, NoWitness, Proof, Refused, RuleOnly, Witness
 from strata.compat.result import Incompatibility
 
@@ -26,7 +27,7 @@ __all__ = ["alters", "breaks"]
 _SECONDS: Final = 0.8  # CPU time for all findings, and at least a tenth of it for each
 _NOTHING_REFUSED: Final = "The reader schema allows every document that the writer schema allows."
 _NOT_HERE: Final = (
-    "The reader schema refuses no document for what it has at this place; what it refuses has findings elsewhere."
+    "The reader schema refuses no document for what it has at this place; it refuses some for other findings."
 )
 
 
@@ -44,16 +45,28 @@ def breaks(
     Raises:
         OutOfTime: The time ran out; the findings left have no proof.
     """
+    if not findings:
+        return
     containment = Containment(writer, reader, budget.limits)
     seconds = _share(len(findings))
-    whole = containment.decide(seconds=seconds, size=budget.size) if findings else None
-    for finding in findings:
-        budget.limits.look_at_clock()
-        if isinstance(whole, Contained):
-            yield RuleOnly(_NOTHING_REFUSED)
-            continue
-        decision = containment.decide(_steps(finding.path), seconds=seconds, size=budget.size)
-        yield _proof(decision)
+    whole = containment.decide(seconds=seconds, size=budget.size)
+    if isinstance(whole, Contained):
+        yield from [RuleOnly(_NOTHING_REFUSED)] * len(findings)
+        return
+    decisions: list[Decision] = []
+    late: OutOfTime | None = None
+    try:
+        for finding in findings:
+            budget.limits.look_at_clock()
+            decisions.append(containment.decide(_steps(finding.path), seconds=seconds, size=budget.size))
+    except OutOfTime as error:
+        late = error
+    has_witness = any(isinstance(one, Counterexample) for one in decisions)
+    for one in decisions:
+        # That nothing is refused at a place counts for little if no finding is at the place where something is.
+        yield _proof(whole if isinstance(one, Contained) and not has_witness else one)
+    if late is not None:
+        raise late
 
 
 def alters(reader: JsonSchema, writer: JsonSchema, outcomes: Sequence[Outcome], budget: Budget) -> Iterator[Proof]:

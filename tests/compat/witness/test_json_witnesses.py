@@ -75,6 +75,16 @@ def test_a_rule_that_no_document_needs():
     assert [type(mixed[path]) for path in ("#/properties/a", "#/properties/b")] == [RuleOnly, Witness]
 
 
+def test_a_document_that_breaks_where_no_rule_looks():
+    """If no finding is at the place where documents break, the document stands for the findings that there are."""
+    writer = held({"old": INTEGER, "neu": STRING}, additionalProperties={})
+    reader = held({"old": INTEGER}, patternProperties={"^zz": STRING})
+    found = proofs(Pair("", parsed(reader), parsed(writer)))
+
+    assert found
+    assert {type(proof) for _, proof in found} == {Witness}
+
+
 def test_changes_that_the_rules_accept():
     """Integers that are read as doubles, and keywords that no rule compares, are found with documents."""
     previous = held({"n": INTEGER, "small": INTEGER | {"maximum": 9, "minimum": 0}, "t": {"type": "array"}})
