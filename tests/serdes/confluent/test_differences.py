@@ -150,3 +150,16 @@ def test_closed_client(registry_url):
         client.get_subjects()
     assert isinstance(other.get_subjects(), list)
     other.close()
+
+
+def test_rules_without_registration(clients):
+    """A rule of type CEL fails there until its executor is registered, and runs here."""
+    rule = {"name": "ok", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
+    schema = ours.Schema.from_dict({"schema": SCHEMA, "ruleSet": {"domainRules": [rule]}})
+    clients[1].register_schema("unregistered-value", schema)
+    context = SerializationContext("unregistered", MessageField.VALUE)
+    conf = {"auto.register.schemas": False, "use.latest.version": True}
+
+    with pytest.raises(SerializationError):
+        TheirSerializer(clients[0], SCHEMA, conf=conf)({"n": "x"}, context)
+    assert b"\2x" == AvroSerializer(clients[1], SCHEMA, conf=conf)({"n": "x"}, context)[5:]
