@@ -19,6 +19,8 @@ KAFKA, SPARK, POSTGRES, SLOW = pytest.mark.kafka, pytest.mark.spark, pytest.mark
 DOCUMENTS = [
     ("README.md", [SPARK]),
     ("compat/README.md", []),
+    ("compat/json_schema/README.md", []),
+    ("strata/http/README.md", []),
     ("docs/access.md", []),
     ("docs/compatibility.md", []),
     ("docs/faults.md", []),
@@ -65,6 +67,7 @@ NOT_RUN = {
     "docs/platforms.md": {"it needs a cluster": 1},
     "docs/running.md": {"it needs systemd": 1, "it needs a cluster": 1},
     "docs/traces.md": {"it needs a collector of traces": 1},
+    "strata/http/README.md": {"it needs a registry": 1},
 }
 
 
