@@ -84,6 +84,7 @@ BAD_SETTINGS = [
     ("no worker", ["--workers=0"], {}, ["--workers", "STRATA_WORKERS", "greater than 0"]),
     ("several workers in memory", ["--workers=2", "--log=memory:"], {}, ["--workers", "STRATA_WORKERS", "expected 1"]),
     ("no reads", ["--reads=stale"], {}, ["--reads", "'stale'", "linearizable", "local"]),
+    ("no lease", ["--read-lease=2s"], {}, ["--read-lease", "'2s'", "100ms"]),
     ("no number", [], {"STRATA_MAX_BODY": "much"}, ["STRATA_MAX_BODY", "'much'", "integer"]),
     ("a number below", [], {"STRATA_MAX_BODY": "0"}, ["STRATA_MAX_BODY", "greater than 0"]),
     ("no URL", ["--advertised-url=me"], {}, ["--advertised-url", "'me'", "http://"]),
