@@ -10,6 +10,8 @@ Settings, else environment variables: `token.id` (VAULT_TOKEN); `approle.role.id
 
 Vault creates a key that does not exist if the policy allows `create`: grant `update` alone.
 
+hvac is not used: it follows redirects, with the token, and bounds no answer.
+
 Source: Vault's API for the transit engine and for AppRole.
 """
 

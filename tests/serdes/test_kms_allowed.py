@@ -151,3 +151,17 @@ def test_wrap_and_unwrap_go_through_the_alternate_ids(two):
     ours.vault.tokens.clear()
     with pytest.raises(CipherError, match=r"403: permission denied; .*403: permission denied"):
         service.wrap(b"key")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_redirects_are_not_followed(two, scripted_servers, answer, status):
+    """A service that was allowed cannot send tokens and keys on to another host."""
+    _, elsewhere = two
+    path = "/v1/transit/encrypt/k"
+    server = scripted_servers(answer(status=status, headers={"Location": elsewhere.url + path}))
+    settings = {"token.id": "root", "kms.allowed": server.url.removeprefix("http://")}
+    with pytest.raises(CipherError, match=f"answered {status}"):
+        Service(kek(f"{server.url}/transit/keys/k"), settings, DRIVERS).wrap(b"key")
+
+    assert [path] == [request.path for request in server.requests]
+    assert [] == elsewhere.requests
