@@ -87,6 +87,10 @@ def by_exporter(door, addresses, folder):
         body = {"name": "e", "subjects": ["sent"], "contextType": "CUSTOM", "context": "copies", "config": config}
         source.call("POST", "/exporters", body)
         until(lambda: source.call("GET", "/exporters/e/status")["offset"] >= 0)
+        first = source.call("GET", "/exporters/e/status")["offset"]
+        source.register("sent", '"double"')
+        until(lambda: source.call("GET", "/exporters/e/status")["offset"] > first)
+        assert 1 == len(door.scopes)  # one token serves all copies
         shown = source.call("GET", "/exporters/e/config")
         assert config | {"bearer.auth.client.secret": "[hidden]"} == shown
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from strata.registry.features.exporters.choice import Choice, Place
 from strata.registry.features.exporters.plan import Held, held_after
+from strata.registry.transfer.rest import Connection
 from strata.storage.records import ExporterValue, ExportValue, SchemaValue
 from strata.storage.state import State
 
@@ -36,6 +37,7 @@ class Job:
         failures: how many attempts in a row have failed.
         due: when to look again.
         stop: ends a copy that is under way.
+        connection: the connection to the destination, made for the first copy: it keeps an access token.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Job:
     failures: int = 0
     due: float = 0.0
     stop: threading.Event = field(default_factory=threading.Event)
+    connection: Connection | None = None
 
     def note(self, progress: ExportValue, now: float) -> None:
         """Note the progress that the log shows; progress of another hand means that the destination has changed."""

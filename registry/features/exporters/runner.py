@@ -193,8 +193,10 @@ class Exporters:
     def _send(self, job: Job, state: State, wanted: Mapping[Place, SchemaValue], gone: frozenset[Place]) -> None:
         """Send to the destination what it lacks; blocks."""
         with reported(silent):
-            destination = destination_of(self._credentials.opened(job.name, job.exporter.config))
-            target = Target(destination.connection(), job.stop)
+            if job.connection is None:
+                config = self._credentials.opened(job.name, job.exporter.config)
+                job.connection = destination_of(config).connection()
+            target = Target(job.connection, job.stop)
             if job.held is None or job.seen is None:
                 held = target.held({context_of(subject) for subject, _ in {*wanted, *gone}})
             else:
