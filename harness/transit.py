@@ -1,9 +1,10 @@
-"""HashiCorp Vault's own transit engine on loopback, built once from its Go module into the cache folder.
+"""HashiCorp Vault's own transit engine on loopback; `python -m harness.transit` builds it into the cache folder.
 
     with real_transit() as (url, token):
         HcVault({"token.id": token}, {}).wrap(f"{url}/transit/keys/k", material)
 
-The first build takes several minutes. Vault's licence (BUSL) allows it for tests; nothing of it is shipped.
+The build takes long (641 packages of Go), so tests that need the engine are skipped until it was built. Vault's
+licence (BUSL) allows it for tests; nothing of it is shipped.
 """
 
 import os
@@ -15,11 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.jars import cache_folder, locked
+from harness.jars import cache_folder
 from harness.processes import start_tied, stop_process
 from harness.waiting import until
 
-__all__ = ["real_transit"]
+__all__ = ["PROGRAM", "real_transit"]
 
 _VAULT, _SDK = "v1.21.4", "v0.24.0"  # no older sdk compiles with the engine of this version
 _SOURCE = Path(__file__).with_name("go") / "transit.go"
@@ -34,18 +35,21 @@ require (
 )
 """
 
+PROGRAM = cache_folder().parent / "transit" / f"transit-{_VAULT}"
+"""The built engine; it may not be there."""
+
 
 @contextmanager
 def real_transit() -> Iterator[tuple[str, str]]:
     """Yield the URL of a transit engine at the mount `transit`, and its token, until the block ends.
 
     Raises:
-        RuntimeError: It cannot be built or does not start.
+        RuntimeError: It does not start.
     """
     token = secrets.token_hex(8)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        process = start_tied([str(_program()), "127.0.0.1:0", token], log=log)
+        process = start_tied([str(PROGRAM), "127.0.0.1:0", token], log=log)
         try:
             until(lambda: log.read_bytes().endswith(b"\n") or process.poll() is not None)
             if process.poll() is not None:
@@ -55,18 +59,8 @@ def real_transit() -> Iterator[tuple[str, str]]:
             stop_process(process)
 
 
-def _program() -> Path:
-    folder = cache_folder().parent / "transit"
-    program = folder / f"transit-{_VAULT}"
-    if not program.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder / "lock"):
-            if not program.exists():
-                _build(program)
-    return program
-
-
 def _build(program: Path) -> None:
+    program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
         shutil.copy(_SOURCE, scratch)
         (Path(scratch) / "go.mod").write_text(_MODULE)
@@ -84,3 +78,7 @@ def _build(program: Path) -> None:
         if done.returncode:
             raise RuntimeError(f"the transit engine cannot be built:\n{done.stderr[-2000:]}")
         made.rename(program)
+
+
+if __name__ == "__main__":
+    _build(PROGRAM)

@@ -1,11 +1,10 @@
 """confluent-kafka and Strata read each other's records with keys of the same KMS, over the real registry.
 
-AWS is moto; Vault is a fake, and with Go on this machine the real transit engine. confluent-kafka reaches Azure over
+AWS is moto; Vault is a fake, and the real transit engine if it was built. confluent-kafka reaches Azure over
 TLS alone, so its cipher and ours are compared on the same RSA key.
 """
 
 import json
-import shutil
 from contextlib import ExitStack
 from types import SimpleNamespace
 from uuid import uuid4
@@ -26,7 +25,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from moto import mock_aws
 
 from harness.fake_kms import fake_kms
-from harness.transit import real_transit
+from harness.transit import PROGRAM, real_transit
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.encryption.azure_kms import AzureKms
@@ -78,7 +77,10 @@ def transit():
         "vault",
         pytest.param(
             "transit",
-            marks=[pytest.mark.slow, pytest.mark.skipif(not shutil.which("go"), reason="needs Go")],
+            marks=[
+                pytest.mark.slow,
+                pytest.mark.skipif(not PROGRAM.exists(), reason="needs python -m harness.transit"),
+            ],
         ),
     ]
 )
