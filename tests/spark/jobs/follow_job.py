@@ -65,7 +65,7 @@ def answer(spark: SparkSession, step: dict[str, Any]) -> dict[str, Any]:
         return {"error": error}
     columns = {field.name: field.dataType.simpleString() for field in spark.table(table).schema}
     comments = {field.name: field.metadata.get("comment") for field in spark.table(table).schema}
-    dead = rows(spark, f"{table}_dead_letters")
+    dead = rows(spark, options.get("dead_letters", f"{table}_dead_letters"))
     result = {"error": error, "columns": columns, "comments": comments, "rows": rows(spark, table), "dead": dead}
     return json.loads(json.dumps(result, default=_text))  # type: ignore[no-any-return]
 

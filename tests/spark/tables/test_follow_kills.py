@@ -143,7 +143,9 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
     seed = random.randrange(2**32)
     chance, history = random.Random(seed), History(seed, renames=format == "iceberg")
     topic = f"follow-{format}-{next(_topics)}-{os.getpid()}"
-    table = "lake.db.followed" if format == "iceberg" else f"delta.`{tmp_path / 'followed'}`"
+    table, letters = (
+        f"lake.db.{name}" if format == "iceberg" else f"delta.`{tmp_path / name}`" for name in ("rows", "dead")
+    )
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "enable.idempotence": True, "linger.ms": 5})
     killed_before = set(chance.sample(range(2, VERSIONS + 1), KILLS))
     numbers, dead, kills, ways = count(), set(), 0, Counter()
@@ -155,6 +157,7 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
             "subject": f"{topic}-value",
             "checkpoint": str(tmp_path / "checkpoint"),
             "format": format,
+            "options": {"dead_letters": letters},
             "quiet": True,
         }
 
