@@ -56,7 +56,7 @@ DESIGN = [
     ("a broker that loses its last record", {"nodes": 2, "live": True, "Outages": 1, "Losses": 1}),
     ("an outage, and a live holder passed over", {"nodes": 2, "live": True, "Outages": 1, "Cuts": 1}),
     ("the same with two writes each", {"nodes": 2, "writes": 2, "Outages": 1, "Cuts": 1}),
-    ("leases, and a live holder passed over", {"nodes": 2, **LEASES}),
+    ("leases, a live holder passed over, and a crash", {"nodes": 2, "Crashes": 1, **LEASES}),
     ("three nodes and a crash", {"nodes": 3, "Crashes": 1}),
 ]  # fmt: skip
 
