@@ -115,7 +115,7 @@ def main(url):
         "secret",
         rule("hide", "ENCRYPT", mode=RuleMode.WRITEREAD, tags=["PII"], params=params, on_failure="ERROR,NONE"),
     )
-    secret = {"secret": "a local secret"}
+    secret = {"secret": "of both sides; Tink keeps the first one that a process meets"}
     frame = AvroSerializer(client, SCHEMA, conf=CONF, rule_conf=secret)(dict(VALUE), ctx)
     print(b"Ann" in frame, len(frame), AvroDeserializer(client, rule_conf=secret)(frame, ctx))
     client.close()
