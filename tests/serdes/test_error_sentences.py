@@ -601,11 +601,6 @@ ARGUMENTS = [
         SCHEMA.format("schema", "bytes; give its text, schema.decode()"),
     ),
     ("path as schema", lambda it: AvroSerializer(it, Path("a.avsc")), "give its text, path.read_text()"),
-    (
-        "pydantic class as schema",
-        lambda it: JsonSerializer(it, LegModel),
-        "LegModel; its JSON Schema is json.dumps(LegModel.model_json_schema())",
-    ),
     ("another library's schema", lambda it: AvroSerializer(it, TheirSchema('"string"', "AVRO")), "give its schema_str"),
     (
         "another library's client",
