@@ -104,9 +104,9 @@ def _watching(monkeypatch: pytest.MonkeyPatch, name: str, look: Callable[[], obj
     seen: list[object] = []
     original = getattr(Pen, name)
 
-    def watched(pen: Pen, *args: object) -> object:
+    def watched(pen: Pen, *args: object, **options: object) -> object:
         seen.append(look())
-        return original(pen, *args)
+        return original(pen, *args, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(Pen, name, watched)

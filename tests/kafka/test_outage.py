@@ -77,7 +77,7 @@ def test_calls_while_the_broker_is_away(own_broker: KafkaBroker, topic_on: Calla
             node.end,
             lambda: node.append(last, [Record(b"lost", b"1")]),
         ):
-            with pytest.raises(LogError):
+            with pytest.raises((LogError, Conflict)):
                 call()
     finally:
         own_broker.restart()
@@ -94,7 +94,7 @@ def test_a_broker_that_falls_silent(own_broker: KafkaBroker, topic_on: Callable[
     try:
         with pytest.raises(LogError):
             list(node.read(last))
-        with pytest.raises(LogError):
+        with pytest.raises((LogError, Conflict)):  # a long-held pen that gets no answer is taken again at the next try
             node.append(last, [Record(b"lost", b"1")])
     finally:
         own_broker.resume()

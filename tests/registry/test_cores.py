@@ -5,6 +5,7 @@ import os
 import pytest
 
 from strata.registry import settings
+from strata.registry.node import settings as core_settings
 from strata.registry.node.cores import usable_cores
 
 # what limits, files of the control groups, groups of the process, the cores left of 8
@@ -61,6 +62,6 @@ def test_a_machine_without_control_groups_is_limited_by_affinity_alone(tmp_path,
 )
 def test_a_node_has_a_worker_for_each_usable_core(flags, cores, workers, monkeypatch):
     """A log in memory belongs to one process; `--workers` takes precedence."""
-    monkeypatch.setattr(settings, "usable_cores", lambda: cores)
+    monkeypatch.setattr(core_settings, "usable_cores", lambda: cores)
 
     assert workers == settings.load_settings(**flags).worker_count

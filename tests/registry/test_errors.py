@@ -11,7 +11,7 @@ from strata.registry.core import errors
 ROWS = {name: row for name, row in vars(errors).items() if isinstance(row, errors._Case)}
 CALLS = [
     pytest.param(call, id=f"{path.name}:{call.lineno}")
-    for path in sorted(Path(errors.__file__).parent.rglob("*.py"))
+    for path in sorted(Path(errors.__file__).parents[1].rglob("*.py"))
     for call in ast.walk(ast.parse(path.read_text()))
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "errors"
     if call.func.attr in ROWS

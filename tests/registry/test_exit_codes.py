@@ -70,7 +70,7 @@ MISTAKES = [
     (
         ["acl", "list", "http://127.0.0.1:1", "--auth", "hunter2\nX"],
         2,
-        "strata: the bearer token has a character that no HTTP header may contain, such as a line break",
+        "strata: token has a character that no HTTP header may contain, such as a space or a line break",
     ),
 ]
 

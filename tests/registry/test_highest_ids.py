@@ -15,7 +15,7 @@ from strata.registry.features.standby.scope import Scope
 from strata.registry.settings import Settings
 from strata.registry.transfer.contents import contents_of, differing
 from strata.registry.transfer.copies import copy_of_entries
-from strata.storage.log import START, Entry
+from strata.storage.log import START, Entry, Record
 from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import decode_key, decode_value, encode
 from strata.storage.records import LoweredKey, LoweredValue, SchemaKey, SchemaValue
@@ -128,7 +128,8 @@ def test_no_id_in_use_is_lowered_away():
 def log():
     """Return a log whose id 100 was hard-deleted, and whose highest id in use is 1."""
     log = MemoryLog()
-    log.append(START, history([lambda _: [stored(1, 1)], lambda _: [stored(2, 100)], lambda state: removed(state, 1)]))
+    entries = history([lambda _: [stored(1, 1)], lambda _: [stored(2, 100)], lambda state: removed(state, 1)])
+    log.append(START, [Record(entry.key, entry.value) for entry in entries])
     return log
 
 

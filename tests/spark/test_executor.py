@@ -221,7 +221,7 @@ def test_workers_with_other_credentials_share_nothing(
         given = {**more.get(kind, {}), kind: secret}
         settings = ClientSettings.of(scripted_registry.url, retries=0, timeout=60.0, **given)
         shared = SharedResponses(settings, tmp_path / "answers")
-        shared._once._tokens = None  # there is no token endpoint
+        shared._once._http._tokens = None  # there is no token endpoint
         plan = plan_decode(settings, ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
         return AvroDecoder(plan, RegistryClient.from_settings(settings, transport=shared))
 

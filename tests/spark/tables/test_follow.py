@@ -46,10 +46,10 @@ FRACTION = record(field("id", "long"), field("delay", "string"), GATE)
 
 
 class Topic:
-    """A folder of frames, whose subject is `flights-value`."""
+    """A folder of frames, with a subject of its own: the newest version counts."""
 
-    def __init__(self, folder: Path, node: RegistryNode) -> None:
-        self.folder, self._offsets = folder, count()
+    def __init__(self, folder: Path, node: RegistryNode, name: str) -> None:
+        self.folder, self.name, self._offsets = folder, name, count()
         self.client = RegistryClient(node.url)
         self.client.set_config("NONE")
         folder.mkdir()
@@ -59,7 +59,7 @@ class Topic:
         serialize = AvroSerializer(self.client, json.dumps(schema))
         rows: dict[str, list[Any]] = {name: [] for name in FRAMES.names}
         for value in values:
-            key, frame = value if isinstance(value, tuple) else (None, serialize(value, topic="flights"))
+            key, frame = value if isinstance(value, tuple) else (None, serialize(value, topic=self.name))
             for name, part in zip(FRAMES.names, (key, frame, "flights", 0, next(self._offsets)), strict=True):
                 rows[name].append(part)
         pq.write_table(pa.table(rows, FRAMES), self.folder / f"{next(self._offsets)}.parquet")
@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def topic(node: RegistryNode, folder: Path) -> Topic:
     """Return a topic without records."""
     shutil.rmtree(folder / "frames", ignore_errors=True)
-    return Topic(folder / "frames", node)
+    return Topic(folder / "frames", node, f"flights-{next(_topics)}")
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,7 @@ def driver(folder: Path, node: RegistryNode) -> Iterator[Driver]:
     driver.kill()
 
 
+_topics = count()
 TABLES = {"iceberg": "lake.db.flights", "delta": "flights"}
 
 
@@ -101,7 +102,7 @@ def test_a_table_follows_its_topic(topic: Topic, driver: Driver, folder: Path) -
 
     def run(format: str, **options: Any) -> dict[str, Any]:  # noqa: A002 - the option's name
         checkpoint = str(folder / f"{format}.checkpoint")
-        step = {"table": TABLES[format], "subject": "flights-value", "checkpoint": checkpoint, "format": format}
+        step = {"table": TABLES[format], "subject": f"{topic.name}-value", "checkpoint": checkpoint, "format": format}
         return driver.ask(**step, options=options)
 
     topic.put({"id": 1, "delay": 11}, (b"x", b"\0\0\0\0\x01\x80"), (b"1", None))
@@ -130,7 +131,7 @@ def test_a_table_follows_its_topic(topic: Topic, driver: Driver, folder: Path) -
 @pytest.mark.parametrize("format", TABLES)
 def test_a_table_with_keys(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002 - as above
     """The newest record of a key is its row, and a record without value deletes it."""
-    step = {"table": f"{TABLES[format]}_by_id", "subject": "flights-value", "format": format}
+    step = {"table": f"{TABLES[format]}_by_id", "subject": f"{topic.name}-value", "format": format}
     options = {"keys": ["id"], "key": "cast(cast(key as string) as int)"}
 
     topic.put(*[{"id": number, "delay": delay} for number, delay in ((1, 1), (2, 2), (1, 3))])
