@@ -171,10 +171,9 @@ class TopicReader:
                     raise GitopsError(f"partition {partition} of {self._topic} at offset {position}: {reason}")
                 continue
             heard = time.monotonic()
-            for message in messages:
-                error = message.error()
-                if error is not None:
-                    raise GitopsError(f"partition {partition} of {self._topic} at offset {position}: {error.str()}")
+            if any(map(Message.error, messages)):
+                error = next(error for error in map(Message.error, messages) if error is not None)
+                raise GitopsError(f"partition {partition} of {self._topic} at offset {position}: {error.str()}")
             last = int(messages[-1].offset() or 0)
             while messages and (messages[-1].offset() or 0) >= end:
                 messages.pop()
@@ -183,13 +182,13 @@ class TopicReader:
                 yield self._batch(partition, messages, passed)
 
     def _batch(self, partition: int, messages: Sequence[Message], passed: int) -> Batch:
-        frames = [message.key() if self._is_key else message.value() for message in messages]
-        headers: list[bytes | None] | None = None
-        for row, message in enumerate(messages):
-            found = message.headers()
-            if found:
-                named = dict(found).get(_IDS[self._is_key])
-                if named is not None:
-                    headers = headers or [None] * len(messages)
-                    headers[row] = named if isinstance(named, bytes) else named.encode()
+        frames: list[Any] = list(map(Message.key if self._is_key else Message.value, messages))
+        listed = list(map(Message.headers, messages))
+        headers = [_named(each, _IDS[self._is_key]) for each in listed] if any(listed) else None
         return Batch(partition, messages, frames, headers, passed)
+
+
+def _named(headers: Any, name: str) -> bytes | None:
+    """Return the record header that names the schema, if there is one."""
+    value = dict(headers or ()).get(name)
+    return value.encode() if isinstance(value, str) else value
