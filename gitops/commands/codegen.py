@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from strata.gitops.commands.running import connected, reporting, service_at
+from strata.gitops.commands.running import connected, reporting, service_at, version_at
 from strata.gitops.errors import GitopsError
 
 __all__ = ["codegen"]
@@ -29,9 +29,7 @@ def codegen(*, subject: str, version: int | None, style: str, connection: dict[s
     from strata.serdes.errors import SchemaError
 
     service = service_at(connection)
-    known = service.version(subject, version)
-    if known is None:
-        raise GitopsError(f"{subject} has no {'versions' if version is None else f'version {version}'}")
+    known = version_at(service, subject, version)
     try:
         schema = Parser([service]).parse(known, strict=False)
         if not isinstance(schema, AvroSchema):

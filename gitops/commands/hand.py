@@ -11,7 +11,19 @@ import click
 from strata.gitops.commands.running import connected, reporting, service_at
 from strata.gitops.errors import GitopsError
 
-__all__ = ["compat", "completion", "config", "delete", "edit", "get", "list_", "mode", "register", "undelete"]
+__all__ = [
+    "compat",
+    "completion",
+    "config",
+    "delete",
+    "edit",
+    "get",
+    "list_",
+    "mode",
+    "reference_in",
+    "register",
+    "undelete",
+]
 
 _FORMATS = ("AVRO", "JSON", "PROTOBUF")
 _TAGS = "[record:]PATH=TAG[,TAG]"
@@ -266,11 +278,12 @@ def _body(file: str, kind: str | None, references: Sequence[str]) -> dict[str, A
         raise GitopsError(f"cannot read {file}: {error}") from None
     body: dict[str, Any] = {"schema": text, "schemaType": kind.upper() if kind else file_format(file) or "AVRO"}
     if references:
-        body["references"] = [_reference(one) for one in references]
+        body["references"] = [reference_in(one) for one in references]
     return body
 
 
-def _reference(text: str) -> dict[str, Any]:
+def reference_in(text: str) -> dict[str, Any]:
+    """Return a reference, given NAME=SUBJECT:VERSION, as a request has it."""
     name, target = _pair(text)
     subject, _, version = target.rpartition(":")
     if not subject or not (version.isascii() and version.isdigit()):

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from strata.gitops.commands.hand import reference_in
 from strata.gitops.commands.running import connected, reporting, service_at
 from strata.gitops.errors import GitopsError
 from strata.gitops.replay.run import Replay, kafka_settings
@@ -79,12 +80,4 @@ def _candidate(file: Path, kind: str | None, references: tuple[str, ...]) -> Any
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise GitopsError(f"{file} cannot be read: {error}") from None
-    return Schema(text, schema_format, tuple(_reference(one, Reference) for one in references))
-
-
-def _reference(text: str, make: Any) -> Any:
-    name, _, target = text.partition("=")
-    subject, _, version = target.rpartition(":")
-    if not name or not subject or not version.isdecimal():
-        raise GitopsError(f"expected NAME=SUBJECT:VERSION, got {text!r}")
-    return make(name, subject, int(version))
+    return Schema(text, schema_format, tuple(Reference(**reference_in(one)) for one in references))

@@ -17,8 +17,9 @@ from strata.gitops.errors import GitopsError
 
 if TYPE_CHECKING:
     from strata.gitops.service import Service
+    from strata.gitops.versions import Held
 
-__all__ = ["connected", "environment_option", "manifest_option", "reporting", "service_at"]
+__all__ = ["connected", "environment_option", "manifest_option", "reporting", "service_at", "version_at"]
 
 _FAILED, _INTERRUPTED = 2, 130
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -129,3 +130,15 @@ def _is_of_client(error: Exception) -> bool:
     from strata.serdes.errors import SerdeError
 
     return isinstance(error, SerdeError)
+
+
+def version_at(service: "Service", subject: str, number: int | None) -> "Held":
+    """Return a version of a subject; None for the number is the latest.
+
+    Raises:
+        GitopsError: If the registry does not have it.
+    """
+    known = service.version(subject, number)
+    if known is None:
+        raise GitopsError(f"{subject} has no {'versions' if number is None else f'version {number}'}")
+    return known

@@ -9,7 +9,7 @@ from strata.compat.logical.ddl import DIALECTS, table_statement
 from strata.compat.logical.policy import translate
 from strata.compat.logical.types import TranslationError
 from strata.compat.schema import SchemaParseError
-from strata.gitops.commands.running import connected, reporting, service_at
+from strata.gitops.commands.running import connected, reporting, service_at, version_at
 from strata.gitops.errors import GitopsError
 from strata.gitops.versions import Parser
 
@@ -35,9 +35,7 @@ def table_ddl(
     Spark, `strata.spark_udfs.tables.follow` makes and changes such a table by itself.
     """
     service = service_at(connection)
-    known = service.version(subject, version)
-    if known is None:
-        raise GitopsError(f"{subject} has no {'versions' if version is None else f'version {version}'}")
+    known = version_at(service, subject, version)
     try:
         schema = Parser([service]).parse(known, strict=False)
         properties = (known.metadata or {}).get("properties") or {}
