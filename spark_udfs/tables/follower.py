@@ -208,7 +208,8 @@ class _Follower:
             self._reader = self._reader_of(client, client.get_version(self._subject))
         batch = self._batch(stream, self._reader)
         if self._exists(spark):
-            self._refuse(self._compared(spark, self._reader, batch.type).refusals)
+            _, comparison = self._compared(spark, self._reader, batch.type)
+            self._refuse(comparison.refusals)
         else:
             rules = self._format.rules(spark, None)
             self._refuse(compare_types(StructType(), batch.type, rules, "evolve").refusals)
@@ -303,8 +304,7 @@ class _Follower:
 
     def _write_rows(self, spark: SparkSession, batch: Batch, reader: _Reader, mark: Mark) -> bool:
         """Change the table if it must follow, write the good rows, and return whether there are other records."""
-        names = self._change(spark, reader, batch.type)
-        table_type = self._table_type(spark)
+        table_type, names = self._change(spark, reader, batch.type)
         if not self._source.keys:
             observed = Observation()
             good = batch.observed(observed).good_rows(table_type, names)
@@ -316,26 +316,29 @@ class _Follower:
             spark.sql(merge(self._table, view, table_type.names, self._source.keys))
         return not kept.dead_letters.isEmpty()
 
-    def _change(self, spark: SparkSession, reader: _Reader, wanted: StructType) -> Mapping[Path, str]:
-        """Make the table hold rows of a type, and return which fields have another name there.
+    def _change(
+        self, spark: SparkSession, reader: _Reader, wanted: StructType
+    ) -> tuple[StructType, Mapping[Path, str]]:
+        """Make the table hold rows of a type, and return its type and which fields have another name there.
 
         Raises:
             ChangeRefused: If it cannot; it is as it was.
         """
-        comparison = self._compared(spark, reader, wanted)
+        table_type, comparison = self._compared(spark, reader, wanted)
         self._refuse(comparison.refusals)
         for statement in statements(self._table, comparison.changes, reader.notes.docs):
             _log.info("version %s of %s: %s", reader.version, self._subject, statement)
             spark.sql(statement)
         if comparison.changes:
-            comparison = self._compared(spark, reader, wanted)
+            table_type, comparison = self._compared(spark, reader, wanted)
         if comparison.changes or comparison.refusals:
             raise RuntimeError(f"the table {self._table} was changed by another writer meanwhile; start again")
-        return comparison.names
+        return table_type, comparison.names
 
-    def _compared(self, spark: SparkSession, reader: _Reader, wanted: StructType) -> Comparison:
-        rules = self._format.rules(spark, self._table)
-        return compare_types(self._table_type(spark), wanted, rules, self._on_change, reader.notes.aliases)
+    def _compared(self, spark: SparkSession, reader: _Reader, wanted: StructType) -> tuple[StructType, Comparison]:
+        """Return the type of the table as it is now, and how the rows differ from it."""
+        rules, table_type = self._format.rules(spark, self._table), self._table_type(spark)
+        return table_type, compare_types(table_type, wanted, rules, self._on_change, reader.notes.aliases)
 
     def _table_type(self, spark: SparkSession) -> StructType:
         """Return the type of the table as it is now, also if another writer has changed it."""
