@@ -8,7 +8,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ["docs/architecture.md", "CONTRIBUTING.md"]
 PATH = re.compile(r"`((?:bench|compat|docs|harness|registry|serdes|spark_udfs|storage|strata|tests)/[\w./]+)`")
-PLACE = re.compile(r"`([\w/]+\.py)`: `(\w+)`")
+PLACE = re.compile(r"\[([\w/]+\.\w+)\]\(\.\./\1\): ((?:`\w+`(?:, )?)+)")
+DEFINED = {
+    ".py": r"^ *(?:(?:async )?def|class) {0}\b|^ +{0}: |^{0}\b.* = ",
+    ".java": r"\b(?:class|interface|record|enum) {0}\b|^ +[\w<>, \[\]]+ {0}\(",
+}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -19,14 +23,38 @@ def test_files_exist(document):
     assert [] == sorted(path for path in paths if not (ROOT / path).exists())
 
 
-def test_names_are_defined():
-    """Each name after a file is a function, class or field that the file defines."""
-    places = PLACE.findall((ROOT / "docs/architecture.md").read_text())
-    assert 14 == len(places)
-    for path, name in places:
-        assert re.search(
-            rf"^ *(?:(?:async )?def|class) {name}\b|^ +{name}: ", (ROOT / path).read_text(), re.MULTILINE
-        ), name
+# What a new contributor must find, one click from the page: each row of its table leads to files and names in them.
+QUESTIONS = [
+    "a missing default is decided",
+    "the next id is given",
+    "a DELETE is refused",
+    "rights are checked",
+    "a worker is replaced",
+    "the difference page is made",
+    "a `oneOf` is decoded in Spark",
+    "a field is encrypted",
+    "an exporter keeps its place",
+    "a lease is checked",
+]
+_ROWS = re.findall(r"^\| (.+?) \| (.+) \|$", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+TABLE = dict(_ROWS[2 + [row[0] for row in _ROWS].index("what") :])
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_table_of_places_answers_what_contributors_ask(question):
+    """One row of the table begins with the question."""
+    assert 1 == sum(row.startswith(question) for row in TABLE)
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_a_row_of_the_table_leads_to_what_it_names(row):
+    """Each link of a row is a file, and each name after it is a function, class, field or table of that file."""
+    places = PLACE.findall(TABLE[row])
+    assert TABLE[row] == "; ".join(f"[{path}](../{path}): {names}" for path, names in places)
+    for path, names in places:
+        text = (ROOT / path).read_text()
+        for name in re.findall(r"`(\w+)`", names):
+            assert re.search(DEFINED[Path(path).suffix].format(name), text, re.MULTILINE), name
 
 
 def test_the_fast_tests_leave_out_what_exists():
