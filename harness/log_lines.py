@@ -5,10 +5,12 @@ import json
 from contextlib import closing
 from typing import Any
 
+import pytest
+
 from harness.registry import RegistryNode
 from harness.waiting import until
 
-__all__ = ["JSON_LINES", "call", "logged", "until_logged"]
+__all__ = ["JSON_LINES", "call", "events_of", "logged", "until_logged"]
 
 JSON_LINES = "--log-format=json"
 """The flag that a node needs so that these functions can read its log."""
@@ -49,3 +51,10 @@ def until_logged(node: RegistryNode, event: str, **fields: object) -> list[dict[
         return [line for line in logged(node, event) if fields.items() <= line.items()]
 
     return until(found)
+
+
+def events_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the events that this process has logged during a test, in order."""
+    return [
+        record.args["event"] for record in caplog.records if isinstance(record.args, dict) and "event" in record.args
+    ]

@@ -48,6 +48,8 @@ CAUSED = {
     ],
     f"{TOPICS}::test_other_writers": ["pen_taken", "foreign_writer", "node_url_shared", "pen_holder_silent"],
     "kafka/test_pen.py::test_losing_the_pen_is_no_error": ["pen_lost"],
+    "kafka/test_lease.py::test_what_forbids_leases": ["lease_suspended"],
+    f"{TOPICS}::test_a_topic_that_delivers_nothing": ["reader_stuck"],
     # At the lowest level, for the reasons in these tests: defects, 200 lost races in a row, and the like.
     "events/test_defects.py::test_a_defect_is_logged_with_its_traceback": [
         "request_failed", "login_broken", "watch_failed", "follow_broken", "exporter_broken", "auth_file_broken",

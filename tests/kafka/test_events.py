@@ -2,15 +2,18 @@
 
 import json
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.log_lines import JSON_LINES, call, until_logged
+from harness.log_lines import JSON_LINES, call, events_of, until_logged
 from harness.registry import RegistryNode
 from harness.waiting import until
 from strata.registry.features.access.passwords import hash_password
+from strata.storage.kafka.cursor import Cursor
 from strata.storage.kafka.topic import _config
+from strata.storage.log import START, LogError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +68,15 @@ def test_settings_that_cannot_be_read(topic: "Topic", caplog: pytest.LogCaptureF
     [line] = [record.args for record in caplog.records if isinstance(record.args, dict)]
 
     assert ("topic_unchecked", "no topic") == (line["event"], line["topic"])
+
+
+def test_a_topic_that_delivers_nothing(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
+    """A reader that receives nothing below an end that the leader named is replaced, and this is logged."""
+    topic.create()
+    with (
+        closing(Cursor({"bootstrap.servers": topic.bootstrap}, topic.name)) as cursor,
+        pytest.raises(LogError, match="timed out reading from offset 0"),
+    ):
+        cursor.take(START, 1, 5.0)
+
+    assert ["reader_stuck"] == events_of(caplog)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from harness.log_lines import events_of
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.kafka.pen import Pen
 from strata.storage.lease import LONGEST_LEASE_S, ReadLease, lease_cells
@@ -237,7 +238,7 @@ async def test_a_clean_stop_releases(topic: Topic, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("headers", [{}, {"strata-append": b"x", "strata-url": b"http://127.0.0.1:9"}])
-async def test_what_forbids_leases(topic: Topic, headers: dict[str, bytes]) -> None:
+async def test_what_forbids_leases(topic: Topic, headers: dict[str, bytes], caplog: pytest.LogCaptureFixture) -> None:
     """Another product's record, or the signature of a node without leases, keeps the holder asking for minutes."""
     node = _node(topic, LONGEST_LEASE_S)
     async with _closed(node):
@@ -250,3 +251,4 @@ async def test_what_forbids_leases(topic: Topic, headers: dict[str, bytes]) -> N
             await _append(node, last, "b")
         last = [entry.offset for entry in node.read(START)][-1]
         assert not await _asked(node, last, covered=False)
+    assert ["lease_suspended"] == [event for event in events_of(caplog) if event == "lease_suspended"]
