@@ -8,8 +8,11 @@ from pydantic_settings import SettingsConfigDict
 from strata.registry.features.access.settings import IdentitySettings
 from strata.registry.features.audit.settings import AuditSettings
 from strata.registry.features.exporters.settings import ExporterSettings
+from strata.registry.features.metrics.settings import MetricsSettings
+from strata.registry.features.pages.settings import PageSettings
 from strata.registry.features.standby.settings import FollowSettings
-from strata.registry.node.metrics_settings import MetricsSettings
+from strata.registry.features.tracing.settings import TraceSettings
+from strata.registry.features.usage.settings import UsageSettings
 from strata.registry.node.settings import PREFIX, CoreSettings, SettingRefused
 from strata.registry.node.tls_settings import ClientAuth
 from strata.storage.addresses import without_password
@@ -17,7 +20,17 @@ from strata.storage.addresses import without_password
 __all__ = ["Settings", "load_settings"]
 
 
-class Settings(CoreSettings, IdentitySettings, AuditSettings, MetricsSettings, FollowSettings, ExporterSettings):
+class Settings(
+    CoreSettings,
+    PageSettings,
+    IdentitySettings,
+    AuditSettings,
+    MetricsSettings,
+    UsageSettings,
+    TraceSettings,
+    FollowSettings,
+    ExporterSettings,
+):
     """The settings of `strata serve`; each field is the flag `--name` and the variable `STRATA_NAME`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)

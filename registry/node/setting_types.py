@@ -1,13 +1,22 @@
 """What several groups of settings share: types of values, and lists in a text."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
 
-__all__ = ["ExistingFile", "Lowered", "listed", "secret_file"]
+__all__ = ["ExistingFile", "Lowered", "Switch", "base_url", "listed", "secret_file"]
 
 _LEAST_SECRET = 32
+
+
+class Switch(StrEnum):
+    """Whether something is done."""
+
+    ON = "on"
+    OFF = "off"
 
 
 def _file(value: Path | None) -> Path | None:
@@ -31,6 +40,21 @@ Lowered = BeforeValidator(_lower)
 def listed(value: str | None, separator: str = ",") -> tuple[str, ...]:
     """Return the items of a list in a text, without spaces around them and without empty ones."""
     return tuple(item.strip() for item in (value or "").split(separator) if item.strip())
+
+
+def base_url(value: str | None) -> str | None:
+    """Return the base URL of a service without a slash at its end."""
+    if value is not None and not (value.startswith(("http://", "https://")) and _has_address(value)):
+        raise ValueError("expected a URL that the other nodes can reach, such as http://10.0.0.5:8081")
+    return value.rstrip("/") if value else None
+
+
+def _has_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def secret_file(value: Path | None) -> Path | None:

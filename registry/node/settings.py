@@ -15,7 +15,7 @@ from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry.node.cores import usable_cores
 from strata.registry.node.hosts import ANY, host_and_port, host_name, is_loopback
-from strata.registry.node.setting_types import Lowered, listed, secret_file
+from strata.registry.node.setting_types import Lowered, base_url, listed, secret_file
 from strata.registry.node.tls_settings import TlsSettings
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.lease import LONGEST_LEASE_S
@@ -28,15 +28,12 @@ __all__ = [
     "LogLevel",
     "Reads",
     "SettingRefused",
-    "TraceSubjects",
-    "Ui",
     "properties_in",
 ]
 
 PREFIX = "STRATA_"
 _MOST_WORKERS = 256
 _OWN_PORTS = {"http": ":80", "https": ":443"}
-_HIGHEST_RATE = 100_000  # they are counted in microseconds
 _DURATION, _UNITS = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s)"), {"ms": 0.001, "s": 1.0}
 
 
@@ -54,22 +51,6 @@ class Reads(StrEnum):
 
     LINEARIZABLE = "linearizable"
     LOCAL = "local"
-
-
-class Ui(StrEnum):
-    """Which web pages are served."""
-
-    OFF = "off"
-    READ = "read"
-    FULL = "full"
-
-
-class TraceSubjects(StrEnum):
-    """How spans name a subject."""
-
-    HASH = "hash"
-    NAME = "name"
-    NONE = "none"
 
 
 class LogLevel(StrEnum):
@@ -90,20 +71,6 @@ class LogFormat(StrEnum):
 
 class SettingRefused(ValueError):
     """A setting that cannot be used; the message says which, why and what is allowed."""
-
-
-def _advertised(value: str | None) -> str | None:
-    if value is not None and not (value.startswith(("http://", "https://")) and _has_address(value)):
-        raise ValueError("expected a URL that the other nodes can reach, such as http://10.0.0.5:8081")
-    return value.rstrip("/") if value else None
-
-
-def _has_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _properties(value: Path | None) -> Path | None:
@@ -152,7 +119,7 @@ class CoreSettings(TlsSettings):
         description="log that stores the schemas: sqlite:///FILE, postgresql+psycopg://…, "
         "kafka://HOST:PORT[,…]/_schemas or memory:",
     )
-    advertised_url: Annotated[str | None, AfterValidator(_advertised)] = Field(
+    advertised_url: Annotated[str | None, AfterValidator(base_url)] = Field(
         None, description="base URL at which other nodes reach this one  [http://LISTEN, or https://LISTEN with TLS]"
     )
     node_secret: Annotated[Path | None, AfterValidator(secret_file)] = Field(
@@ -176,15 +143,6 @@ class CoreSettings(TlsSettings):
         description="how long the Kafka node that writes may answer from memory after it last asked the log, as 100ms; "
         "a new writer waits as long. Only if all nodes know leases (docs/decisions/0030)  [0: it always asks]",
     )
-    ui: Annotated[Ui, Lowered] = Field(
-        Ui.READ, description="web pages below /ui: none, pages to read, or also actions that change what is stored"
-    )
-    ui_url: Annotated[str | None, AfterValidator(_advertised)] = Field(
-        None, description="base URL by which people reach the pages, if a proxy changes it  [that of each request]"
-    )
-    ui_session_minutes: float = Field(
-        480.0, gt=0, le=10_080, description="minutes after which a person must sign in to the pages again"
-    )
     compatibility_level: Annotated[Level, BeforeValidator(_upper)] = Field(
         Level.BACKWARD, description="compatibility level of subjects without their own"
     )
@@ -201,23 +159,6 @@ class CoreSettings(TlsSettings):
         None,
         description="comma-separated origins whose web pages may call this registry from a browser (CORS); `*` allows "
         "any  [none]",
-    )
-    rate_limit: float | None = Field(
-        None,
-        gt=0,
-        le=_HIGHEST_RATE,
-        description="requests per second of each user, or of each address without a user; further ones get status 429  "
-        "[no limit]",
-    )
-    address_rate_limit: float | None = Field(
-        None,
-        gt=0,
-        le=_HIGHEST_RATE,
-        description="requests per second of each address, all its users together; further ones get status 429  "
-        "[no limit]",
-    )
-    rate_burst_seconds: float = Field(
-        2.0, gt=0, le=3600, description="seconds' worth of requests within a rate limit that may come at once"
     )
     workers: int | None = Field(
         None,
@@ -271,9 +212,6 @@ class CoreSettings(TlsSettings):
     )
     log_level: Annotated[LogLevel, Lowered] = Field(LogLevel.INFO, description="lowest severity to log")
     log_format: Annotated[LogFormat, Lowered] = Field(LogFormat.TEXT, description="format of the log lines")
-    trace_subjects: Annotated[TraceSubjects, Lowered] = Field(
-        TraceSubjects.HASH, description="how the spans of traces, which OTEL_… variables switch on, name subjects"
-    )
     access_log: bool = Field(False, description="log every request (reduces throughput)")
     slow_request: float = Field(
         5.0, ge=0, le=3600, description="seconds from which on a request is logged as slow; 0 logs none"

@@ -9,7 +9,7 @@ from harness.access_questions import ALL_ON_OPEN, filled
 from harness.guarded_registry import Registry
 from strata import __version__
 from strata.registry.core.rights.route_rights import OPEN
-from strata.registry.node.settings import Ui
+from strata.registry.features.pages.settings import Ui
 
 STRANGERS = (None, "wrong")
 FORM = "application/x-www-form-urlencoded"

@@ -14,7 +14,6 @@ from strata.registry.core.rights.route_rights import Need
 from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.http.asgi import Scope
 from strata.registry.http.exchange import Exchange
-from strata.registry.node.settings import Ui
 from strata.storage.state import State
 
 __all__ = ["Page", "View", "names_of"]
@@ -32,6 +31,7 @@ class Page:
         query: the parameters of the query string, or the fields of a form that a view takes.
         origin: scheme and host by which the person reaches this registry, such as `http://localhost:8081`.
         form_token: the token that every form of this page sends.
+        may_act: whether the pages have actions at all.
         signed_in: the name of the person who has signed in to a session; None if there is none.
         upload: the content of the file that a form sends; empty if there is none.
         told: what the person did last, which the page says once; empty if it was said already.
@@ -45,6 +45,7 @@ class Page:
     query: QueryParams
     origin: str
     form_token: str
+    may_act: bool = False
     signed_in: str | None = None
     upload: bytes = b""
     told: str = ""
@@ -64,11 +65,6 @@ class Page:
     def is_guarded(self) -> bool:
         """Whether access control is on."""
         return self.exchange.service.control is not None
-
-    @property
-    def may_act(self) -> bool:
-        """Whether the pages have actions at all."""
-        return self.exchange.service.settings.ui is Ui.FULL
 
     def offers(self, operation: Operation, subject: str = "") -> bool:
         """Return whether to offer an action on a subject or a scope, empty for the registry; the API decides again."""

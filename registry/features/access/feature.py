@@ -31,7 +31,7 @@ def _part(node: Node) -> Part:
     node.known_users = partial(_known_user, authenticator)
     if node.control is None and authenticator.is_on:
         node.control = _control(node.settings, settings, authenticator)
-    control, rate, writer = node.control, _rate_limit(node.settings, node.seat.board.buckets), node.writer
+    control, rate, writer = node.control, _rate_limit(settings, node.seat.board.buckets), node.writer
     file = authenticator.file
     return Part(
         watch=(authenticator.watch,),
@@ -61,7 +61,7 @@ def _control(settings: CoreSettings, own: IdentitySettings, authenticator: Authe
     return AccessControl(authenticator, partial(_file_rules, authenticator), own.superuser_names, secret)
 
 
-def _rate_limit(settings: CoreSettings, buckets: Buckets) -> RateLimit | None:
+def _rate_limit(settings: IdentitySettings, buckets: Buckets) -> RateLimit | None:
     per_user, per_address = settings.rate_limit, settings.address_rate_limit
     if not per_user and not per_address:
         return None

@@ -21,6 +21,8 @@ from strata.registry.node.setting_types import ExistingFile, listed
 
 __all__ = ["IdentitySettings"]
 
+_HIGHEST_RATE = 100_000  # they are counted in microseconds
+
 
 def _networks(value: str | None) -> str | None:
     try:
@@ -63,7 +65,7 @@ def _principals(value: str | None) -> str | None:
 
 
 class IdentitySettings(BaseSettings):
-    """How clients prove who they are; each field is a flag and a variable, as in `Settings`."""
+    """How clients prove who they are, and how often they may ask; each field is a flag and a variable."""
 
     auth_file: Path | None = Field(
         None,
@@ -124,6 +126,23 @@ class IdentitySettings(BaseSettings):
     )
     proxy_groups_header: Annotated[str | None, AfterValidator(_header)] = Field(
         None, description="header in which they list the user's groups, separated by commas, such as X-Forwarded-Groups"
+    )
+    rate_limit: float | None = Field(
+        None,
+        gt=0,
+        le=_HIGHEST_RATE,
+        description="requests per second of each user, or of each address without a user; further ones get status 429  "
+        "[no limit]",
+    )
+    address_rate_limit: float | None = Field(
+        None,
+        gt=0,
+        le=_HIGHEST_RATE,
+        description="requests per second of each address, all its users together; further ones get status 429  "
+        "[no limit]",
+    )
+    rate_burst_seconds: float = Field(
+        2.0, gt=0, le=3600, description="seconds' worth of requests within a rate limit that may come at once"
     )
 
     @model_validator(mode="after")

@@ -7,8 +7,9 @@ from strata.registry.features.metrics import routes
 from strata.registry.features.metrics.assembly import Metrics
 from strata.registry.features.metrics.page import metrics_page
 from strata.registry.features.metrics.routes import Published
+from strata.registry.features.metrics.settings import MetricsSettings
 from strata.registry.http.pipeline import Pipeline
-from strata.registry.node.metrics_settings import MetricsSettings, Switch
+from strata.registry.node.setting_types import Switch
 
 __all__ = ["METRICS"]
 

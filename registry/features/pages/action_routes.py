@@ -30,14 +30,15 @@ from strata.registry.http.exchange import Exchange
 from strata.registry.http.page_paths import PAGES
 from strata.registry.http.route_facts import DeclaredRoute, RouteFacts
 
-__all__ = ["action_routes"]
+__all__ = ["MakePage", "action_routes"]
 
 _PATH = f"{PAGES}/do/{{action}}"
 _NEED = listed(Operation.DESCRIBE, more="the API decides on the action")
-_MakePage = Callable[[Exchange, list[str], Session], Awaitable[Page]]
+MakePage = Callable[[Exchange, list[str], Session], Awaitable[Page]]
+"""Returns the page of a request, given the segments of its path and its session."""
 
 
-def action_routes(views: Sequence[View], sign_in: SignIn, make_page: _MakePage) -> list[DeclaredRoute]:
+def action_routes(views: Sequence[View], sign_in: SignIn, make_page: MakePage) -> list[DeclaredRoute]:
     """Return the routes of the actions.
 
     Args:

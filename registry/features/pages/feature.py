@@ -2,21 +2,21 @@
 
 from functools import partial
 
-from strata.registry.features.feature import Feature, Node, Part
+from strata.registry.features.feature import Feature, Node, Part, settings_of
 from strata.registry.features.pages.failure import failure_page
 from strata.registry.features.pages.routes import page_routes
 from strata.registry.features.pages.sessions import SessionAuthenticator, Sessions
+from strata.registry.features.pages.settings import PageSettings, Ui
 from strata.registry.features.pages.sign_in import SignIn
 from strata.registry.features.pages.table import VIEWS
 from strata.registry.features.pages.trends import Trends
-from strata.registry.node.settings import Ui
 
 __all__ = ["PAGES"]
 
 
 def _part(node: Node) -> Part | None:
-    settings, board = node.settings, node.seat.board
-    secret = settings.read_node_secret() or board.secret
+    settings, board = settings_of(node.settings, PageSettings), node.seat.board
+    secret = node.settings.read_node_secret() or board.secret
     sessions = Sessions(secret, node.known_users, settings.ui_session_minutes * 60)
     if node.control is not None:
         node.control.authenticator = SessionAuthenticator(node.control.authenticator, sessions)
@@ -33,4 +33,4 @@ def _part(node: Node) -> Part | None:
     )
 
 
-PAGES = Feature("pages", _part, views=VIEWS)
+PAGES = Feature("pages", _part, PageSettings, views=VIEWS)

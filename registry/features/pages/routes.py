@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from strata.registry.api.views.view import Page, View, names_of
 from strata.registry.core import errors
 from strata.registry.core.rights.route_rights import OPEN
-from strata.registry.features.pages.action_routes import action_routes
+from strata.registry.features.pages.action_routes import MakePage, action_routes
 from strata.registry.features.pages.headers import HTML, PAGE_HEADERS, STATIC_HEADERS
 from strata.registry.features.pages.rendering import render
 from strata.registry.features.pages.sessions import Session
@@ -46,18 +46,22 @@ def page_routes(views: Sequence[View], sign_in: SignIn, *, with_actions: bool) -
         sign_in: the sign-in to them.
         with_actions: whether the pages have actions.
     """
-    make_page = partial(_page, sign_in=sign_in)
+    make_page = partial(_page, sign_in=sign_in, with_actions=with_actions)
     return [
         DeclaredRoute("GET", "/", _OPEN, _root),
         DeclaredRoute("GET", PAGES, _OPEN, _first_page),
         DeclaredRoute("GET", f"{PAGES}/static/{{name}}", _OPEN, _static_file),
         *sign_in.routes,
         *(action_routes(views, sign_in, make_page) if with_actions else ()),
-        *(_viewed(views, view, method, sign_in) for view in views for method in ("GET", "POST")[: 1 + view.takes_form]),
+        *(
+            _viewed(views, view, method, sign_in, make_page)
+            for view in views
+            for method in ("GET", "POST")[: 1 + view.takes_form]
+        ),
     ]
 
 
-def _viewed(views: Sequence[View], view: View, method: str, sign_in: SignIn) -> DeclaredRoute:
+def _viewed(views: Sequence[View], view: View, method: str, sign_in: SignIn, make_page: MakePage) -> DeclaredRoute:
     facts = RouteFacts(any_media_type=True, need=view.need, takes_forms=method == "POST")
     route = DeclaredRoute(method, PAGES + view.path, facts)
     segments = route.segments
@@ -65,7 +69,7 @@ def _viewed(views: Sequence[View], view: View, method: str, sign_in: SignIn) -> 
     async def respond(exchange: Exchange) -> Response:
         scope = exchange.scope
         session, cookie = sign_in.session(scope)
-        page = await _page(exchange, segments, session, sign_in)
+        page = await make_page(exchange, segments, session)
         if method == "POST":
             page = await _with_form(page)
         if view.asks is not None:
@@ -82,11 +86,23 @@ def _viewed(views: Sequence[View], view: View, method: str, sign_in: SignIn) -> 
     return DeclaredRoute(route.method, route.path, route.facts, respond)
 
 
-async def _page(exchange: Exchange, segments: list[str], session: Session, sign_in: SignIn) -> Page:
+async def _page(
+    exchange: Exchange, segments: list[str], session: Session, *, sign_in: SignIn, with_actions: bool
+) -> Page:
     state, scope = await exchange.fresh(), exchange.scope
     query, token = QueryParams(scope["query_string"]), sign_in.sessions.form_token(session)
     names = names_of(scope, segments)
-    return Page(exchange, state, scope["path"], names, query, sign_in.origin(scope), token, session.principal.user)
+    return Page(
+        exchange,
+        state,
+        scope["path"],
+        names,
+        query,
+        sign_in.origin(scope),
+        token,
+        may_act=with_actions,
+        signed_in=session.principal.user,
+    )
 
 
 async def _with_form(page: Page) -> Page:

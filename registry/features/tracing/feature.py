@@ -2,8 +2,9 @@
 
 import os
 
-from strata.registry.features.feature import Feature, Node, Part
+from strata.registry.features.feature import Feature, Node, Part, settings_of
 from strata.registry.features.tracing.request_traces import RequestTraces
+from strata.registry.features.tracing.settings import TraceSettings
 from strata.registry.features.tracing.tracer import Tracing, TracingMissing, is_configured, load
 from strata.registry.node.settings import CoreSettings, SettingRefused
 
@@ -13,7 +14,8 @@ __all__ = ["TRACING"]
 def _part(node: Node) -> Part | None:
     if not is_configured(node.variables):
         return None
-    tracing, writer = Tracing(node.variables, node.settings.trace_subjects), node.writer
+    subjects, writer = settings_of(node.settings, TraceSettings).trace_subjects, node.writer
+    tracing = Tracing(node.variables, subjects)
     traces = RequestTraces(tracing, lambda: writer.state)
     return Part(
         close=tracing.close, begin=traces.begin, end=traces.end, sees_passed_on=True, join=traces.find_routes_in
@@ -28,4 +30,4 @@ def _check(_settings: CoreSettings) -> None:
         raise SettingRefused(str(error)) from None
 
 
-TRACING = Feature("tracing", _part, check=_check)
+TRACING = Feature("tracing", _part, TraceSettings, check=_check)

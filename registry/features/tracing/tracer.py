@@ -13,8 +13,8 @@ from threading import Thread
 from typing import Any
 
 from strata import __version__
+from strata.registry.features.tracing.settings import TraceSubjects
 from strata.registry.node.logs.context import TRACE_HEADERS
-from strata.registry.node.settings import TraceSubjects
 
 __all__ = [
     "RequestSpans",

@@ -6,8 +6,9 @@ from strata.registry.core.rights.rules import Operation
 from strata.registry.features.feature import Feature, Node, Part, settings_of
 from strata.registry.features.usage import routes
 from strata.registry.features.usage.fetches import Usage, UsageReports
+from strata.registry.features.usage.settings import UsageSettings
 from strata.registry.features.usage.view import show_usage, usage_target
-from strata.registry.node.metrics_settings import MetricsSettings, Switch
+from strata.registry.node.setting_types import Switch
 
 __all__ = ["USAGE"]
 
@@ -17,11 +18,11 @@ _VIEW = View(
 
 
 def _part(node: Node) -> Part | None:
-    if settings_of(node.settings, MetricsSettings).usage is Switch.OFF:
+    if settings_of(node.settings, UsageSettings).usage is Switch.OFF:
         return None
     usage = Usage()
     watch = () if node.link is None else (UsageReports(usage, node.link.report).watch,)
     return Part(watch=watch, keeps=usage, end=usage.end, news=usage.merge)
 
 
-USAGE = Feature("usage", _part, MetricsSettings, (routes.router,), (_VIEW,))
+USAGE = Feature("usage", _part, UsageSettings, (routes.router,), (_VIEW,))

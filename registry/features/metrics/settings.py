@@ -1,22 +1,14 @@
-"""The settings of `strata serve` about what the service counts."""
+"""The settings of `strata serve` about metrics."""
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings
 
 from strata.registry.node.hosts import host_and_port
-from strata.registry.node.setting_types import Lowered
+from strata.registry.node.setting_types import Lowered, Switch
 
-__all__ = ["MetricsSettings", "Switch"]
-
-
-class Switch(StrEnum):
-    """Whether something is done."""
-
-    ON = "on"
-    OFF = "off"
+__all__ = ["MetricsSettings"]
 
 
 def _listen(value: str | None) -> str | None:
@@ -28,9 +20,6 @@ class MetricsSettings(BaseSettings):
 
     metrics: Annotated[Switch, Lowered] = Field(
         Switch.ON, description="count requests and work, and serve the numbers at /metrics"
-    )
-    usage: Annotated[Switch, Lowered] = Field(
-        Switch.ON, description="note which versions are fetched and by whom, in memory, for /v1/usage"
     )
     metrics_listen: Annotated[str | None, AfterValidator(_listen)] = Field(
         None,
