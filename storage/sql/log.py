@@ -38,6 +38,7 @@ from strata.storage.log import (
     Entry,
     LogCompacted,
     LogError,
+    LogReadOnly,
     LogStatus,
     LogTimeout,
     Record,
@@ -127,7 +128,7 @@ class SqlLog:
                 f"{self._name()}: other appends kept this one waiting for {self._timeout_s:g} s; nothing was written"
             )
         try:
-            return self._append(after, records, deadline)
+            return self._on_new_connections(partial(self._append, after, records, deadline))
         finally:
             self._write_lock.release()
 
@@ -182,11 +183,7 @@ class SqlLog:
         if not self._write_lock.acquire(blocking=False):
             return
         try:
-            with self._connect(write=True) as connection:
-                tables.check_writable(connection)
-        except SQLAlchemyError as error:
-            if not is_transient(error):
-                raise self._failure(error) from error
+            self._on_new_connections(self._check_writable)
         finally:
             self._write_lock.release()
 
@@ -211,6 +208,25 @@ class SqlLog:
             raise LogCompacted(
                 f"{self._name()}: a compaction up to offset {upto} may have dropped unread records after {begun}"
             )
+
+    def _on_new_connections(self, write: Callable[[], _T]) -> _T:
+        """Write, and again on new connections if the database took no writes.
+
+        A connection that was opened while the database was read-only remains so when the database no longer is.
+        """
+        try:
+            return write()
+        except LogReadOnly:
+            self._engine.dispose()
+            return write()
+
+    def _check_writable(self) -> None:
+        try:
+            with self._connect(write=True) as connection:
+                tables.check_writable(connection)
+        except SQLAlchemyError as error:
+            if not is_transient(error):
+                raise self._failure(error) from error
 
     def _append(self, after: int, records: Sequence[Record], deadline: float) -> Sequence[Entry]:
         now, token = time.time_ns() // 1_000_000, next(self._appends)

@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from itertools import count
 from pathlib import Path
 
@@ -217,6 +217,25 @@ def test_a_read_only_file(sqlite_file: Path) -> None:
             assert list(written) == list(reader.read(START))
         log.check_writable()
         assert 0 == log.end()
+
+
+@pytest.mark.parametrize("write", ["append", "check_writable"])
+def test_a_file_that_was_read_only_for_a_while(sqlite_file: Path, write: str) -> None:
+    """Connections that were opened while the file was read-only stay so, and are replaced at the next write."""
+    with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log, ExitStack() as opened:
+
+        def forbid(connection: sqlite3.Connection, _record: object) -> None:
+            connection.execute("PRAGMA query_only=ON")
+
+        log._engine.dispose()
+        event.listen(log._engine, "connect", forbid)
+        for _ in range(3):
+            opened.enter_context(log._engine.connect())
+        opened.close()
+        event.remove(log._engine, "connect", forbid)
+        if write == "check_writable":
+            log.check_writable()
+        assert [0] == [entry.offset for entry in log.append(START, [_record("a")])]
 
 
 def test_a_look_at_a_file_that_somebody_writes(sqlite_file: Path) -> None:
