@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.contents import contents
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ["docs/architecture.md", "CONTRIBUTING.md"]
 PATH = re.compile(r"`((?:bench|compat|docs|harness|registry|serdes|spark_udfs|storage|strata|tests)/[\w./]+)`")
@@ -67,28 +69,29 @@ def test_the_fast_tests_leave_out_what_exists():
 
 NAMED = re.compile(r"`([\w./]+\.py)`")
 PACKAGES = ["compat", "gitops", "registry", "serdes", "spark_udfs", "storage"]
+ROOM = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
 
 
-@pytest.mark.parametrize("package", [package for package in PACKAGES if package != "registry"])
-def test_a_package_page_names_every_file(package):
-    """Each file of a package is on its page, or on that of the folder that it is in."""
-    folder = ROOT / package
-    named = set(re.findall(r"\w+\.py|(?<=`)\w+(?=`)", "".join(page.read_text() for page in folder.rglob("README.md"))))
-    files = [file for file in folder.rglob("*.py") if file.name != "__init__.py"]
-    assert [] == sorted(str(file.relative_to(ROOT)) for file in files if file.name not in named)
-    assert [] == sorted(file.name for file in folder.glob("jvm/strata/spark/*.java") if file.stem not in named)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_page_names_every_folder(package):
+    """Each folder with modules is a row of a table of rooms, on the page of its package or of a folder around it.
+
+    What one file holds is said in its docstring only: `python -m harness.contents FOLDER` prints them.
+    """
+    root = ROOT / package
+    rooms = {page.parent / room for page in root.rglob("README.md") for room in ROOM.findall(page.read_text())}
+    folders = {file.parent for file in root.rglob("*.py")} - {root}
+    within = {root / "features/pages", root / "confluent"}  # a sentence of their pages has the folders below
+
+    assert [] == sorted(str(folder) for folder in folders - rooms if not within & set(folder.parents))
+    assert [] == sorted(str(room) for room in rooms if not room.is_dir())
 
 
-def test_the_page_of_registry_names_every_folder():
-    """Each folder with modules is a row of the page's table of rooms, and each row is such a folder."""
-    folder = ROOT / "registry"
-    rooms = re.findall(r"^\| `([\w/]+)/` \|", (folder / "README.md").read_text(), re.MULTILINE)
-    inside = {str(file.parent.relative_to(folder)) for file in folder.rglob("*.py")} - {"."}
+def test_a_sentence_for_each_file():
+    """The contents of a folder are its modules and classes, each with a sentence."""
+    entries = {path.name: sentence for path, sentence in contents(ROOT / "spark_udfs")}
 
-    assert sorted(inside - {"features", "features/pages/views"}) == sorted(set(rooms) - {"features"})
-    assert {"__main__.py", "app.py", "server.py", "settings.py", "variables.py"} == {
-        file.name for file in folder.glob("*.py") if file.name != "__init__.py"
-    }
+    assert [] == [name for name, sentence in entries.items() if not sentence]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
