@@ -141,6 +141,9 @@ def create_app(
         if (part := feature.part(node)) is not None:
             parts[feature.name] = part
             node.counted.update(part.counted)
+            node.measured.update(part.measured)
+            node.facts.update(part.facts)
+    node.health.conditions = [part.health for part in parts.values() if part.health is not None]
     pipeline = _pipeline(node, parts)
     for part in parts.values():
         _join(pipeline, part)

@@ -53,8 +53,4 @@ def _answer(exchange: Exchange, reason: str | None) -> Response:
         return answer({"ready": reason is None, "canWrite": can_write}, status)
     content = {"ready": reason is None, **({"reason": reason} if reason else {}), "canWrite": can_write}
     content |= health.progress()
-    if health.auth_is_stale():
-        content["auth"] = "stale"
-    if standby := health.standby():
-        content["standby"] = standby
-    return answer(content, status)
+    return answer(content | health.details(), status)

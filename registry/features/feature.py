@@ -1,13 +1,13 @@
 """The seam between the service and its features.
 
 A feature is a folder with one `Feature`, which states the settings and routes of the feature, what it checks before a
-node starts, and its part of a node: what runs beside the service, what it counts, what it does with each request.
-`app.py` has the list. The core knows no feature, and no feature imports another; what one finds out that others need,
-such as who sends a request, it puts into the `Node` that is being made.
+node starts, and its part of a node: what runs beside the service, what it says about the health of the node, what it
+counts, what it does with each request. `app.py` has the list. The core knows no feature, and no feature imports
+another; what one finds out that others need, such as who sends a request, it puts into the `Node` that is being made.
 """
 
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -28,15 +28,18 @@ from strata.registry.http.pipeline import Auditor, Pipeline
 from strata.registry.http.route_facts import DeclaredRoute
 from strata.registry.http.service import Control
 from strata.registry.node.board import Seat
-from strata.registry.node.health import WITH_RIGHTS_S, AuthFile, Health
+from strata.registry.node.health import WITH_RIGHTS_S, Condition, Health
 from strata.registry.node.settings import CoreSettings
 
-__all__ = ["Counted", "Feature", "Node", "Part", "settings_of"]
+__all__ = ["Counted", "Feature", "Measured", "Node", "Part", "settings_of"]
 
 _SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
 
 Counted = Mapping[tuple[str, ...], Callable[[], float]]
 """Counts that a feature keeps, by the name of their metric and the values of its labels."""
+
+Measured = Mapping[str, Callable[[], Iterator[tuple[Sequence[str], float]]]]
+"""What a feature measures at a scrape, by the name of the metric: the values of its labels, and the number."""
 
 
 @dataclass
@@ -59,8 +62,10 @@ class Node:
         authenticator: says who sends a request.
         code_flow: the sign-in by an identity provider; None without one.
         known_users: returns the users of the auth file.
-        auth_file: the auth file in force; None without one.
+        by_password: whether users sign in by password.
         counted: what the features made so far count.
+        measured: what they measure.
+        facts: the facts of this process that they publish, by their names in `FACTS`.
     """
 
     settings: CoreSettings
@@ -78,14 +83,16 @@ class Node:
     authenticator: Authenticator = field(default_factory=Anyone)
     code_flow: CodeFlow | None = None
     known_users: KnownUsers = no_user
-    auth_file: AuthFile | None = None
+    by_password: bool = False
     counted: dict[tuple[str, ...], Callable[[], float]] = field(default_factory=dict)
+    measured: dict[str, Callable[[], Iterator[tuple[Sequence[str], float]]]] = field(default_factory=dict)
+    facts: dict[str, Callable[[], float]] = field(default_factory=dict)
 
     @cached_property
     def health(self) -> Health:
         """The health of the node; the feature of access comes before all that ask for it."""
         every_s = WITH_RIGHTS_S if self.control else None
-        return Health(self.writer, self.seat, auth_file=self.auth_file, every_s=every_s)
+        return Health(self.writer, self.seat, every_s=every_s)
 
     def progress(self) -> tuple[int, int]:
         """Return the offset read, and how many offsets the log is ahead."""
@@ -102,7 +109,10 @@ class Part:
         close: closes what the part has opened, after the last write.
         keeps: what the routes of the feature find in `Service.parts`.
         routes: routes besides those of its groups; they are matched first.
+        health: what it says about the health of the node.
         counted: what it counts.
+        measured: what it measures.
+        facts: what it publishes about this process.
         begin: is called with each request before its first step.
         end: is called with it after the last one.
         sees_passed_on: whether both are called with requests that other workers pass on, too.
@@ -117,7 +127,10 @@ class Part:
     close: Callable[[], object] | None = None
     keeps: object = None
     routes: Sequence[DeclaredRoute] = ()
+    health: Condition | None = None
     counted: Counted = field(default_factory=dict)
+    measured: Measured = field(default_factory=dict)
+    facts: Mapping[str, Callable[[], float]] = field(default_factory=dict)
     begin: Callable[[Exchange], None] | None = None
     end: Callable[[Exchange], None] | None = None
     sees_passed_on: bool = False

@@ -12,17 +12,18 @@ general words; the service's own log has the details.
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TypedDict
 
-from strata.registry.core.decide.standby import copied_parts, source_of_everything
 from strata.registry.core.errors import RegistryError
-from strata.registry.core.tally import COPY_STEPS, FACTS
+from strata.registry.core.tally import FACTS
 from strata.registry.core.writer import WRITE_FAILURES, Writer
 from strata.registry.node.board import Seat
 from strata.storage.log import LogError, LogReadOnly
 
-__all__ = ["WITH_RIGHTS_S", "Health"]
+__all__ = ["WITH_RIGHTS_S", "Condition", "Health", "Progress"]
 
 WITH_RIGHTS_S = 1.0
 """The interval with access control: answers from memory follow a revocation on another node that soon."""
@@ -32,12 +33,32 @@ _TOO_LONG_S = 15.0
 _log = logging.getLogger("strata.health")
 
 
-class AuthFile(Protocol):
-    """An auth file that is read again when it changes."""
+class Progress(TypedDict):
+    """How far a node has read the log, and the age of that information."""
 
-    @property
-    def failure(self) -> str | None:
-        """Why the newest content cannot be used; None if it is in force."""
+    offset: int
+    end: int
+    behind: int
+    secondsSinceRead: float
+
+
+def _no_reason() -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a feature says about the health of a node.
+
+    Attributes:
+        reason: returns why requests should not be sent to the node; None if they may be.
+        write_reason: returns why it cannot write; None if it can.
+        details: returns what the health routes tell besides, to clients that may describe the cluster.
+    """
+
+    reason: Callable[[], str | None] = _no_reason
+    write_reason: Callable[[], str | None] = _no_reason
+    details: Callable[[], Mapping[str, object]] = dict
 
 
 class Health:
@@ -50,7 +71,10 @@ class Health:
         seat: this worker's place among the workers of the node.
         every_s: the interval between two reads of the log, in seconds; None for the default.
         too_long_s: how long the log may be silent before the node is not ready for writes, in seconds.
-        auth_file: the auth file in force, if there is one.
+        conditions: what features say about it.
+
+    Attributes:
+        conditions: the same.
     """
 
     def __init__(
@@ -60,10 +84,10 @@ class Health:
         *,
         every_s: float | None = None,
         too_long_s: float = _TOO_LONG_S,
-        auth_file: AuthFile | None = None,
+        conditions: Sequence[Condition] = (),
     ) -> None:
         self._writer = writer
-        self._auth_file = auth_file
+        self.conditions = conditions
         self._seat = seat
         self._every_s, self._too_long_s = every_s or _EVERY_S, too_long_s
         self._end = writer.state.offset
@@ -87,42 +111,24 @@ class Health:
                 _log.exception("the health check failed", {"event": "watch_failed"})
             self._tell_changes()
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> Progress:
         """Return how far this node has read, and the age of that information."""
         offset = self._writer.state.offset
         end = max(self._end, offset)
         age = time.monotonic() - self._writer.read_at
         return {"offset": offset, "end": end, "behind": end - offset, "secondsSinceRead": round(age, 3)}
 
-    def standby(self) -> dict[str, Any] | None:
-        """Return what this registry copies, and how old the newest complete copy is; None if it is not a standby.
-
-        The age counts from when the reading of the source began: the copy has everything that was there then.
-        """
-        parts = copied_parts(self._writer.state)
-        if not parts:
-            return None
-        scope, value = min(parts.items(), key=lambda part: part[1].copied_at)
-        copied_at = self._seat.board.numbers(0)[FACTS["copied_at"]]
-        age = time.monotonic() - copied_at if copied_at else time.time() - value.copied_at / 1000
-        behind = round(max(0.0, age), 3) if value.copied_at else None
-        found: dict[str, Any] = {"source": value.source, "context": scope, "secondsBehind": behind}
-        return found | ({"reading": reading} if (reading := self.reading()) else {})
-
-    def reading(self) -> dict[str, Any] | None:
-        """Return how far a standby has read the service that it copies; None while it reads none."""
-        cells = self._seat.board.numbers(0)
-        step, done, total = (int(cells[FACTS[name]]) for name in ("copy_step", "copy_done", "copy_total"))
-        return {"step": COPY_STEPS[step - 1], "done": done, "total": total or None} if step else None
-
     def workers(self) -> list[bool]:
         """Return whether each worker of the node is ready, by its number."""
         board, own = self._seat.board, self._seat.number
-        return [self._own_reason() is None if one == own else board.is_ready(one) for one in range(board.workers)]
+        return [
+            self._own_reason() is None if number == own else board.is_ready(number) for number in range(board.workers)
+        ]
 
-    def auth_is_stale(self) -> bool:
-        """Return whether an older auth file is in force, because the newest one cannot be used."""
-        return self._auth_file is not None and self._auth_file.failure is not None
+    def details(self) -> dict[str, object]:
+        """Return what features say besides, by name."""
+        named = {name: value for condition in self.conditions for name, value in condition.details().items()}
+        return dict(sorted(named.items()))
 
     def reason(self) -> str | None:
         """Return why requests should not be sent to this node; None if they may be."""
@@ -137,8 +143,8 @@ class Health:
         """Return why this node cannot write, nor read what changes; None if it can."""
         if reason := self.reason() or self._log_reason():
             return reason
-        if source := source_of_everything(self._writer.state):
-            return f"this registry is a standby of {source}: it refuses writes"
+        if reason := _first(condition.write_reason for condition in self.conditions):
+            return reason
         if failure := WRITE_FAILURES[int(self._seat.board.numbers(0)[FACTS["write_failed"]])]:
             return f"the last write failed: {failure}"
         if failing := self._seat.without_log():
@@ -146,10 +152,7 @@ class Health:
         return None
 
     def _own_reason(self) -> str | None:
-        for value in copied_parts(self._writer.state).values():
-            if not value.copied_at:
-                return f"the first copy of {value.source} is not complete"
-        return None
+        return _first(condition.reason for condition in self.conditions)
 
     def _log_reason(self) -> str | None:
         if self._writer.read_failure is not None:
@@ -182,3 +185,7 @@ class Health:
         elif log is None and not self._could_write:
             _log.info("can write again", {"event": "can_write_again"})
         self._was_ready, self._could_write = reason is None, log is None
+
+
+def _first(reasons: Iterable[Callable[[], str | None]]) -> str | None:
+    return next((reason for ask in reasons if (reason := ask()) is not None), None)

@@ -13,6 +13,7 @@ from strata.registry.core.tally import Tally
 from strata.registry.core.writer import Writer
 from strata.registry.features.standby import follower
 from strata.registry.features.standby.assembly import follower_of
+from strata.registry.features.standby.health import StandbyHealth
 from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.node.board import Seat
 from strata.registry.node.health import Health
@@ -115,14 +116,15 @@ async def test_progress_is_in_the_log_and_in_the_health(source, monkeypatch, cap
     monkeypatch.setattr(follower, "_TELLING_S", 0.0)
     caplog.set_level(logging.INFO)
     writer, seat = Writer(MemoryLog()), Seat()
-    health = Health(writer, seat)
+    standby = StandbyHealth(lambda: writer.state, seat.board)
+    health = Health(writer, seat, conditions=[standby.condition])
     following = follower_of(Settings(log="memory:", follow=source.url), writer, Tally(seat.board.numbers(0)))
     writer.replay(quietly=True)
     shown, tell = [], following._source.report
 
     def told(*progress):
         tell(*progress)
-        shown.append(health.standby()["reading"])
+        shown.append(standby.copy()["reading"])
 
     following._source.report = told
     watch = asyncio.create_task(following.watch())
@@ -136,7 +138,7 @@ async def test_progress_is_in_the_log_and_in_the_health(source, monkeypatch, cap
     assert {"step": "pages of schemas", "done": 3, "total": None} in shown
     assert {"step": "config", "done": 2, "total": 2} in shown
     assert f"reading {source.url}: config, 2 of 2" in [line.getMessage() for line in lines]
-    assert "reading" not in health.standby()
+    assert "reading" not in standby.copy()
 
 
 def test_progress_is_in_the_metrics(source, tmp_path):

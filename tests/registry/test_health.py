@@ -19,7 +19,8 @@ from strata.registry.core.decide.decision import Decision
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.tally import Tally
 from strata.registry.core.writer import Writer
-from strata.registry.features.access.watched_file import WatchedFile
+from strata.registry.features.access.feature import ACCESS
+from strata.registry.features.standby.health import StandbyHealth
 from strata.registry.http.server import HttpServer
 from strata.registry.http.tls import TlsContexts
 from strata.registry.node.board import Board, Seat
@@ -175,16 +176,18 @@ async def test_a_standby_that_waits_for_its_first_copy_is_not_ready(log, caplog)
     caplog.set_level(logging.INFO)
     mark = StandbyValue("http://first", -1, 0, 0, "", "")
     log.append(-1, [encode(StandbyKey("."), mark)])
-    found = Health(Writer(log), Seat(), every_s=0.005)
-    watch = asyncio.create_task(found.watch())
-    await until(lambda: found.reason() == "the first copy of http://first is not complete")
+    writer, seat = Writer(log), Seat()
+    standby = StandbyHealth(lambda: writer.state, seat.board)
+    health = Health(writer, seat, every_s=0.005, conditions=[standby.condition])
+    watch = asyncio.create_task(health.watch())
+    await until(lambda: health.reason() == "the first copy of http://first is not complete")
     await until(lambda: "not_ready" in [line.args["event"] for line in caplog.records])
     log.append(0, [encode(StandbyKey("."), replace(mark, copied_at=1))])
 
     await until(lambda: "ready_again" in [line.args["event"] for line in caplog.records])
     watch.cancel()
     assert (None, "this registry is a standby of http://first: it refuses writes") == (
-        found.reason(), found.write_reason(),
+        health.reason(), health.write_reason(),
     )  # fmt: skip
 
 
@@ -302,12 +305,12 @@ async def test_a_broken_auth_file_shows_in_readiness(log, tmp_path):
     """A node stays ready with the last good auth file, and says that it is not the newest."""
     path = tmp_path / "auth.yaml"
     path.write_text("users: []")
-    file = WatchedFile(path)
-    found = Health(Writer(log), Seat(), auth_file=file)
-    assert not found.auth_is_stale()
+    app = create_app(log, Settings(log="memory:", auth_file=path), features=[ACCESS])
+    health, file = app._service.health, app._service.control.authenticator.file
+    assert {} == health.details()
 
     path.write_text("users: [")
     await file.refresh()
     await file.refresh()
 
-    assert (True, None, None) == (found.auth_is_stale(), found.reason(), found.write_reason())
+    assert ({"auth": "stale"}, None, None) == (health.details(), health.reason(), health.write_reason())

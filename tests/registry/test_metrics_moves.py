@@ -247,7 +247,7 @@ def test_counts_of_caches_add_up(api):
     cache = Cache(100)
     tally = Tally()
     writer = Writer(MemoryLog(), tally=tally)
-    facts = Facts(tally, Requests(tally), writer, Health(writer, Seat()), {"schemas": cache}, {})
+    facts = Facts(tally, Requests(tally), writer, Health(writer, Seat()), {"schemas": cache}, {}, {})
     for number in range(5):
         cache.put(number, number, 40)
         facts.publish()

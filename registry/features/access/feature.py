@@ -16,6 +16,7 @@ from strata.registry.features.feature import Feature, Node, Part, settings_of
 from strata.registry.http.admission import Admission
 from strata.registry.http.node_signature import NodeSecret
 from strata.registry.node.buckets import Buckets
+from strata.registry.node.health import Condition
 from strata.registry.node.settings import CoreSettings, SettingRefused
 
 __all__ = ["ACCESS"]
@@ -27,16 +28,18 @@ def _part(node: Node) -> Part:
     """Return who asks, for a node; it is always on, because every page may ask who a person is."""
     settings = settings_of(node.settings, IdentitySettings)
     authenticator = Authenticator(settings.identity, buckets=node.seat.board.buckets)
-    node.authenticator, node.code_flow, node.auth_file = authenticator, authenticator.code_flow(), authenticator.file
+    file = authenticator.file
+    node.authenticator, node.code_flow, node.by_password = authenticator, authenticator.code_flow(), file is not None
     node.known_users = partial(_known_user, authenticator)
     if node.control is None and authenticator.is_on:
         node.control = _control(node.settings, settings, authenticator)
     control, rate, writer = node.control, _rate_limit(settings, node.seat.board.buckets), node.writer
-    file = authenticator.file
     return Part(
         watch=(authenticator.watch,),
         close=authenticator.close,
-        counted={("strata_auth_file_failures_total",): lambda: file.failures} if file is not None else {},
+        health=None if file is None else Condition(details=lambda: {"auth": "stale"} if file.failure else {}),
+        counted={} if file is None else {("strata_auth_file_failures_total",): lambda: file.failures},
+        facts={} if file is None else {"auth_in_force": lambda: file.failure is None},
         admission=Admission(control, rate, lambda: writer.state, authenticator.address) if control or rate else None,
     )
 

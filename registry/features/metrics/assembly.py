@@ -9,6 +9,7 @@ from strata.registry.core.parsing import count_in
 from strata.registry.core.request_numbers import ROUTES
 from strata.registry.core.tally import Tally
 from strata.registry.core.writer import Writer
+from strata.registry.features.feature import Measured
 from strata.registry.features.metrics.facts import Counted, CountedCache, Facts
 from strata.registry.features.metrics.request_counts import RequestCounts
 from strata.registry.features.metrics.windows import Windows
@@ -37,8 +38,9 @@ class Metrics:
         health: its health.
         caches: its caches besides those of `parsing.py`, by name.
         counted: counts that others keep.
+        measured: what others measure.
+        facts: facts that others publish.
         has_access_control: whether access control is on.
-        has_auth_file: whether there is an auth file.
         certificates: returns when the first certificate of each file ends, in seconds since the epoch.
     """
 
@@ -51,20 +53,22 @@ class Metrics:
         health: Health,
         caches: Mapping[str, CountedCache],
         counted: Counted,
+        measured: Measured,
+        facts: Mapping[str, Callable[[], float]],
         *,
         has_access_control: bool,
-        has_auth_file: bool,
         certificates: Callable[[], Mapping[str, float]],
     ) -> None:
         if len(routes.every) >= ROUTES:
             raise ValueError(f"there is room for the counts of {ROUTES - 1} routes, got {len(routes.every)}")
         count_in(tally)
         self.counts = RequestCounts(tally, routes, has_access_control=has_access_control)
-        self._facts = Facts(tally, self.counts.requests, writer, health, {**caches, **parsing_caches()}, counted)
+        self._facts = Facts(tally, self.counts.requests, writer, health, {**caches, **parsing_caches()}, counted, facts)
         self._node = Node(seat, tally.cells)
         self._windows = Windows(lambda: self._node.ever, len(routes.every) + 1, self._node.connections)
         self._routes, self._writer, self._health = routes, writer, health
-        self._has_auth_file, self._certificates = has_auth_file, certificates
+        self._measured, self._certificates = measured, certificates
+        self._has_auth_file = "auth_in_force" in facts
 
     @cached_property
     def _written(self) -> "Scrape":
@@ -80,6 +84,7 @@ class Metrics:
             self._routes,
             self._writer,
             self._health,
+            self._measured,
             has_auth_file=self._has_auth_file,
             certificates=certificates,
         )

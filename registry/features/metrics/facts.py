@@ -61,6 +61,7 @@ class Facts:
         health: its health.
         caches: its caches, by name.
         counted: further counts.
+        facts: further facts.
     """
 
     def __init__(
@@ -71,9 +72,10 @@ class Facts:
         health: Health,
         caches: Mapping[str, CountedCache],
         counted: Counted,
+        facts: Mapping[str, Callable[[], float]],
     ) -> None:
         self._tally, self._requests, self._writer, self._health = tally, requests, writer, health
-        self._caches, self._counted = caches, dict(counted)
+        self._caches, self._counted, self._further = caches, dict(counted), facts
         for name, cache in caches.items():
             for what in ("hits", "misses", "evictions"):
                 self._counted[f"strata_cache_{what}_total", name] = partial(getattr, cache, what)
@@ -127,7 +129,7 @@ class Facts:
             "foreign": status.foreign_records,
             "holds_pen": -1 if status.holds_pen is None else status.holds_pen,
             "pen_taking_s": status.pen_taking_s,
-            "auth_in_force": not self._health.auth_is_stale(),
+            **{name: value() for name, value in self._further.items()},
         }
         for name, cache in self._caches.items():
             facts |= {f"{name}_bytes": cache.size, f"{name}_entries": cache.entries}

@@ -35,8 +35,9 @@ def _join(node: Node, published: Published, pipeline: Pipeline) -> None:
         node.health,
         {"hot_answers": pipeline.hot, "kept_answers": pipeline.kept},
         node.counted,
+        node.measured,
+        node.facts,
         has_access_control=node.control is not None,
-        has_auth_file=node.auth_file is not None,
         certificates=node.certificates,
     )
     pipeline.counts, pipeline.metrics_page = metrics.counts, metrics_page(metrics.scrape)

@@ -11,12 +11,11 @@ from prometheus_client.core import (
 )
 
 from strata import __version__
-from strata.registry.core.decide.exporters import exporter_counts
-from strata.registry.core.decide.standby import copied_parts
 from strata.registry.core.metric_table import CACHES, CLASSES, FORMATS, METRICS, SECONDS, Kind, other
 from strata.registry.core.request_numbers import BOUNDS, Row, rows
 from strata.registry.core.tally import FAMILIES, series, totals
 from strata.registry.core.writer import Writer
+from strata.registry.features.feature import Measured
 from strata.registry.features.metrics.facts import fact
 from strata.registry.features.metrics.workers import Node
 from strata.registry.http.route_facts import RouteTable
@@ -60,6 +59,7 @@ class NodeCollector:
         routes: the routes.
         writer: the writer of this worker, whose State answers for all.
         health: the health of the node.
+        measured: what features measure.
         has_auth_file: whether there is an auth file.
         certificates: returns when the first certificate of each file ends, in seconds since the epoch.
     """
@@ -70,13 +70,14 @@ class NodeCollector:
         routes: RouteTable,
         writer: Writer,
         health: Health,
+        measured: Measured,
         *,
         has_auth_file: bool,
         certificates: Callable[[], Mapping[str, float]],
     ) -> None:
         self._node, self._writer, self._health = node, writer, health
         self._routes = [(route.method, route.path) for route in routes.every] + [(_ELSEWHERE, _ELSEWHERE)]
-        self._has_auth_file, self._certificates = has_auth_file, certificates
+        self._measured, self._has_auth_file, self._certificates = measured, has_auth_file, certificates
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
@@ -152,15 +153,8 @@ class NodeCollector:
         }
         for name, number in single.items():
             yield _family(name, [((), number)])
-        standby = self._health.standby()
-        yield _family("strata_standby", [((), bool(copied_parts(state)))])
-        reading = self._health.reading()
-        for what in ("done", "total"):
-            numbers = [((reading["step"],), reading[what] or 0)] if reading else []
-            yield _family(f"strata_standby_reading_{what}", numbers)
-        behind = standby["secondsBehind"] if standby else None
-        yield _family("strata_standby_behind_seconds", [] if behind is None else [((), behind)])
-        yield _family("strata_exporters", (((kind,), number) for kind, number in exporter_counts(state).items()))
+        for name, measure in self._measured.items():
+            yield _family(name, measure())
         yield _family("strata_build_info", [((__version__,), 1)])
         yield _family("strata_log_holds_pen", [((), holds)] if holds >= 0 else [])
 

@@ -22,8 +22,7 @@ def _part(node: Node) -> Part | None:
         node.control.authenticator = SessionAuthenticator(node.control.authenticator, sessions)
     if settings.ui is Ui.OFF:
         return None
-    by_password = node.auth_file is not None
-    sign_in = SignIn(sessions, node.authenticator, node.code_flow, settings.ui_url, by_password=by_password)
+    sign_in = SignIn(sessions, node.authenticator, node.code_flow, settings.ui_url, by_password=node.by_password)
     trends = Trends([board.numbers(worker) for worker in range(board.workers)], node.progress, board.all_connections)
     return Part(
         watch=(trends.watch,),

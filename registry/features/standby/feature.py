@@ -4,6 +4,7 @@ from strata.registry.core.tally import Tally
 from strata.registry.core.writer import Writer
 from strata.registry.features.feature import Feature, Node, Part, settings_of
 from strata.registry.features.standby.assembly import follower_of
+from strata.registry.features.standby.health import StandbyHealth
 from strata.registry.features.standby.settings import FollowSettings
 from strata.registry.node.settings import CoreSettings, SettingRefused, properties_in
 from strata.registry.transfer.same_registry import is_same_registry
@@ -11,10 +12,12 @@ from strata.registry.transfer.same_registry import is_same_registry
 __all__ = ["STANDBY"]
 
 
-def _part(node: Node) -> Part | None:
-    settings = settings_of(node.settings, FollowSettings)
-    follower = follower_of(settings, node.writer, node.tally, node.calling) if node.seat.writes else None
-    return None if follower is None else Part(watch=(follower.watch,))
+def _part(node: Node) -> Part:
+    settings, writer = settings_of(node.settings, FollowSettings), node.writer
+    follower = follower_of(settings, writer, node.tally, node.calling) if node.seat.writes else None
+    health = StandbyHealth(lambda: writer.state, node.seat.board)
+    watch = () if follower is None else (follower.watch,)
+    return Part(watch=watch, health=health.condition, measured=health.measured)
 
 
 def _check(settings: CoreSettings) -> None:

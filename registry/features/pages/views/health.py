@@ -38,7 +38,7 @@ def show_health(page: Page) -> dict[str, Any]:
         "workers": service.health.workers(),
         "status": service.writer.log.status(),
         "holder": service.writer.log.holder(),
-        "auth_is_stale": service.health.auth_is_stale(),
+        "auth_is_stale": service.health.details().get("auth") == "stale",
         "subjects": listing.count(Listed.LIVE_SUBJECTS),
         "schemas": sum(len(context.schemas) for context in state.contexts.values()),
         "contexts": len(state.context_names()),
