@@ -6,7 +6,7 @@ passes on, were admitted and checked as the request that they come from, so they
 
 Two steps answer from memory. **Hot answers** are schemas by id, or by subject and explicit version: they stay the same
 until something is deleted, and such a read costs the server little more than its bytes, so this step comes before all
-that such a read does not need. **Kept answers** (docs/decisions/0015) are those that depend on State and request alone.
+that such a read does not need. **Kept answers** (docs/decisions/0004) are those that depend on State and request alone.
 Each is kept under all of the request that can change it, and valid while State is the very State that the whole answer
 was computed from. The log proves this on each request, as for a route that reads: the catch-up comes first, then the
 look into the cache; a route gets the State of that catch-up, so there is never a second one. Errors are not kept,
