@@ -32,7 +32,7 @@ from strata.storage.lease import ReadLease
 from strata.storage.log import START, Conflict, Entry, LogError
 from strata.storage.sql import compaction, tables
 from strata.storage.sql.log import SqlLog
-from strata.storage.sql.probe import SqliteProbe
+from strata.storage.sql.sqlite_probe import SqliteProbe
 from strata.storage.state import State
 
 __all__ = ["MUTANTS", "Mutant", "apply"]

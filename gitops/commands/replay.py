@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from strata.gitops.commands.hand import reference_in
 from strata.gitops.commands.running import connected, reporting, service_at
+from strata.gitops.commands.subjects import reference_in
 from strata.gitops.errors import GitopsError
 from strata.gitops.replay.run import Replay, kafka_settings
 

@@ -34,15 +34,15 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from strata.storage.addresses import broker_addresses, why_unreachable
+from strata.storage.kafka.call_lock import CallLock
 from strata.storage.kafka.credentials import credentials_of
 from strata.storage.kafka.cursor import APPEND_HEADER, header, offset_of
-from strata.storage.kafka.end import End, LogEnd
+from strata.storage.kafka.end_offset import EndOffset, LogEnd
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.kafka.leader import Leader
 from strata.storage.kafka.pen import Fenced, Pen, Staged
 from strata.storage.kafka.reader import TopicReader
 from strata.storage.kafka.topic import prepare_topic
-from strata.storage.kafka.turns import Turns
 from strata.storage.kafka.watch import Clock, Seen, TopicWatch, clock
 from strata.storage.kafka.writers import ForeignRecords, Signatures
 from strata.storage.lease import DRIFT, ReadLease
@@ -145,7 +145,7 @@ class KafkaLog:
         self._max_bytes = found.max_bytes
         self._now, self._seen = now, Seen(topic, found.retention_s, now)
         self._watch = TopicWatch(admin, found, self._seen, now)
-        self._end = End(self._client, topic)
+        self._end = EndOffset(self._client, topic)
         credentials = credentials_of(self._client)
         self._leader = None if credentials is None else Leader(broker_addresses(bootstrap), topic, credentials)
         self._foreign = ForeignRecords(topic)
@@ -166,7 +166,7 @@ class KafkaLog:
         )
         self._renewals = ThreadPoolExecutor(1, thread_name_prefix="strata-topic")
         self._renewal: Future[None] | None = None
-        self._writes = Turns(topic)
+        self._writes = CallLock(topic)
         self._pen: Pen | None = None
         self._failed = False  # the last append, for another reason than a lost race or its size
         self._pen_offset = START

@@ -11,9 +11,9 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from strata.storage.kafka.call_lock import CallLock
 from strata.storage.kafka.cursor import Cursor, offset_of
-from strata.storage.kafka.end import End, LogEnd
-from strata.storage.kafka.turns import Turns
+from strata.storage.kafka.end_offset import EndOffset, LogEnd
 from strata.storage.kafka.watch import Clock, Seen, TopicWatch
 from strata.storage.kafka.writers import ForeignRecords, Signatures
 from strata.storage.log import START, Entry, LogCompacted, LogError, LogReplaced
@@ -46,7 +46,7 @@ class TopicReader:
         client: Mapping[str, Any],
         topic: str,
         *,
-        end: End,
+        end: EndOffset,
         watch: TopicWatch,
         seen: Seen,
         signatures: Signatures,
@@ -58,13 +58,13 @@ class TopicReader:
         self._end, self._watch, self._seen = end, watch, seen
         self._signatures, self._foreign = signatures, foreign
         self._cursor = Cursor(client, topic)
-        self._turns = Turns(topic)
+        self._reads = CallLock(topic)
         self.known_end: LogEnd | None = None
         """The end of the log at the last read; the log may have grown since."""
 
     def read(self, after: int) -> Iterator[Entry]:
         """Yield the records after an offset; see `Log.read`."""
-        self._turns.check_open()
+        self._reads.check_open()
         try:
             yield from self._read(after)
         except LogReplaced:
@@ -122,14 +122,14 @@ class TopicReader:
             Whether it is certain that they can be read.
         """
         try:
-            with self._turns.taken(timeout_s):
+            with self._reads.taken(timeout_s):
                 return self._cursor.sees(first, last, timeout_s)
         except LogError:  # a read is under way
             return False
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
-        self._turns.close(self._cursor.close)
+        self._reads.close(self._cursor.close)
 
     def _read(self, after: int) -> Iterator[Entry]:
         began, deadline = self._now(), self._deadline()
@@ -138,7 +138,7 @@ class TopicReader:
         self._signatures.begin(end)
         if after == START:
             self._signatures.forget()
-            with self._turns.taken(self._timeout_s):
+            with self._reads.taken(self._timeout_s):
                 self._cursor.forget()
         for entry in self.entries(self._end.first(deadline) - 1 if after == START else after, end):
             last = entry.offset
@@ -170,7 +170,7 @@ class TopicReader:
 
     def _take(self, after: int, end: int, deadline: float) -> list[Message]:
         timeout_s = min(self._timeout_s, max(0.0, deadline - time.monotonic()))
-        with self._turns.taken(timeout_s):
+        with self._reads.taken(timeout_s):
             return self._cursor.take(after, end, timeout_s)
 
     def _deadline(self) -> float:

@@ -44,9 +44,9 @@ from strata.storage.log import (
     Record,
     RecordTooLarge,
 )
-from strata.storage.sql import direct, tables
+from strata.storage.sql import sqlite_statements, tables
 from strata.storage.sql.database import WRITE, checked_url, is_transient, kind_of, open_engine
-from strata.storage.sql.probe import SqliteProbe
+from strata.storage.sql.sqlite_probe import SqliteProbe
 
 __all__ = ["SqlLog"]
 
@@ -77,7 +77,7 @@ class SqlLog:
         self._engine = open_engine(self._url, timeout_s)
         self._writing_engine = self._engine.execution_options(**WRITE)
         self._sqlite_file = self._url.database if self._url.get_backend_name() == "sqlite" else None
-        self._rows = tables if self._sqlite_file is None else direct
+        self._rows = tables if self._sqlite_file is None else sqlite_statements
         self._probe = None if self._sqlite_file is None else SqliteProbe(self._engine)
         self._appends = map(_TOKEN.pack, repeat(secrets.token_bytes(8)), count())
         self._write_lock = threading.Lock()
@@ -301,7 +301,7 @@ class SqlLog:
         if self._rows is tables:
             return self._connect(write=write)
         self._check_usable()
-        return direct.connected(self._engine, write=write)
+        return sqlite_statements.connected(self._engine, write=write)
 
     def _check_usable(self) -> None:
         if self._closed:

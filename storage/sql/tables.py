@@ -65,7 +65,7 @@ _COMPACTION_TABLE = Table(
     Column("upto", BigInteger, nullable=False),
 )
 _COLUMNS = LOG_TABLE.c
-# The frequent statements; `direct.py` has them as texts too.
+# The frequent statements; `sqlite_statements.py` has them as texts too.
 READ = (
     select(_COLUMNS.offset, _COLUMNS.ts, _COLUMNS.key, _COLUMNS.value)
     .where(_COLUMNS.offset > bindparam("after"))

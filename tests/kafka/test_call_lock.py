@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Producer
 
 from harness.waiting import until
 from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK, Cursor, Position
-from strata.storage.kafka.end import End
+from strata.storage.kafka.end_offset import EndOffset
 from strata.storage.kafka.log import KafkaLog, Timeouts
 from strata.storage.kafka.pen import Pen, pen_ids
 from strata.storage.log import START, Conflict, Entry, LogCompacted, LogTimeout, Record
@@ -51,16 +51,16 @@ def test_no_acknowledgement_before_visibility(topic: "Topic", monkeypatch: pytes
     node, other = topic.node(), topic.node()
     first = node.append(START, [_record("a")])
     answered = _withhold_commits(monkeypatch, node)
-    asked, original = threading.Semaphore(0), End.now
+    asked, original = threading.Semaphore(0), EndOffset.now
 
-    def now(end: End, deadline: float) -> int:
+    def now(end: EndOffset, deadline: float) -> int:
         found = original(end, deadline)
         asked.release()
         return found
 
     with ThreadPoolExecutor(1) as pool:
         appending = pool.submit(node.append, first[-1].offset, [_record("b"), _record("c")])
-        monkeypatch.setattr(End, "now", now)
+        monkeypatch.setattr(EndOffset, "now", now)
         for _ in range(3):  # the consumer got nothing, and the end has not moved
             assert asked.acquire(timeout=_WAIT_S)
         assert not appending.done()

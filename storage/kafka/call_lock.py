@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 from strata.storage.log import LogError
 
-__all__ = ["Turns"]
+__all__ = ["CallLock"]
 
 
-class Turns:
+class CallLock:
     """A lock that a call holds in its turn, until the log is closed.
 
     Args:

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from strata.storage.kafka.cursor import Cursor, offset_of
 from strata.storage.log import LogError, LogTimeout
 
-__all__ = ["End", "LogEnd"]
+__all__ = ["EndOffset", "LogEnd"]
 
 _LATEST, _EARLIEST = -1, -2  # in place of a timestamp, the protocol takes these
 _RETRY_S = 0.05
@@ -37,7 +37,7 @@ class LogEnd:
         return self.last <= after < self.following
 
 
-class End:
+class EndOffset:
     """The end of the topic's only partition. Thread-safe."""
 
     def __init__(self, config: Mapping[str, Any], topic: str) -> None:
