@@ -87,6 +87,7 @@ class BatchDecoder:
         columns: the fields of the reader schema to decode, in this order; the others are skipped. None means all.
         limits: bounds for hostile payloads.
         style: whether columns have Arrow's or Spark's types.
+        members_by_type: whether the members of a union are named by their types, instead of `member0`, `member1`, ….
 
     Raises:
         SchemaError: If the reader schema is not a valid Avro schema.
@@ -102,12 +103,13 @@ class BatchDecoder:
         columns: Sequence[str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         style: Style = Style.ARROW,
+        members_by_type: bool = False,
     ) -> None:
         schema = parse(reader_schema)
         self._reader_schema = write(schema if columns is None else project(schema, columns))
         reader = parse(self._reader_schema)
         self._is_record = isinstance(reader, Record)
-        self._root = layout(reader, style)
+        self._root = layout(reader, style, members_by_type=members_by_type)
         self._make = partial(Programs, reader, self._root, style)
         self._find = finder(writer_schemas)
         self._programs = self._make(self._find)

@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
+from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Named, Node, Primitive, Record, Union
 from strata.serdes.errors import SchemaError
 
 __all__ = ["ANY_SPAN", "ERROR_TYPE", "Column", "RecursiveSchema", "Span", "Storage", "Style", "UnsupportedSchema"]
@@ -124,17 +124,18 @@ class Column:
         return pa.field(self.name, self.arrow, self.nullable)
 
 
-def layout(schema: Node, style: Style = Style.ARROW) -> Column:
+def layout(schema: Node, style: Style = Style.ARROW, *, members_by_type: bool = False) -> Column:
     """Return the columns of a schema.
 
     Args:
         schema: the parsed schema.
         style: whether columns have Arrow's or Spark's types.
+        members_by_type: whether the members of a union are named by their types, instead of `member0`, `member1`, ….
 
     Raises:
         UnsupportedSchema: If Arrow has no type for a part of the schema; the error names the field.
     """
-    root = _Layout(style).column(schema, "")
+    root = _Layout(style, members_by_type).column(schema, "")
     for number, one in enumerate(root.subtree()):
         one.number, one.size = number, len(one.subtree())
     return root
@@ -188,8 +189,8 @@ _WIDER: dict[frozenset[Kind], Kind] = {
 class _Layout:
     """The columns of one schema; it knows which records it is inside of and how many columns it has made."""
 
-    def __init__(self, style: Style) -> None:
-        self._style = style
+    def __init__(self, style: Style, members_by_type: bool) -> None:
+        self._style, self._members_by_type = style, members_by_type
         self._inside: set[int] = set()
         self._left = MAX_TYPES
 
@@ -280,11 +281,25 @@ class _Layout:
 
     def _members(self, others: list[tuple[int, Node]], path: str) -> Column:
         members = {index: self.column(one, f"{path}|{number}") for number, (index, one) in enumerate(others)}
+        names = _type_names([one for _, one in others]) if self._members_by_type else []
         for number, one in enumerate(members.values()):
-            one.name, one.nullable = f"member{number}", True
+            one.name, one.nullable = names[number] if names else f"member{number}", True
         found = _struct(list(members.values()))
         found.members = members
         return found
+
+
+def _type_names(branches: list[Node]) -> list[str]:
+    """Return the name of each branch: that of its type, with its namespace if another branch has the same."""
+    names = [branch.simple_name if isinstance(branch, Named) else _word(branch) for branch in branches]
+    return [
+        branch.name.replace(".", "_") if isinstance(branch, Named) and names.count(name) > 1 else name
+        for name, branch in zip(names, branches, strict=True)
+    ]
+
+
+def _word(branch: Node) -> str:
+    return str(branch.kind) if isinstance(branch, Primitive) else type(branch).__name__.lower()
 
 
 def is_null(node: Node) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "Kind",
     "Logical",
     "Map",
+    "Named",
     "Node",
     "Primitive",
     "Record",

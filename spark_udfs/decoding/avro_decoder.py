@@ -38,7 +38,9 @@ class AvroDecoder:
 
     def __init__(self, plan: DecodePlan, client: RegistryClient) -> None:
         self._plan = plan
-        self._decoder = arrow.BatchDecoder(plan.reader_schema, _writers(client), style=Style.SPARK)
+        self._decoder = arrow.BatchDecoder(
+            plan.reader_schema, _writers(client), style=Style.SPARK, members_by_type=plan.members_by_type
+        )
 
     def decode(self, frames: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
         """Return one value for each frame.

@@ -1,6 +1,7 @@
 """The call `decode`: a column of registry frames becomes a column of values."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Literal, Required, TypedDict, Unpack
 
 from pyspark.sql import Column, functions
@@ -14,6 +15,13 @@ from strata.spark_udfs.decoding.plan import DecodePlan, ReaderSource, plan_decod
 from strata.spark_udfs.rules import RuleOption, rule_conf
 
 __all__ = ["DecodeOptions", "decode"]
+
+
+class UnionNames(StrEnum):
+    """The ways of naming the members of a union."""
+
+    MEMBER = "member"
+    TYPE = "type"
 
 
 class DecodeOptions(TypedDict, total=False):
@@ -48,6 +56,9 @@ class DecodeOptions(TypedDict, total=False):
             reader's, and rules for reading; by default False. A dict runs them with these settings, named as for the
             deserializers of `strata.serdes`: `{"rule.executors._default_.param.secret": …}`. A record that a rule
             fails on is a dead letter. Needs `subject` and Python workers.
+        union_names: what the members of a union of several types are called: `member` (`member0`, `member1`, …, as with
+            `from_avro`), or `type`, by which each has the name of its type, such as `int` or that of its record. Only
+            Avro has such columns: branches of other formats are the fields of a oneof, or JSON text.
         path: `jvm` decodes inside Spark's executors; it needs `install` called with the same registry settings, and
             does not validate JSON or decode a few parts of Protobuf. `python` decodes in Python workers, over Arrow.
             `auto`, the default, uses `jvm` if it can. The logger `strata.spark_udfs` says which path was chosen and
@@ -68,6 +79,7 @@ class DecodeOptions(TypedDict, total=False):
     headers: Column | str | None
     key: bool
     rules: RuleOption
+    union_names: Literal["member", "type"]
     path: Literal["auto", "jvm", "python"]
 
 
@@ -120,4 +132,5 @@ def _plan(options: DecodeOptions) -> DecodePlan:
         validate=options.get("validate", False),
         rules=rule_conf(options.get("rules", False)),
         is_key=options.get("key", False),
+        members_by_type=one_of(UnionNames, "union_names", options.get("union_names", "member")) is UnionNames.TYPE,
     )

@@ -48,6 +48,7 @@ class DecodePlan:
         payload: the reader schema with its references, if its format is not Avro.
         label: what people see of the reader schema in the plan of a query, such as `orders-value?version=3`.
         rules: the rules for reading, if they run.
+        members_by_type: whether the members of an Avro union are named by their types.
     """
 
     registry: ClientSettings
@@ -57,6 +58,7 @@ class DecodePlan:
     payload: PayloadSchema | None = None
     label: str = field(default="", compare=False)
     rules: DecodeRules | None = None
+    members_by_type: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def plan_decode(
     validate: bool = False,
     rules: Mapping[str, Any] | None = None,
     is_key: bool = False,
+    members_by_type: bool = False,
 ) -> DecodePlan:
     """Return the plan of a decode, with its reader schema fixed.
 
@@ -146,6 +149,7 @@ def plan_decode(
         validate: whether to validate JSON payloads against their writer schema.
         rules: the settings of rules; None if they do not run.
         is_key: whether the column holds record keys.
+        members_by_type: whether the members of an Avro union are named by their types.
 
     Raises:
         SchemaError: If the reader schema is invalid.
@@ -163,7 +167,9 @@ def plan_decode(
     if schema.format == AVRO and message is None and not validate:
         parsed = _avro(registry, schema, source.subject)
         wanted = parsed if columns is None else project(parsed, columns)
-        return DecodePlan(registry, write(wanted), mode, tuple(origin), label=label, rules=ruled)
+        return DecodePlan(
+            registry, write(wanted), mode, tuple(origin), label=label, rules=ruled, members_by_type=members_by_type
+        )
     payload = payload_schema(
         registry, schema, subject=source.subject, columns=columns, message=message, validate=validate
     )
@@ -178,7 +184,7 @@ def reader_type(plan: DecodePlan) -> DataType:
     """
     if plan.payload is not None:
         return spark_type(reader_of(plan.payload).shape.arrow)
-    return type_of(parse(plan.reader_schema))
+    return type_of(parse(plan.reader_schema), members_by_type=plan.members_by_type)
 
 
 def _warn_of_rules(schema: Schema) -> None:

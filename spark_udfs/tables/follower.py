@@ -44,7 +44,7 @@ __all__ = ["FollowOptions", "follow"]
 TableFormatName = Literal["iceberg", "delta"]
 
 _START_S: Final = 60.0
-_DECODE_OPTIONS: Final = ("headers", "message", "columns", "rules", "path")
+_DECODE_OPTIONS: Final = ("headers", "message", "columns", "rules", "union_names", "path")
 
 _log = logging.getLogger("strata.spark_udfs")
 
@@ -70,6 +70,7 @@ class FollowOptions(TypedDict, total=False):
         message: as for `decode`.
         columns: as for `decode`.
         rules: as for `decode`.
+        union_names: as for `decode`.
         path: as for `decode`.
     """
 
@@ -85,6 +86,7 @@ class FollowOptions(TypedDict, total=False):
     message: str | None
     columns: Sequence[str] | None
     rules: RuleOption
+    union_names: Literal["member", "type"]
     path: Literal["auto", "jvm", "python"]
 
 

@@ -173,6 +173,28 @@ def test_top_level_types(spark: SparkSession, registry: RegistryClient, frame: M
 
 
 @pytest.mark.usefixtures("each_path")
+def test_union_names(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """With `union_names="type"` the members of a union have the names of their types, in full where these clash."""
+    one, other = (_record(f"{space}.Same", ("x", "int")) for space in ("a", "b"))
+    schema = _record("Unions", ("u", ["null", "int", "string", {"type": "array", "items": "int"}, one, other]))
+    schema_id = registry.register("union names", json.dumps(schema)).schema_id
+    frames = _frames(spark, [frame(schema_id, schema, {"u": value}) for value in (5, "a", [1], None)])
+
+    decoded = _decoded(frames, registry=registry.settings, schema_id=schema_id, mode="FAILFAST", union_names="type")
+
+    assert ["struct<int:int,string:string,array:array<int>,a_Same:struct<x:int>,b_Same:struct<x:int>>"] == [
+        field.dataType.simpleString() for field in decoded.select("decoded.u").schema
+    ]
+    rows = [
+        row.u and {name: value for name, value in row.u.asDict().items() if value is not None}
+        for row in decoded.select("decoded.u").collect()
+    ]
+    assert [{"int": 5}, {"string": "a"}, {"array": [1]}, None] == rows
+    with pytest.raises(ValueError, match="union_names is 'x'; allowed are member, type"):
+        decode("frame", registry=registry.settings, schema_id=schema_id, union_names="x")  # type: ignore[typeddict-item]
+
+
+@pytest.mark.usefixtures("each_path")
 def test_evolution(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
     """Rows of three writer schemas in one column are all read with one reader schema."""
     ids = [registry.register("flights", json.dumps(one)).schema_id for one in (FLIGHT_1, FLIGHT_2, FLIGHT_3)]
