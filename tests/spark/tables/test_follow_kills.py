@@ -6,10 +6,12 @@ belongs to the dead letters.
 """
 
 import json
+import logging
 import os
 import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
@@ -22,6 +24,7 @@ from harness.jars import spark_kafka_jars
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
 from harness.table_driver import Driver
+from harness.table_readers import rows_of
 from strata.serdes import AvroSerializer
 from strata.serdes.client import RegistryClient
 
@@ -137,21 +140,69 @@ def _comparable(row: dict[str, Any]) -> tuple[Any, ...]:
 _topics = count()
 
 
+class Killer:
+    """Kills a driver while it follows: at a random moment, or as soon as it has written a file of a certain sort."""
+
+    def __init__(self, chance: random.Random, folder: Path, tables: Sequence[Path]) -> None:
+        self._chance, self._longest = chance, 1.0
+        checkpoint = folder / "checkpoint"
+        self._places = {"planned": checkpoint / "offsets", "noted": checkpoint / "commits"}
+        for name, table in zip(("rows", "dead letters"), tables, strict=True):
+            log = "_delta_log" if (table / "_delta_log").exists() else "metadata"
+            self._places[f"wrote {name}"] = table / log
+        self.moments: Counter[str] = Counter()
+        """What the query had done last when it was killed."""
+
+    def timed(self, driver: Driver, step: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a step, whose duration is the range of random moments."""
+        start = time.monotonic()
+        answer = driver.ask(**step)
+        self._longest = time.monotonic() - start
+        return answer
+
+    def kill(self, driver: Driver, step: dict[str, Any]) -> None:
+        """Send a step and kill the driver before it answers, if it does not answer first."""
+        driver.ask(sql="SELECT 1")  # it follows from here on
+        before = self._files()
+        moment = self._chance.choice(["random", *self._places])
+        deadline = time.monotonic() + (self._chance.uniform(0, self._longest) if moment == "random" else 60)
+        driver.send(**step)
+        while time.monotonic() < deadline and not driver.has_answered(0.002):
+            if moment != "random" and self._files()[moment] != before[moment]:
+                break
+        answered = driver.has_answered(0)
+        driver.kill()
+        after = self._files()
+        last = next((name for name in reversed(_ORDER) if after[name] != before[name]), "nothing")
+        self.moments["answered" if answered else last] += 1
+
+    def _files(self) -> dict[str, set[Path]]:
+        return {name: set(place.iterdir()) if place.exists() else set() for name, place in self._places.items()}
+
+
+_ORDER = ("planned", "wrote rows", "wrote dead letters", "noted")
+
+
 @pytest.mark.parametrize("format", ["iceberg", "delta"])
 def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path) -> None:  # noqa: A002 - the option
     """Every good record is in the table once with its values, every other one in the dead letters."""
-    seed = random.randrange(2**32)
+    seed = int(os.environ.get("FOLLOW_SEED", random.randrange(2**32)))
     chance, history = random.Random(seed), History(seed, renames=format == "iceberg")
     topic = f"follow-{format}-{next(_topics)}-{os.getpid()}"
-    table, letters = (
-        f"lake.db.{name}" if format == "iceberg" else f"delta.`{tmp_path / name}`" for name in ("rows", "dead")
-    )
+    folders = [tmp_path / ("lake/db" if format == "iceberg" else "") / name for name in ("rows", "dead")]
+    table, letters = (f"lake.db.{folder.name}" if format == "iceberg" else f"delta.`{folder}`" for folder in folders)
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "enable.idempotence": True, "linger.ms": 5})
     killed_before = set(chance.sample(range(2, VERSIONS + 1), KILLS))
-    numbers, dead, kills, ways = count(), set(), 0, Counter()
+    numbers, dead, ways = count(), dict[int, bytes](), Counter[str]()
+    archive = tmp_path / "classes.jsa"
     with RegistryNode("memory:") as node, RegistryClient(node.url) as client:
         client.set_config("NONE")
-        options = {"brokers": kafka_broker.bootstrap, "topic": topic, "batch": BATCH, "registry": node.url}
+        options: dict[str, Any] = {
+            "brokers": kafka_broker.bootstrap,
+            "topic": topic,
+            "batch": BATCH,
+            "registry": node.url,
+        }
         step = {
             "table": table,
             "subject": f"{topic}-value",
@@ -166,45 +217,54 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
             for _ in range(RECORDS if expected else 50):
                 number = next(numbers)
                 value = history.record(number, expected=expected, **types)
-                producer.produce(topic, serialize(value, topic=topic), partition=0)
+                frame = serialize(value, topic=topic) or b""
+                producer.produce(topic, frame, partition=0)
                 if not expected:
-                    dead.add(number)
+                    dead[number] = frame
                 producer.poll(0)
             producer.flush()
 
         def start() -> Driver:
-            return Driver(tmp_path, spark_kafka_jars(), **options)
+            return Driver(tmp_path, spark_kafka_jars(), archive=archive, **options)
 
-        driver = None
-        for version in range(1, VERSIONS + 1):
+        produce(history.schema(), True)
+        first = start()  # a kill while a table is being made may leave a folder that Delta refuses
+        assert first.ask(**step) == {"error": None}, seed
+        first.close()
+        driver: Driver | None = None
+        killer = Killer(chance, tmp_path, folders)
+        for version in range(2, VERSIONS + 1):
             if version in REFUSED:
                 name, type_ = REFUSED[version]
                 driver = driver or start()
                 assert driver.ask(**step) == {"error": None}, seed
                 produce(history.schema(**{name: type_}), False, **{name: type_})
+                before = rows_of(format, folders[0]).num_rows
                 refusal = driver.ask(**step)["error"]
                 assert f"column {name} is" in refusal, (seed, refusal)
-            way = history.change() if version > 1 else "first"
+                assert before == rows_of(format, folders[0]).num_rows, seed
+            way = history.change()
             ways[way] += 1
             if way in LEFT_BEHIND[format] and version not in REFUSED:
                 driver = driver or start()
-                assert driver.ask(**step) == {"error": None}, seed
+                assert killer.timed(driver, step) == {"error": None}, seed
             produce(history.schema(), True)
-            if version == 1:  # a kill while a table is being made may leave a folder that Delta refuses
-                driver = start()
-                assert driver.ask(**step) == {"error": None}, seed
             if version in killed_before:
-                driver = driver or start()
-                driver.send(**step)
-                time.sleep(chance.uniform(0, 6))
-                driver.kill()
-                driver, kills = None, kills + 1
+                killer.kill(driver or start(), step)
+                driver = None
         driver = driver or start()
-        result = driver.ask(**{**step, "quiet": False})
+        assert driver.ask(**step) == {"error": None}, seed
         driver.kill()
+        archive.unlink()
 
-    rows = [{name: value for name, value in row.items() if name != "offset"} for row in result["rows"]]
-    assert result["error"] is None, (seed, result["error"])
-    assert kills == KILLS
-    assert Counter(map(_comparable, history.rows.values())) == Counter(map(_comparable, rows)), (seed, ways)
-    assert len(dead) == len({row["offset"] for row in result["dead"]}) == len(result["dead"]), seed
+    rows, letters_written = (rows_of(format, folder) for folder in folders)
+    result = f"{format}, seed {seed}: {rows.num_rows} rows, {len(dead)} dead letters; killed after {killer.moments}"
+    logging.getLogger(__name__).info(result)
+    assert killer.moments.total() == KILLS
+    offsets = [*rows.column("offset").to_pylist(), *letters_written.column("offset").to_pylist()]
+    assert list(range(next(numbers))) == sorted(offsets), result
+    good = Counter(map(_comparable, rows.drop_columns(["offset"]).to_pylist()))
+    assert Counter(map(_comparable, history.rows.values())) == good, (result, ways)
+    written = letters_written.select(["topic", "partition", "offset", "frame"]).to_pylist()
+    assert dead == {row["offset"]: row["frame"] for row in written}, result
+    assert {(topic, 0)} == {(row["topic"], row["partition"]) for row in written}, result
