@@ -32,6 +32,7 @@ SECTIONS = {
     "spark_encode": "bench.spark_encode",
     "spark_rules": "bench.spark_rules",
     "spark_kafka": "bench.spark_kafka",
+    "spark_tables": "bench.spark_tables",
     "installs": "bench.installs",
 }
 

@@ -3,9 +3,10 @@
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,11 +29,14 @@ class Rate(NamedTuple):
     """Per row: the CPU time of the JVM, its workers and all other child processes."""
 
 
-def session(folder: Path, jars: Sequence[Path]) -> SparkSession:
-    """Return a session with two threads that keeps its files in a folder, with extra jars."""
+def session(folder: Path, jars: Sequence[Path], conf: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """Return a session with two threads that keeps its files in a folder, with extra jars and settings."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder
+    for name, value in conf.items():
+        builder = builder.config(name, value)
     spark: SparkSession = (
-        SparkSession.builder.master("local[2]")
+        builder.master("local[2]")
         .appName("strata-bench")
         .config("spark.jars", ",".join(map(str, jars)))
         .config("spark.ui.enabled", "false")

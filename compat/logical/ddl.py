@@ -13,7 +13,7 @@ from typing import Final
 
 from strata.compat.logical.types import UNBOUNDED, Column, Kind, LogicalSchema, LogicalType, TranslationError
 
-__all__ = ["DIALECTS", "table_statement"]
+__all__ = ["DIALECTS", "table_name", "table_statement"]
 
 _MICROSECONDS: Final = 6
 _MILLISECONDS: Final = 3
@@ -156,6 +156,11 @@ DIALECTS: Final[Mapping[str, _Dialect]] = {
     ),
 }
 """The engines by name. Iceberg, Delta and Parquet are written as Spark reads them."""
+
+
+def table_name(name: str) -> str:
+    """Return a name as that of a table: letters, digits and underscores."""
+    return "".join(letter if letter.isalnum() else "_" for letter in name) or "records"
 
 
 def table_statement(schema: LogicalSchema, table: str, dialect: str, *, not_null: bool = False) -> str:

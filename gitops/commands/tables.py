@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from strata.compat.limits import DEFAULT_LIMITS
-from strata.compat.logical.ddl import DIALECTS, table_statement
+from strata.compat.logical.ddl import DIALECTS, table_name, table_statement
 from strata.compat.logical.policy import translate
 from strata.compat.logical.types import TranslationError
 from strata.compat.schema import SchemaParseError
@@ -40,13 +40,9 @@ def table_ddl(
         schema = Parser([service]).parse(known, strict=False)
         properties = (known.metadata or {}).get("properties") or {}
         logical = translate(schema, properties.get(_UNION, ""), DEFAULT_LIMITS)
-        text = table_statement(logical, table or _name(subject), dialect, not_null=not_null)
+        text = table_statement(
+            logical, table or table_name(subject.rpartition(":")[2].removesuffix("-value")), dialect, not_null=not_null
+        )
     except (SchemaParseError, TranslationError) as error:
         raise GitopsError(f"version {known.version} of {subject} is not a table: {error}") from None
     click.echo(text, nl=False)
-
-
-def _name(subject: str) -> str:
-    """Return the name of a table for a subject."""
-    name = subject.rpartition(":")[2].removesuffix("-value")
-    return "".join(letter if letter.isalnum() else "_" for letter in name) or "records"

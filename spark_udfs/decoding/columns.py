@@ -7,6 +7,7 @@ from typing import Literal, Required, TypedDict, Unpack
 from pyspark.sql import Column, functions
 
 from strata.serdes.client import Schema
+from strata.serdes.model import JSON
 from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, part_of, settings_of
 from strata.spark_udfs.decoding.headers import with_header
 from strata.spark_udfs.decoding.path_choice import PathOption
@@ -59,6 +60,9 @@ class DecodeOptions(TypedDict, total=False):
         union_names: what the members of a union of several types are called: `member` (`member0`, `member1`, …, as with
             `from_avro`), or `type`, by which each has the name of its type, such as `int` or that of its record. Only
             Avro has such columns: branches of other formats are the fields of a oneof, or JSON text.
+        typed_formats: for JSON, whether strings whose `format` is `date-time`, `date`, `time` or `uuid` become a
+            timestamp, a date, a bigint of microseconds since midnight, and a string that is a UUID. A record with
+            another value is not decoded (reason `invalid date-time`). By default False: they are strings.
         path: `jvm` decodes inside Spark's executors; it needs `install` called with the same registry settings, and
             does not validate JSON or decode a few parts of Protobuf. `python` decodes in Python workers, over Arrow.
             `auto`, the default, uses `jvm` if it can. The logger `strata.spark_udfs` says which path was chosen and
@@ -80,6 +84,7 @@ class DecodeOptions(TypedDict, total=False):
     key: bool
     rules: RuleOption
     union_names: Literal["member", "type"]
+    typed_formats: bool
     path: Literal["auto", "jvm", "python"]
 
 
@@ -112,12 +117,19 @@ def decode(column: Column | str, **options: Unpack[DecodeOptions]) -> Column:
     """
     check_options(options, DecodeOptions)
     plan = _plan(options)
+    if options.get("typed_formats", False) and (plan.payload is None or plan.payload.schema.format != JSON):
+        raise ValueError("typed_formats needs a JSON Schema as reader schema")
     reader_type(plan)  # reject what Spark cannot express here, not in a task
     frames, headers = column_of(column), options.get("headers")
     if headers is not None:
         frames = with_header(frames, column_of(headers), key=options.get("key", False))
     path = choose_path(one_of(PathOption, "path", options.get("path", "auto")), plan)
-    return path(plan, [frames, *map(functions.col, plan.origin)])
+    decoded = path(plan, [frames, *map(functions.col, plan.origin)])
+    if not options.get("typed_formats", False):
+        return decoded
+    from strata.spark_udfs.decoding.json_formats import with_formats  # it needs the extra of JSON
+
+    return with_formats(decoded, plan, frames, has_headers=headers is not None)
 
 
 def _plan(options: DecodeOptions) -> DecodePlan:

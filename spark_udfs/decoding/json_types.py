@@ -21,7 +21,7 @@ Rules of this file: the model of `compat` in, shapes out; no registry and no byt
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
@@ -37,22 +37,33 @@ from strata.spark_udfs.decoding import arrow_columns
 from strata.spark_udfs.decoding.arrow_columns import Build, Shape
 from strata.spark_udfs.decoding.type_limits import Nesting
 
-__all__ = ["described", "shape_of"]
+__all__ = ["FORMATS", "Tree", "described", "shape_of", "tree_of"]
+
+FORMATS: Final = ("date-time", "date", "time", "uuid")
+"""The formats of strings that a column can have a type for."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Tree:
-    """The values that a schema allows, as columns show them; `item` belongs to arrays and to objects as maps."""
+class Tree:
+    """The values that a schema allows, as columns show them.
+
+    Attributes:
+        kind: the type.
+        fields: the properties of an object.
+        item: the items of an array, or the values of an object as map.
+        format: what each string is, one of `FORMATS`; empty if the schema does not say.
+    """
 
     kind: str
-    fields: dict[str, "_Tree"] = field(default_factory=dict)
-    item: "_Tree | None" = None
+    fields: dict[str, "Tree"] = field(default_factory=dict)
+    item: "Tree | None" = None
+    format: str = field(default="", compare=False)
 
 
-_ANY: Final = _Tree("any")
-_NULL: Final = _Tree("null")
-_STRING, _BOOLEAN = _Tree("string"), _Tree("boolean")
-_INTEGER, _NUMBER = _Tree("integer"), _Tree("number")
+_ANY: Final = Tree("any")
+_NULL: Final = Tree("null")
+_STRING, _BOOLEAN = Tree("string"), Tree("boolean")
+_INTEGER, _NUMBER = Tree("integer"), Tree("number")
 _NUMBERS: Final = ({"integer", "number"}, {"integer"}, {"number"})
 
 
@@ -67,7 +78,7 @@ def shape_of(root: model.Node, columns: Sequence[str] | None = None) -> Shape:
         UnsupportedSchema: If a part of the schema has no Spark type.
         ValueError: If `columns` are not properties of the schema.
     """
-    return _shape(_tree_of(root, columns))
+    return _shape(tree_of(root, columns))
 
 
 def described(root: model.Node, columns: Sequence[str] | None = None) -> dict[str, Any]:
@@ -77,10 +88,11 @@ def described(root: model.Node, columns: Sequence[str] | None = None) -> dict[st
         `kind`, and for an object its `fields` as pairs of name and shape, for an array or map its `item`. The kind of a
         scalar is a type of JSON, or `text` for any value.
     """
-    return _described(_tree_of(root, columns))
+    return _described(tree_of(root, columns))
 
 
-def _tree_of(root: model.Node, columns: Sequence[str] | None) -> _Tree:
+def tree_of(root: model.Node, columns: Sequence[str] | None) -> Tree:
+    """Return the values that a schema allows; see `shape_of`."""
     builder = _TreeBuilder(columns)
     tree = builder.tree(root, "")
     if columns is None:
@@ -90,7 +102,7 @@ def _tree_of(root: model.Node, columns: Sequence[str] | None) -> _Tree:
     # A property that only some branches of a oneOf have gets no column.
     known = [name for name in builder.names if name in tree.fields or name not in columns]
     names = chosen(known, columns, "the reader schema")
-    return _Tree("object", {name: tree.fields[name] for name in names})
+    return Tree("object", {name: tree.fields[name] for name in names})
 
 
 class _TreeBuilder:
@@ -101,13 +113,14 @@ class _TreeBuilder:
         self._columns = columns
         self.names: dict[str, None] = {}
 
-    def tree(self, node: model.Node, path: str) -> _Tree:
+    def tree(self, node: model.Node, path: str) -> Tree:
         found = model.follow(node)
         self._nesting.count(path)
         with self._nesting.inside(id(found), path):
-            return self._of(found, path)
+            tree, format_ = self._of(found, path), found.written.get("format")
+        return Tree("string", format=str(format_)) if tree == _STRING and format_ in FORMATS else tree
 
-    def _of(self, node: model.Node, path: str) -> _Tree:
+    def _of(self, node: model.Node, path: str) -> Tree:
         match node:
             case model.StringNode():
                 return _STRING
@@ -130,7 +143,7 @@ class _TreeBuilder:
                 return reduce(both, [self.tree(one, path) for one in node.branches])
         return _ANY
 
-    def _object(self, node: model.ObjectNode, path: str) -> _Tree:
+    def _object(self, node: model.ObjectNode, path: str) -> Tree:
         if node.properties:
             wanted: Collection[str] = node.properties
             if not path:
@@ -138,37 +151,48 @@ class _TreeBuilder:
                 wanted = node.properties if self._columns is None else self._columns
             named = {name: one for name, one in node.properties.items() if name in wanted}
             trees = {name: self.tree(one, f"{path}.{name}".lstrip(".")) for name, one in named.items()}
-            return _Tree("object", trees)
+            return Tree("object", trees)
         values = [*node.patterns.values(), *([node.additional] if isinstance(node.additional, model.Node) else [])]
         if node.additional is True or not values:
-            return _Tree("object")
-        return _Tree("map", item=reduce(_either, [self.tree(one, f"{path}{{}}") for one in values]))
+            return Tree("object")
+        return Tree("map", item=reduce(_either, [self.tree(one, f"{path}{{}}") for one in values]))
 
-    def _array(self, node: model.ArrayNode, path: str) -> _Tree:
+    def _array(self, node: model.ArrayNode, path: str) -> Tree:
         items = [node.items] if node.tuple_items is None else [*node.tuple_items, node.additional]
         if items[-1] is False:
             items.pop()
         trees = [self.tree(one, f"{path}[]") if isinstance(one, model.Node) else _ANY for one in items]
-        return _Tree("array", item=reduce(_either, trees) if trees else _ANY)
+        return Tree("array", item=reduce(_either, trees) if trees else _ANY)
 
 
-def _of_value(value: Any) -> _Tree:
+def _of_value(value: Any) -> Tree:
     """Return the type of a value in an `enum` or `const`."""
     return {str: _STRING, bool: _BOOLEAN, int: _INTEGER, float: _NUMBER, type(None): _NULL}.get(type(value), _ANY)
 
 
-def _either(a: _Tree, b: _Tree) -> _Tree:
+def _either(a: Tree, b: Tree) -> Tree:
     """Return the type that holds the values of both."""
-    if a == b or b == _NULL:
+    if a == b:
+        return _merged(a, b, lambda one, other: one if one == other else "")
+    if b == _NULL:
         return a
     if a == _NULL:
         return b
     return _NUMBER if {a.kind, b.kind} in _NUMBERS else _ANY
 
 
-def _both(a: _Tree, b: _Tree) -> _Tree:
+def _merged(a: Tree, b: Tree, choose: Callable[[str, str], str]) -> Tree:
+    """Return one of two equal types, with formats chosen from those of both."""
+    fields = {name: _merged(one, b.fields[name], choose) for name, one in a.fields.items()}
+    item = None if a.item is None or b.item is None else _merged(a.item, b.item, choose)
+    return Tree(a.kind, fields, item, choose(a.format, b.format))
+
+
+def _both(a: Tree, b: Tree) -> Tree:
     """Return the type of values that match both, or any type if they have nothing in common."""
-    if a == b or b in (_ANY, _NULL):
+    if a == b:
+        return _merged(a, b, lambda one, other: one or other)
+    if b in (_ANY, _NULL):
         return a
     if a in (_ANY, _NULL):
         return b
@@ -176,16 +200,16 @@ def _both(a: _Tree, b: _Tree) -> _Tree:
         return _INTEGER
     if a.kind == b.kind == "object":
         common = {name: _both(one, b.fields[name]) for name, one in a.fields.items() if name in b.fields}
-        return _Tree("object", {**a.fields, **b.fields, **common})
+        return Tree("object", {**a.fields, **b.fields, **common})
     if {a.kind, b.kind} == {"object", "map"}:
         known, other = (a, b) if a.kind == "object" else (b, a)
         return known if known.fields else other
     if a.kind == b.kind and a.item is not None and b.item is not None:
-        return _Tree(a.kind, item=_both(a.item, b.item))
+        return Tree(a.kind, item=_both(a.item, b.item))
     return _ANY
 
 
-def _shape(tree: _Tree) -> Shape:
+def _shape(tree: Tree) -> Shape:
     if tree.kind == "object" and tree.fields:
         return _struct({name: _shape(one) for name, one in tree.fields.items()})
     if tree.item is not None:
@@ -193,7 +217,7 @@ def _shape(tree: _Tree) -> Shape:
     return _SCALARS.get(tree.kind, _TEXT)
 
 
-def _described(tree: _Tree) -> dict[str, Any]:
+def _described(tree: Tree) -> dict[str, Any]:
     if tree.kind == "object" and tree.fields:
         return {"kind": "object", "fields": [[name, _described(one)] for name, one in tree.fields.items()]}
     if tree.item is not None:

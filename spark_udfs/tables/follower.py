@@ -35,7 +35,7 @@ from strata.spark_udfs.evolution import run_stream
 from strata.spark_udfs.rules import RuleOption
 from strata.spark_udfs.tables.batches import Batch, Source
 from strata.spark_udfs.tables.changes import ChangeRefused, Comparison, OnChange, Path, Refusal, compare_types
-from strata.spark_udfs.tables.formats import FORMATS, Mark, TableFormat, identifier, marked, merge, statements
+from strata.spark_udfs.tables.formats import FORMATS, Mark, TableFormat, identifier, marked, merge, statement
 from strata.spark_udfs.tables.notes import Notes, notes_of
 from strata.spark_udfs.waits import open_client
 
@@ -44,7 +44,7 @@ __all__ = ["FollowOptions", "follow"]
 TableFormatName = Literal["iceberg", "delta"]
 
 _START_S: Final = 60.0
-_DECODE_OPTIONS: Final = ("headers", "message", "columns", "rules", "union_names", "path")
+_DECODE_OPTIONS: Final = ("headers", "message", "columns", "rules", "union_names", "typed_formats", "path")
 
 _log = logging.getLogger("strata.spark_udfs")
 
@@ -71,6 +71,7 @@ class FollowOptions(TypedDict, total=False):
         columns: as for `decode`.
         rules: as for `decode`.
         union_names: as for `decode`.
+        typed_formats: as for `decode`.
         path: as for `decode`.
     """
 
@@ -87,6 +88,7 @@ class FollowOptions(TypedDict, total=False):
     columns: Sequence[str] | None
     rules: RuleOption
     union_names: Literal["member", "type"]
+    typed_formats: bool
     path: Literal["auto", "jvm", "python"]
 
 
@@ -328,9 +330,10 @@ class _Follower:
         """
         table_type, comparison = self._compared(spark, reader, wanted)
         self._refuse(comparison.refusals)
-        for statement in statements(self._table, comparison.changes, reader.notes.docs):
-            _log.info("version %s of %s: %s", reader.version, self._subject, statement)
-            spark.sql(statement)
+        for change in comparison.changes:
+            told = statement(self._table, change, reader.notes.docs)
+            _log.info("version %s of %s: %s", reader.version, self._subject, told)
+            self._format.change(spark, self._table, change, reader.notes)
         if comparison.changes:
             table_type, comparison = self._compared(spark, reader, wanted)
         if comparison.changes or comparison.refusals:

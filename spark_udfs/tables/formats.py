@@ -32,12 +32,13 @@ from pyspark.sql.types import (
 )
 
 from strata.spark_udfs.tables.changes import AddColumn, Change, Path, RenameColumn, Step, TableRules, WidenColumn
+from strata.spark_udfs.tables.notes import Notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = ["DELETED", "FORMATS", "Delta", "Iceberg", "Mark", "TableFormat", "identifier", "marked", "merge"]
-__all__ += ["sql_text", "sql_type", "statements"]
+__all__ += ["sql_text", "sql_type", "statement"]
 
 DELETED: Final = "__strata_deleted"
 """The column of a view for `merge` that says whether a row is to be deleted."""
@@ -85,6 +86,10 @@ class TableFormat(Protocol):
         """Make a table unless it exists."""
         ...
 
+    def change(self, spark: SparkSession, table: str, change: Change, notes: Notes) -> None:
+        """Change a table."""
+        ...
+
     def append(self, rows: DataFrame, table: str, mark: Mark) -> None:
         """Append rows with a mark, in one commit."""
         ...
@@ -103,7 +108,15 @@ class TableFormat(Protocol):
         ...
 
 
-class Iceberg:
+class _ChangedBySql:
+    """Tables that SQL changes."""
+
+    def change(self, spark: SparkSession, table: str, change: Change, notes: Notes) -> None:
+        """Change a table."""
+        spark.sql(statement(table, change, notes.docs))
+
+
+class Iceberg(_ChangedBySql):
     """Tables of Apache Iceberg."""
 
     mark_setting = f"spark.sql.iceberg.snapshot-property.{_MARK}"
@@ -115,6 +128,11 @@ class Iceberg:
     def create(self, spark: SparkSession, table: str, type_: StructType, docs: "Mapping[Path, str]") -> None:
         """Make a table unless it exists."""
         spark.sql(f"CREATE TABLE IF NOT EXISTS {identifier(table)} ({_columns(type_, docs)}) USING iceberg")
+
+    def change(self, spark: SparkSession, table: str, change: Change, notes: Notes) -> None:
+        """Change a table; a new column of format version 3 has the field's default in older rows."""
+        if not (isinstance(change, AddColumn) and _add_with_default(spark, table, change, notes)):
+            super().change(spark, table, change, notes)
 
     def append(self, rows: DataFrame, table: str, mark: Mark) -> None:
         """Append rows with a mark, in one commit."""
@@ -131,7 +149,7 @@ class Iceberg:
         spark.catalog.refreshTable(identifier(table))
 
 
-class Delta:
+class Delta(_ChangedBySql):
     """Tables of Delta Lake."""
 
     mark_setting = "spark.databricks.delta.commitInfo.userMetadata"
@@ -191,15 +209,51 @@ def marked(spark: SparkSession, table_format: TableFormat, mark: Mark) -> "Itera
         spark.conf.unset(table_format.mark_setting)
 
 
-def statements(table: str, changes: Sequence[Change], docs: "Mapping[Path, str]") -> list[str]:
-    """Return the statements that make changes to a table, in their order.
+def statement(table: str, change: Change, docs: "Mapping[Path, str]") -> str:
+    """Return the statement that makes a change to a table.
 
     Args:
         table: the name of the table.
-        changes: the changes.
+        change: the change.
         docs: the documentation of fields, which becomes comments of new columns.
     """
-    return [f"ALTER TABLE {identifier(table)} {_clause(change, docs)}" for change in changes]
+    return f"ALTER TABLE {identifier(table)} {_clause(change, docs)}"
+
+
+_ICEBERG_TYPES: Final = {
+    "boolean": "BooleanType",
+    "int": "IntegerType",
+    "bigint": "LongType",
+    "float": "FloatType",
+    "double": "DoubleType",
+    "string": "StringType",
+}
+_HAS_DEFAULTS: Final = 3
+"""The version of Iceberg's format from which columns have defaults."""
+
+
+def _add_with_default(spark: SparkSession, table: str, change: AddColumn, notes: Notes) -> bool:
+    """Add a column with its default, and return whether it has one that was possible.
+
+    Iceberg's SQL has no defaults (1.11), so this calls its library in the driver, which Spark Connect does not reach.
+    """
+    default = notes.defaults.get(change.path)
+    jvm, type_name = getattr(spark, "_jvm", None), _ICEBERG_TYPES.get(change.type.simpleString())
+    if default is None or jvm is None or type_name is None:
+        return False
+    shown = spark.sql(f"SHOW TBLPROPERTIES {identifier(table)}").collect()
+    version = next((row["value"] for row in shown if row["key"] == "format-version"), "1")
+    if not version.isdecimal() or int(version) < _HAS_DEFAULTS:
+        return False
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, identifier(table))
+    data_type = getattr(jvm.org.apache.iceberg.types.Types, type_name).get()
+    literal = jvm.org.apache.iceberg.expressions.Expressions.lit(default)
+    *parent, name = change.path
+    where = [".".join(parent)] if parent else []
+    doc = notes.docs.get(change.path)
+    loaded.updateSchema().addColumn(*where, name, data_type, doc, literal).commit()
+    spark.catalog.refreshTable(identifier(table))
+    return True
 
 
 def merge(table: str, view: str, columns: Sequence[str], keys: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from strata.serdes.avro.schema import Array, Kind, Map, Node, Primitive, Record, Union, parse
+from strata.serdes.avro.schema import Array, Enum, Field, Kind, Map, Node, Primitive, Record, Union, parse
 from strata.serdes.model import AVRO, JSON, Schema
 from strata.spark_udfs.tables.changes import ELEMENT, VALUE, Path
 
@@ -26,10 +26,12 @@ class Notes:
     Attributes:
         docs: the documentation of a field.
         aliases: the former names of a field.
+        defaults: the default of an Avro field of a boolean, a number, a string or an enum: older records are read so.
     """
 
     docs: dict[Path, str] = field(default_factory=dict)
     aliases: dict[Path, tuple[str, ...]] = field(default_factory=dict)
+    defaults: dict[Path, bool | int | float | str] = field(default_factory=dict)
 
 
 def notes_of(schema: Schema, references: tuple[str, ...] = ()) -> Notes:
@@ -44,8 +46,10 @@ def notes_of(schema: Schema, references: tuple[str, ...] = ()) -> Notes:
     """
     notes = Notes()
     if schema.format == AVRO:
-        for path, doc, aliases in _avro(parse(schema.text, references), (), 0):
-            _note(notes, path, doc, aliases)
+        for path, inner in _avro(parse(schema.text, references), (), 0):
+            _note(notes, path, inner.doc, inner.aliases)
+            if _has_plain_default(inner):
+                notes.defaults[path] = inner.default
     elif schema.format == JSON:
         for path, doc in _json(json.loads(schema.text), (), 0):
             _note(notes, path, doc, ())
@@ -59,12 +63,12 @@ def _note(notes: Notes, path: Path, doc: str, aliases: tuple[str, ...]) -> None:
         notes.aliases[path] = aliases
 
 
-def _avro(node: Node, path: Path, depth: int) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+def _avro(node: Node, path: Path, depth: int) -> Iterator[tuple[Path, Field]]:
     if depth > _DEEPEST:
         return
     if isinstance(node, Record):
         for inner in node.fields:
-            yield (*path, inner.name), inner.doc, inner.aliases
+            yield (*path, inner.name), inner
             yield from _avro(inner.type, (*path, inner.name), depth + 1)
     elif isinstance(node, Array):
         yield from _avro(node.items, (*path, ELEMENT), depth + 1)
@@ -74,6 +78,26 @@ def _avro(node: Node, path: Path, depth: int) -> Iterator[tuple[Path, str, tuple
         branches = [branch for branch in node.branches if not _is_null(branch)]
         if len(branches) == 1:
             yield from _avro(branches[0], path, depth + 1)
+
+
+_PLAIN: Final = {
+    Kind.BOOLEAN: (bool,),
+    Kind.INT: (int,),
+    Kind.LONG: (int,),
+    Kind.FLOAT: (int, float),
+    Kind.DOUBLE: (int, float),
+    Kind.STRING: (str,),
+}
+
+
+def _has_plain_default(inner: Field) -> bool:
+    """Return whether a field has a default that is a value of its column as it is written."""
+    first = inner.type.branches[0] if isinstance(inner.type, Union) and inner.type.branches else inner.type
+    if isinstance(first, Enum):
+        return isinstance(inner.default, str)
+    if not isinstance(first, Primitive) or first.logical is not None:
+        return False
+    return type(inner.default) in _PLAIN.get(first.kind, ())
 
 
 def _is_null(node: Node) -> bool:

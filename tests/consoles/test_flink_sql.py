@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from harness.every_column import EVERYTHING, statement_of
 from harness.jars import flink_sql_jars
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
 from strata.serdes.client import RegistryClient
@@ -153,3 +154,11 @@ def frames(broker, topic, count):
         return [message.value() for message in found]
     finally:
         consumer.close()
+
+
+def test_flink_makes_the_table_of_a_schema(flink):
+    """Flink takes the statement of `strata table-ddl` for a schema with every type, and refuses another one."""
+    statement = statement_of(EVERYTHING, "orders", "flink")
+
+    assert ([], "") == flink(statement)
+    assert "SqlParserException" in flink(statement.replace("ROW<", "STRUCT<"))[1]

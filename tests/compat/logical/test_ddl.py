@@ -5,6 +5,7 @@ import json
 import duckdb
 import pytest
 
+from harness.every_column import COMMENT, EVERYTHING, statement_of
 from strata.compat.formats import FORMATS
 from strata.compat.limits import DEFAULT_LIMITS
 from strata.compat.logical.ddl import DIALECTS, table_statement
@@ -81,6 +82,17 @@ def test_duckdb_makes_the_table(row):
         comments = database.execute("SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'orders'")
 
         assert [("c", "it's \\ here"), ('d"', None)] == comments.fetchall()
+
+
+def test_clickhouse_makes_the_table():
+    """ClickHouse takes its statement for a schema with every type, comments included."""
+    chdb = pytest.importorskip("chdb", reason="chdb has a hundred megabytes, and is not among the tools")
+    described = f"{statement_of(EVERYTHING, 'orders', 'clickhouse')}; DESCRIBE TABLE orders"
+
+    columns = {row["name"]: row for row in map(json.loads, str(chdb.query(described, "JSONEachRow")).splitlines())}
+
+    assert [field["name"] for field in EVERYTHING["fields"]] == list(columns)
+    assert COMMENT == columns["b"]["comment"]
 
 
 def test_comments():

@@ -1,8 +1,11 @@
 """What a table becomes for rows of another type, as tables of cases."""
 
+import json
+
 import pytest
 from pyspark.sql.types import StructType
 
+from strata.serdes.client import Schema
 from strata.spark_udfs.tables.changes import (
     ELEMENT,
     AddColumn,
@@ -15,6 +18,7 @@ from strata.spark_udfs.tables.changes import (
     path_text,
 )
 from strata.spark_udfs.tables.formats import Delta, Iceberg
+from strata.spark_udfs.tables.notes import notes_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]  # Spark's parser reads the types
 
@@ -149,3 +153,19 @@ def test_what_a_column_holds():
     for pair, expected in pairs.items():
         table, rows = (ddl(f"a {text}")["a"].dataType for text in pair.split(" <- "))
         assert expected == holds(table, rows), pair
+
+
+def test_notes():
+    """A schema says what its columns mean, what they were called, and how older records are read."""
+    number = {"name": "n", "type": ["int", "null"], "default": 5, "aliases": ["m"], "doc": "A number"}
+    day = {"name": "day", "type": {"type": "int", "logicalType": "date"}, "default": 1}
+    none = {"name": "none", "type": ["null", "int"], "default": None}
+    enum = {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A"]}, "default": "A"}
+    inner = {"type": "array", "items": {"type": "record", "name": "L", "fields": [number]}}
+    fields = [number, day, none, enum, {"name": "l", "type": inner, "default": []}]
+
+    notes = notes_of(Schema(json.dumps({"type": "record", "name": "R", "fields": fields})))
+
+    assert {("n",): "A number", ("l", ELEMENT, "n"): "A number"} == notes.docs
+    assert {("n",): ("m",), ("l", ELEMENT, "n"): ("m",)} == notes.aliases
+    assert {("n",): 5, ("e",): "A", ("l", ELEMENT, "n"): 5} == notes.defaults

@@ -3,16 +3,21 @@
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.every_column import COMMENT, EVERYTHING, statement_of
 from harness.registry import RegistryNode
 from harness.table_driver import Driver
+from harness.table_readers import columns_of, rows_of
 from strata.serdes import AvroSerializer
 from strata.serdes.client import RegistryClient
 
@@ -42,6 +47,7 @@ def field(name: str, type_: Any, **more: Any) -> dict[str, Any]:
 GATE = field("gate", ["null", "string"], default=None, doc="Where it's boarding")
 FLIGHT = record(field("id", "int"), field("delay", "int"))
 WIDER = record(field("id", "long"), field("delay", "int"), GATE)
+COUNTED = record(field("id", "long"), field("delay", "int"), GATE, field("seats", "int", default=180, doc="Seats"))
 FRACTION = record(field("id", "long"), field("delay", "string"), GATE)
 
 
@@ -144,3 +150,72 @@ def test_a_table_with_keys(format: str, topic: Topic, driver: Driver, folder: Pa
     assert {1: 3, 2: 2} == {row["id"]: row["delay"] for row in first["rows"]}
     assert {2: 7} == {row["id"]: row["delay"] for row in second["rows"]}
     assert ["the record has no value, and its key cannot be decoded"] == [row["reason"] for row in second["dead"]]
+
+
+VALUE = {
+    "b": True,
+    "i": 1,
+    "l": 2,
+    "f": 0.5,
+    "d": 0.25,
+    "s": "s",
+    "y": b"y",
+    "x": b"xx",
+    "dec": Decimal("1.25"),
+    "day": date(2026, 11, 26),
+    "clock": time(1),
+    "micros": time(2),
+    "at": datetime(2026, 1, 1, tzinfo=UTC),
+    "nanos": 5,
+    "local": datetime(2026, 1, 1),  # noqa: DTZ001 - a local time
+    "id": str(UUID(int=1)),
+    "e": "A",
+    "lines": [{"sku": "k", "price": None}],
+    "by": {"k": 1},
+    "u": 7,
+}
+
+
+def test_defaults(topic: Topic, driver: Driver, folder: Path) -> None:
+    """In tables of Iceberg's format 3 older rows have the default of a new column, for other readers too."""
+    driver.ask(
+        sql="CREATE TABLE lake.db.seats (offset BIGINT, id BIGINT, delay INT, gate STRING) USING iceberg"
+        " TBLPROPERTIES ('format-version' = '3')"
+    )
+    step = {"table": "lake.db.seats", "subject": f"{topic.name}-value", "format": "iceberg"}
+    step["checkpoint"] = str(folder / "seats.checkpoint")
+
+    topic.put({"id": 1, "delay": 0, "gate": None}, schema=WIDER)
+    assert driver.ask(**step)["error"] is None
+    topic.put({"id": 2, "delay": 0, "gate": None, "seats": 99}, schema=COUNTED)
+    result = driver.ask(**step)
+
+    assert result["error"] is None, result["error"]
+    assert [(1, 180), (2, 99)] == [(row["id"], row["seats"]) for row in result["rows"]]
+    table = folder / "lake" / "db" / "seats"
+    assert {(1, 180), (2, 99)} == {(row["id"], row["seats"]) for row in rows_of("iceberg", table).to_pylist()}
+    assert "Seats" == columns_of("iceberg", table)["seats"]
+
+
+@pytest.mark.parametrize("format", TABLES)
+def test_the_table_of_a_statement(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002
+    """The statement of `strata table-ddl` makes the table that a topic needs: it is followed without a change."""
+    table = f"{TABLES[format]}_by_ddl"
+    topic.put(VALUE, schema=EVERYTHING)
+
+    assert driver.ask(sql=statement_of(EVERYTHING, table, format)) == {"rows": []}
+    driver.ask(sql=f"ALTER TABLE {table} ADD COLUMNS (offset BIGINT)")
+    result = driver.ask(
+        table=table,
+        subject=f"{topic.name}-value",
+        checkpoint=str(folder / f"{format}.ddl.checkpoint"),
+        format=format,
+        options={"on_change": "refuse", "union_names": "type"},
+    )
+
+    assert result["error"] is None, result["error"]
+    assert result["dead"] == []
+    assert [(1, "s", {"int": 7, "string": None}, [{"sku": "k", "price": None}])] == [
+        (row["i"], row["s"], row["u"], row["lines"]) for row in result["rows"]
+    ]
+    assert COMMENT == result["comments"]["b"]

@@ -6,6 +6,10 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from strata.compat.field_rows import FieldRow, field_rows
+from strata.compat.limits import OutOfTime
+from strata.compat.logical.ddl import DIALECTS, table_name, table_statement
+from strata.compat.logical.policy import translate
+from strata.compat.logical.types import TranslationError
 from strata.compat.schema import SchemaParseError
 from strata.registry.api.views.addresses import subject_address
 from strata.registry.api.views.subject import asked_version
@@ -26,6 +30,8 @@ _MOST_FIELDS = 500
 _MOST_LISTED = 200
 _EXTENSIONS = {"AVRO": "avsc", "JSON": "json", "PROTOBUF": "proto"}
 _SUFFIXES = ("-value", "-key")
+_LONGEST_STATEMENT = 100_000
+_ENGINES = {"clickhouse": "ClickHouse", "duckdb": "DuckDB"}
 
 
 class _Referred(NamedTuple):
@@ -71,6 +77,7 @@ def shown_version(page: Page, entry: SchemaVersion) -> dict[str, Any]:
         "later": min((number for number in numbers if number > entry.version), default=None),
         "topic": _topic(entry.subject),
         "is_key": entry.subject.endswith("-key"),
+        "table": _table(page, entry),
     }
 
 
@@ -95,6 +102,26 @@ def _fields(page: Page, entry: SchemaVersion) -> tuple[list[FieldRow], str | Non
         return [], error.message
     except SchemaParseError as error:
         return [], str(error)
+
+
+def _table(page: Page, entry: SchemaVersion) -> dict[str, Any]:
+    """Return the statement that makes the table of a version for the engine that was chosen, or why there is none."""
+    engine = page.text("engine")
+    engine = engine if engine in DIALECTS else next(iter(DIALECTS))
+    limits = page.exchange.limits.started()
+    properties = (entry.schema.value.metadata or {}).get("properties") or {}
+    statement, fault = "", ""
+    try:
+        logical = translate(parse_version(page.state, entry, limits), properties.get("confluent:union", ""), limits)
+        statement = table_statement(logical, table_name(_topic(entry.subject)), engine)
+    except RegistryError as error:
+        fault = error.message
+    except (OutOfTime, SchemaParseError, TranslationError) as error:
+        fault = str(error)
+    if len(statement) > _LONGEST_STATEMENT:
+        statement, fault = "", "the statement is too long for a page; `strata table-ddl` prints it"
+    engines = [(name, _ENGINES.get(name, name.capitalize())) for name in DIALECTS]
+    return {"engine": engine, "engines": engines, "statement": statement, "fault": fault}
 
 
 def _references(page: Page, entry: SchemaVersion) -> list[_Referred]:
