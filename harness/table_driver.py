@@ -102,6 +102,16 @@ class Driver:
         self.send(**step)
         return self.answer()
 
+    def kill_executors(self) -> int:
+        """Kill the executors of a session with `local-cluster`, and return their number."""
+        session = str(os.getsid(self.process.pid))
+        shown = subprocess.run(["ps", "-s", session, "-o", "pid=,args="], capture_output=True, text=True, check=False)
+        lines = [line.split(maxsplit=1) for line in shown.stdout.splitlines() if "CoarseGrainedExecutorBackend" in line]
+        for number, _ in lines:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(number), signal.SIGKILL)
+        return len(lines)
+
     def has_answered(self, seconds: float) -> bool:
         """Wait for an answer, and return whether it came."""
         assert self.process.stdout is not None

@@ -51,6 +51,7 @@ CONTENT = [
     ),
     ("payments-value", {"schema": PROTO, "schemaType": "PROTOBUF"}),
     ("shipments-value", {"schema": json.dumps(SHIPMENT), "schemaType": "JSON"}),
+    ("numbers-value", {"schema": '"long"'}),
     ("returns-value", {"schema": record("Return", ID, SHIP_TO), "references": USES_ADDRESS}),
     (":.eu:orders-value", {"schema": record("Order", ID, EMAIL)}),
     *(

@@ -130,6 +130,32 @@ def test_filters_without_javascript(open_page):
     page.get_by_role("heading", name="Where it breaks").wait_for()
 
 
+# engine, what only its statement has
+TABLES = [
+    ("iceberg", "USING iceberg"),
+    ("delta", "USING delta"),
+    ("parquet", "USING parquet"),
+    ("flink", "`ship_to` ROW<`street` STRING, `town` STRING>"),
+    ("clickhouse", "ENGINE = MergeTree"),
+    ("duckdb", """COMMENT ON COLUMN "orders"."total" IS 'In euros, with tax.'"""),
+]
+
+
+def test_the_table_of_a_version(open_page, findings):
+    """The page of a version shows the statement of its table for the engine that is chosen, without JavaScript too."""
+    for options in ({}, {"java_script_enabled": False}):
+        page = show(open_page(**options), "version")
+        for engine, text in TABLES:
+            page.get_by_label("Engine").select_option(engine)
+            page.get_by_role("button", name="Show").click()
+            page.locator("#statement", has_text=text).wait_for()
+            assert page.get_by_label("Engine").input_value() == engine
+    page = open_page()
+    page.goto("/ui/subjects/numbers-value/versions/1")
+    page.get_by_text("No table can hold this schema: a table needs a record; the schema is BIGINT").wait_for()
+    assert [] == findings(page)
+
+
 @pytest.mark.skipif("SCREENSHOTS" not in os.environ, reason="writes pictures only for SCREENSHOTS=FOLDER")
 @pytest.mark.parametrize("name", [*PICTURES, "decode"])
 def test_screenshots(open_page, name):

@@ -7,6 +7,9 @@ Iceberg need a session of their own.
 import json
 import os
 import sys
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 OPTIONS = json.loads(sys.argv[1])
@@ -24,7 +27,8 @@ FRAMES = "key binary, value binary, topic string, partition int, offset bigint"
 def source(spark: SparkSession) -> Any:
     """Return the stream: a topic, or a folder of frames."""
     if "brokers" not in OPTIONS:
-        return spark.readStream.schema(FRAMES).parquet(OPTIONS["frames"])
+        files = str(OPTIONS.get("files", 1000))
+        return spark.readStream.schema(FRAMES).option("maxFilesPerTrigger", files).parquet(OPTIONS["frames"])
     kafka = {"kafka.bootstrap.servers": OPTIONS["brokers"], "subscribe": OPTIONS["topic"]}
     kafka |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(OPTIONS["batch"])}
     return spark.readStream.format("kafka").options(**kafka).load()
@@ -33,6 +37,18 @@ def source(spark: SparkSession) -> Any:
 def rows(spark: SparkSession, table: str) -> list[dict[str, Any]]:
     """Return the rows of a table by offset."""
     return [row.asDict(recursive=True) for row in spark.table(table).orderBy("offset").collect()]
+
+
+def stop_at(spark: SparkSession, sign: Path) -> None:
+    """Stop the running queries as soon as a file is there."""
+
+    def wait() -> None:
+        while not sign.exists():
+            time.sleep(0.1)
+        for query in spark.streams.active:
+            query.stop()
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _text(value: Any) -> str:
@@ -47,6 +63,10 @@ def answer(spark: SparkSession, step: dict[str, Any]) -> dict[str, Any]:
     if "key" in options:
         options["key"] = functions.expr(options["key"])
     error = None
+    trigger: dict[str, Any] = {"availableNow": True}
+    if "stop" in step:
+        stop_at(spark, Path(step["stop"]))
+        trigger = {"processingTime": "0 seconds"}
     try:
         follow(
             source(spark),
@@ -56,7 +76,7 @@ def answer(spark: SparkSession, step: dict[str, Any]) -> dict[str, Any]:
             checkpoint=step["checkpoint"],
             format=step["format"],
             with_columns=["offset"],
-            trigger={"availableNow": True},
+            trigger=trigger,
             **options,
         )
     except (ValueError, TypeError, PySparkException) as failure:

@@ -17,6 +17,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 
@@ -28,7 +30,7 @@ from harness.table_readers import rows_of
 from strata.serdes import AvroSerializer
 from strata.serdes.client import RegistryClient
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(3000)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
 
 VERSIONS = 50
 RECORDS = int(os.environ.get("FOLLOW_RECORDS", "200000")) // VERSIONS
@@ -183,6 +185,7 @@ class Killer:
 _ORDER = ("planned", "wrote rows", "wrote dead letters", "noted")
 
 
+@pytest.mark.kafka
 @pytest.mark.parametrize("format", ["iceberg", "delta"])
 def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path) -> None:  # noqa: A002 - the option
     """Every good record is in the table once with its values, every other one in the dead letters."""
@@ -268,3 +271,48 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
     written = letters_written.select(["topic", "partition", "offset", "frame"]).to_pylist()
     assert dead == {row["offset"]: row["frame"] for row in written}, result
     assert {(topic, 0)} == {(row["topic"], row["partition"]) for row in written}, result
+
+
+@pytest.mark.parametrize("format", ["iceberg", "delta"])
+def test_killed_executors(format: str, tmp_path: Path) -> None:  # noqa: A002 - the option
+    """Each record is in the table once when executors are killed while they write."""
+    files, each, kills = 12, 500, 3
+    frames = tmp_path / "frames"
+    frames.mkdir()
+    folders = [tmp_path / ("lake/db" if format == "iceberg" else "") / name for name in ("rows", "dead")]
+    table, letters = (f"lake.db.{folder.name}" if format == "iceberg" else f"delta.`{folder}`" for folder in folders)
+    with RegistryNode("memory:") as node, RegistryClient(node.url) as client:
+        serialize = AvroSerializer(client, json.dumps({"type": "record", "name": "R", "fields": [_N]}))
+        for number in range(files):
+            offsets = list(range(number * each, (number + 1) * each))
+            values = [serialize({"n": offset}, topic="n") if offset % 50 else b"bad" for offset in offsets]
+            columns = {"key": pa.nulls(each, pa.binary()), "value": pa.array(values, pa.binary())}
+            columns |= {"topic": pa.array(["n"] * each), "partition": pa.array([0] * each, pa.int32())}
+            pq.write_table(pa.table(columns | {"offset": pa.array(offsets)}), frames / f"{number:02}.parquet")
+        options: dict[str, Any] = {"registry": node.url, "frames": str(frames), "files": 1}
+        driver = Driver(tmp_path, master="local-cluster[1,1,600]", **options)
+        driver.ask(sql="SELECT 1")
+        driver.send(
+            table=table,
+            subject="n-value",
+            checkpoint=str(tmp_path / "checkpoint"),
+            format=format,
+            options={"dead_letters": letters},
+            quiet=True,
+        )
+        killed, commits = 0, tmp_path / "checkpoint" / "commits"
+        for done in range(1, files, files // kills):
+            while not (commits / str(done)).exists():
+                assert not driver.has_answered(0.05), driver.answer()
+            killed += driver.kill_executors()
+        answer = driver.answer()
+        driver.kill()
+
+    assert {"error": None} == answer
+    assert killed >= kills
+    rows, written = (rows_of(format, folder).column("offset").to_pylist() for folder in folders)
+    assert [offset for offset in range(files * each) if offset % 50] == sorted(rows)
+    assert list(range(0, files * each, 50)) == sorted(written)
+
+
+_N = {"name": "n", "type": "long"}
