@@ -19,6 +19,7 @@ from uuid import UUID
 from strata.serdes import errors
 from strata.serdes.avro.schema import MISSING, Logical
 from strata.serdes.avro.source_lines import names_of
+from strata.serdes.decimals import unscaled
 
 __all__ = ["NAMES", "PYTHON_TYPES", "TYPE_MARK", "lack", "lowering"]
 
@@ -286,27 +287,8 @@ def _decimal(logical: Logical, size: int | None) -> Callable[[Any], Any]:
             return value
         if not isinstance(value, Decimal):
             _wrong("a decimal", value)
-        unscaled = _unscaled(value, precision, scale)
-        width = unscaled.bit_length() // 8 + 1 if size is None else size
-        return unscaled.to_bytes(width, "big", signed=True)
+        number = unscaled(value, precision, scale)
+        width = number.bit_length() // 8 + 1 if size is None else size
+        return number.to_bytes(width, "big", signed=True)
 
     return lower
-
-
-def _unscaled(value: Decimal, precision: int, scale: int) -> int:
-    """Return the integer behind a decimal; it reads the digits, since the exponent may be huge."""
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        raise errors.EncodeError("expected a finite decimal, got NaN or an infinity")
-    if not any(digits):
-        return 0
-    kept = len(digits)
-    while digits[kept - 1] == 0:  # trailing zeros do not change the value
-        kept -= 1
-    exponent += len(digits) - kept
-    if exponent < -scale:
-        raise errors.EncodeError(f"expected a decimal with at most {scale} digits after the point, got {-exponent}")
-    if kept + exponent + scale > precision:
-        raise errors.EncodeError(f"expected a decimal of at most {precision} digits, {scale} after the point, got more")
-    number = int("".join(map(str, digits[:kept])) + "0" * (exponent + scale))
-    return -number if sign else number

@@ -12,9 +12,10 @@
 """
 
 from strata.serdes.classes.binding import Bound, bound, schema_of
-from strata.serdes.classes.markers import Digits, Field, Fixed, Float32, Int32, Local, Millis, named
+from strata.serdes.classes.markers import Absent, Digits, Field, Fixed, Float32, Int32, Local, Millis, Wire, named
 
 __all__ = [
+    "Absent",
     "Bound",
     "Digits",
     "Field",
@@ -23,8 +24,8 @@ __all__ = [
     "Int32",
     "Local",
     "Millis",
+    "Wire",
     "bound",
-    "is_class",
     "named",
     "schema_of",
 ]

@@ -16,7 +16,7 @@ from strata.serdes.classes.shapes import Choice, Items, Member, Object, Scalar, 
 from strata.serdes.errors import EncodeError
 from strata.serdes.model import JSON
 
-__all__ = ["from_plain", "has_record_choices", "to_plain"]
+__all__ = ["argument_of", "from_plain", "has_record_choices", "takes_positions", "to_plain"]
 
 _Convert = Callable[[Any], Any]
 _JSON_LOWER: Final = {
@@ -175,16 +175,25 @@ class _Writer:
 
     def _lowered(self, shape: Object) -> str:
         get = "o[{!r}]" if shape.is_dict else "o.{}"
-        always = [member for member in shape.members if not shape.is_dict or member.attribute in shape.required]
+        maybe = [member for member in shape.members if self._is_json and member.is_absent]
+        always = [
+            member
+            for member in shape.members
+            if (not shape.is_dict or member.attribute in shape.required) and member not in maybe
+        ]
         lines = [
             "    d = {"
             + ", ".join(f"{m.name!r}: {self._expression(m.shape, get.format(m.attribute))}" for m in always)
             + "}"
         ]
         for member in shape.members:
-            if member not in always:
-                value = self._expression(member.shape, get.format(member.attribute))
-                lines.append(f"    if {member.attribute!r} in o: d[{member.name!r}] = {value}")
+            if member in always:
+                continue
+            own = get.format(member.attribute)
+            condition = [f"{member.attribute!r} in o"] if shape.is_dict else []
+            condition += [f"{own} is not None"] if member in maybe else []
+            value = self._expression(member.shape, own)
+            lines.append(f"    if {' and '.join(condition)}: d[{member.name!r}] = {value}")
         return "\n".join([*lines, "    return d"])
 
     def _lifted(self, shape: Object) -> str:
@@ -198,25 +207,26 @@ class _Writer:
                     if shape.is_dict and not self._is_json and member.attribute not in shape.required
                     else ""
                 )
-                lines.append(f"    if {member.name!r} in o{absent}: a[{_argument(shape, member)!r}] = {value}")
+                lines.append(f"    if {member.name!r} in o{absent}: a[{argument_of(shape, member)!r}] = {value}")
             result = "a" if shape.is_dict else f"{self._constant(shape.cls)}(**a)"
             return "\n".join([*lines, f"    return {result}"])
-        if _takes_positions(shape):
+        if takes_positions(shape):
             arguments = ", ".join(values)
         else:
             pairs = zip(shape.members, values, strict=True)
-            arguments = "**{" + ", ".join(f"{_argument(shape, member)!r}: {value}" for member, value in pairs) + "}"
+            arguments = "**{" + ", ".join(f"{argument_of(shape, member)!r}: {value}" for member, value in pairs) + "}"
         return f"    return {self._constant(shape.cls)}({arguments})"
 
 
-def _argument(shape: Object, member: Member) -> str:
+def argument_of(shape: Object, member: Member) -> str:
     """Return the name by which a class takes a field: pydantic's alias, or the attribute."""
     info = getattr(shape.cls, "model_fields", {}).get(member.attribute)
     alias = getattr(info, "validation_alias", None) or getattr(info, "alias", None)
     return alias if isinstance(alias, str) else member.attribute
 
 
-def _takes_positions(shape: Object) -> bool:
+def takes_positions(shape: Object) -> bool:
+    """Return whether a class takes all its fields in their order, without their names."""
     try:
         parameters = list(inspect.signature(shape.cls).parameters.values())
     except (TypeError, ValueError):

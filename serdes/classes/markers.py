@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-__all__ = ["Digits", "Field", "Fixed", "Float32", "Int32", "Local", "Millis", "Named", "name_of", "named"]
+__all__ = ["Absent", "Digits", "Field", "Fixed", "Float32", "Int32", "Local", "Millis", "Named", "Wire", "name_of"]
+__all__ += ["named"]
 
 _C = TypeVar("_C", bound=type)
 
@@ -21,11 +22,14 @@ class Field:
         doc: its documentation.
         name: its name in the schema, where that is not the attribute's.
         aliases: its former names.
+        number: its number in Protobuf; without one it follows the field before it. On a branch of a union, the number
+            of that branch.
     """
 
     doc: str = ""
     name: str = ""
     aliases: tuple[str, ...] = ()
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,13 @@ class Fixed:
 
     size: int
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The type of an int or float in Protobuf, such as `uint32` or `sint64`."""
+
+    type: str
 
 
 class _Word:
@@ -64,6 +75,10 @@ Millis: Final = _Word("Millis")
 """A time or timestamp in milliseconds; without it in microseconds."""
 
 
+Absent: Final = _Word("Absent")
+"""In JSON, a None is a property that is not there; without it the property is null."""
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
     """What a schema says of a class.
@@ -73,24 +88,34 @@ class Named:
         doc: the documentation; by default the class's docstring.
         aliases: former names.
         default: the symbol that stands for an unknown one, for an enum.
+        prefix: what the names of an enum's values begin with in Protobuf; by default the enum's name in capitals.
+        is_open: whether an object in JSON may have other properties, which are then ignored.
     """
 
     name: str = ""
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     default: str | None = None
+    prefix: str | None = None
+    is_open: bool = False
 
 
 _NAMES: "weakref.WeakKeyDictionary[type, Named]" = weakref.WeakKeyDictionary()
 
 
 def named(
-    name: str = "", *, doc: str | None = None, aliases: tuple[str, ...] = (), default: str | None = None
+    name: str = "",
+    *,
+    doc: str | None = None,
+    aliases: tuple[str, ...] = (),
+    default: str | None = None,
+    prefix: str | None = None,
+    is_open: bool = False,
 ) -> Callable[[_C], _C]:
     """Return a decorator that says what a schema calls a class; see `Named`."""
 
     def note(cls: _C) -> _C:
-        _NAMES[cls] = Named(name, doc, aliases, default)
+        _NAMES[cls] = Named(name, doc, aliases, default, prefix, is_open)
         return cls
 
     return note

@@ -1,4 +1,4 @@
-"""The schema of a shape, in Avro and in JSON Schema.
+"""The schema of a shape, in Avro and in JSON Schema; `protobuf_schema.py` has Protobuf.
 
 Rules of this file: shapes in, schema texts out.
 """
@@ -9,9 +9,10 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
+from strata.serdes.classes.protobuf_schema import protobuf_text
 from strata.serdes.classes.shapes import MISSING, Choice, Items, Member, Object, Scalar, Shape, Symbols, Values
 from strata.serdes.errors import SchemaError
-from strata.serdes.model import AVRO, JSON
+from strata.serdes.model import AVRO, JSON, PROTOBUF
 
 __all__ = ["schema_text"]
 
@@ -61,15 +62,19 @@ def schema_text(shape: Shape, schema_format: str) -> str:
 
     Args:
         shape: the shape of a class.
-        schema_format: `AVRO` or `JSON`.
+        schema_format: `AVRO`, `JSON` or `PROTOBUF`.
 
     Raises:
         SchemaError: If the format has no type for a part.
     """
-    makers: Mapping[str, Callable[[Shape], Any]] = {AVRO: lambda one: _Avro().type(one), JSON: _json_document}
-    if schema_format not in makers:
-        raise SchemaError(f"a class has no {schema_format} schema here; expected AVRO or JSON")
-    return json.dumps(makers[schema_format](shape), ensure_ascii=False)
+    writers: Mapping[str, Callable[[Shape], str]] = {
+        AVRO: lambda root: json.dumps(_Avro().type(root), ensure_ascii=False),
+        JSON: lambda root: json.dumps(_json_document(root), ensure_ascii=False),
+        PROTOBUF: protobuf_text,
+    }
+    if schema_format not in writers:
+        raise SchemaError(f"a class has no schema in the format {schema_format}; expected {', '.join(writers)}")
+    return writers[schema_format](shape)
 
 
 class _Avro:
@@ -233,16 +238,26 @@ def _json(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
 def _object(shape: Object, definitions: dict[str, Any]) -> dict[str, Any]:
     properties, required = {}, []
     for member in shape.members:
-        inner = _json(member.shape, definitions)
+        inner = _json(_present(member), definitions)
         about = _described(member.doc)
-        if member.default is not MISSING and (plain := _plain(member.default)) is not MISSING:
+        has_default = member.default is not MISSING and not (member.is_absent and member.default is None)
+        if has_default and (plain := _plain(member.default)) is not MISSING:
             about["default"] = plain
         # Draft 7 ignores what stands beside a $ref.
         properties[member.name] = {"allOf": [inner], **about} if "$ref" in inner and about else inner | about
         if member.attribute in shape.required or (not shape.is_dict and member.default is MISSING):
             required.append(member.name)
     written: dict[str, Any] = {"type": "object", "title": shape.name, **_described(shape.doc), "properties": properties}
-    return written | ({"required": required} if required else {}) | {"additionalProperties": False}
+    written |= {"required": required} if required else {}
+    return written if shape.is_open else written | {"additionalProperties": False}
+
+
+def _present(member: Member) -> Shape:
+    """Return the type of a property that is there: without None, if None is a property that is not."""
+    if not (member.is_absent and isinstance(member.shape, Choice)):
+        return member.shape
+    branches = tuple(branch for branch in member.shape.branches if not _is_null(branch))
+    return branches[0] if len(branches) == 1 else Choice(branches)
 
 
 def _described(doc: str) -> dict[str, Any]:

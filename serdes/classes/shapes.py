@@ -15,10 +15,10 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, get_args, get_origin
 from uuid import UUID
 
-from strata.serdes.classes.markers import Digits, Field, Fixed, Float32, Int32, Local, Millis, name_of
+from strata.serdes.classes.markers import Absent, Digits, Field, Fixed, Float32, Int32, Local, Millis, Wire, name_of
 from strata.serdes.errors import SchemaError
 
 __all__ = ["MISSING", "Choice", "Items", "Member", "Object", "Scalar", "Shape", "Symbols", "Values", "shape_of"]
@@ -28,16 +28,29 @@ MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A type without parts; `kind` is the name of the Python type, or of the marker."""
+    """A type without parts; `kind` is the name of the Python type, or of the marker; `wire` its type in Protobuf."""
 
     kind: str
     numbers: tuple[int, ...] = ()
     name: str = ""
+    wire: str = ""
 
 
 @dataclass(eq=False, slots=True)
 class Symbols:
-    """An enum; `cls` is None for a Literal."""
+    """An enum; `cls` is None for a Literal.
+
+    Attributes:
+        name: its full name.
+        symbols: its symbols.
+        cls: the class.
+        by_value: whether the symbols are the values of the members, instead of their names.
+        doc: its documentation.
+        aliases: its former names.
+        default: the symbol that stands for an unknown one.
+        prefix: what the names of its values begin with in Protobuf.
+        numbers: the numbers of its symbols, if its values are numbers that Protobuf has.
+    """
 
     name: str
     symbols: tuple[str, ...]
@@ -46,6 +59,8 @@ class Symbols:
     doc: str = ""
     aliases: tuple[str, ...] = ()
     default: str | None = None
+    prefix: str | None = None
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -65,9 +80,10 @@ class Values:
 
 @dataclass(eq=False, slots=True)
 class Choice:
-    """A union."""
+    """A union; `fields` has what is said of each branch."""
 
     branches: tuple["Shape", ...]
+    fields: tuple[Field, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -81,6 +97,8 @@ class Member:
         default: its default, `MISSING` if it has none.
         doc: its documentation.
         aliases: its former names.
+        number: its number in Protobuf, 0 if the class does not say.
+        is_absent: whether None is a property that is not there, in JSON.
     """
 
     attribute: str
@@ -89,6 +107,8 @@ class Member:
     default: Any = MISSING
     doc: str = ""
     aliases: tuple[str, ...] = ()
+    number: int = 0
+    is_absent: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -103,6 +123,7 @@ class Object:
         aliases: former names of the record.
         is_dict: whether its values are dicts, as those of a TypedDict.
         required: for a TypedDict, the names of the keys that are always there.
+        is_open: whether an object in JSON may have other properties.
     """
 
     cls: Any
@@ -112,6 +133,7 @@ class Object:
     aliases: tuple[str, ...] = ()
     is_dict: bool = False
     required: frozenset[str] = frozenset()
+    is_open: bool = False
 
 
 Shape = Scalar | Symbols | Items | Values | Choice | Object
@@ -172,7 +194,12 @@ class _Reader:
         if origin is typing.Literal:
             return _literal(arguments, where)
         if origin in (typing.Union, types.UnionType):
-            return Choice(tuple(self.shape(one, variables, where, depth + 1) for one in arguments))
+            also = tuple(mark for mark in marks if not isinstance(mark, Field))  # what is said of all branches
+            hints = [
+                Annotated[(branch, *also)] if also and branch is not type(None) else branch for branch in arguments
+            ]
+            branches = tuple(self.shape(branch, variables, where, depth + 1) for branch in hints)
+            return Choice(branches, tuple(_field_of(_unwrapped(branch)[1]) for branch in arguments))
         if origin in _SEQUENCES or hint in _SEQUENCES:
             return self._items(origin or hint, arguments, variables, where, depth)
         if origin in (dict, Mapping):
@@ -196,7 +223,8 @@ class _Reader:
             kind = _MILLIS.get(kind or "", kind) if mark is Millis else kind
             if (kind, mark) in _MARKED:
                 kind = _MARKED[kind, mark]  # type: ignore[index]  # it is in it
-        return None if kind is None else Scalar(kind)
+        wire = next((mark.type for mark in marks if isinstance(mark, Wire)), "")
+        return None if kind is None else Scalar(kind, wire=wire)
 
     def _items(
         self, origin: Any, arguments: Sequence[Any], variables: Mapping[Any, Any], where: str, depth: int
@@ -218,7 +246,8 @@ class _Reader:
         if not symbols:
             raise SchemaError(f"{where}: the enum {cls.__name__} has no members")
         doc = given.doc if given.doc is not None else _doc_of(cls)
-        made = Symbols(given.name or cls.__name__, symbols, cls, by_value, doc, given.aliases, given.default)
+        name, numbers = given.name or cls.__name__, () if by_value else _numbers(values)
+        made = Symbols(name, symbols, cls, by_value, doc, given.aliases, given.default, given.prefix, numbers)
         self._known[cls] = made
         return made
 
@@ -236,13 +265,14 @@ class _Reader:
         doc = given.doc if given.doc is not None else _doc_of(cls)
         is_dict = _is_typed_dict(cls)
         required = frozenset(getattr(cls, "__required_keys__", ())) if is_dict else frozenset()
-        made = Object(cls, (given.name or cls.__name__) + suffix, [], doc, given.aliases, is_dict, required)
+        name = (given.name or cls.__name__) + suffix
+        made = Object(cls, name, [], doc, given.aliases, is_dict, required, given.is_open)
         self._known[key] = made
         bound = dict(zip(getattr(cls, "__parameters__", ()) or _parameters(cls), arguments, strict=False))
         for attribute, type_, default, notes in fields:
             inner = f"{where}.{attribute}"
             _, marks = _unwrapped(type_)
-            about = next((mark for mark in (*marks, *notes) if isinstance(mark, Field)), Field())
+            about = _field_of((*marks, *notes))
             shape = self.shape(type_, bound, inner, depth + 1)
             made.members.append(
                 Member(
@@ -252,6 +282,8 @@ class _Reader:
                     default,
                     about.doc or _description(marks, notes),
                     about.aliases,
+                    about.number,
+                    Absent in marks or Absent in notes,
                 )
             )
         return made
@@ -274,6 +306,16 @@ def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
             hint = hint.__supertype__
         else:
             return hint, marks
+
+
+def _field_of(marks: Sequence[Any]) -> Field:
+    return next((mark for mark in marks if isinstance(mark, Field)), Field())
+
+
+def _numbers(values: Sequence[Any]) -> tuple[int, ...]:
+    """Return the values of an enum that are the numbers of its symbols in Protobuf; none if they cannot be."""
+    are_numbers = all(type(value) is int and -(2**31) <= value < 2**31 for value in values)
+    return tuple(values) if are_numbers else ()
 
 
 def _literal(arguments: Sequence[Any], where: str) -> Symbols:

@@ -13,6 +13,7 @@ Rules of this file: the protobuf library handles bytes, `strata.serdes.protobuf.
 import copy
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
@@ -27,7 +28,7 @@ from strata.serdes.client import Schema
 from strata.serdes.conf_types import ProtobufDeserializerConf, ProtobufSerializerConf
 from strata.serdes.deserializer import Decode, Deserializer
 from strata.serdes.framing import MessagePath
-from strata.serdes.model import PROTOBUF, Reference
+from strata.serdes.model import PROTOBUF, Reference, is_class
 from strata.serdes.protobuf.extra_fields import lacks_fields, refuse_unknown
 from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, is_known, link, message_named, text_of
 from strata.serdes.protobuf.json_mapping import dict_of
@@ -39,21 +40,24 @@ from strata.serdes.subject_name_strategies import RecordContext
 from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
+    from strata.serdes.classes.shapes import Object
     from strata.serdes.protobuf.rule_values import ProtobufShapes, ProtobufValues
 
-M = TypeVar("M", bound=Message)
+C = TypeVar("C")
+_NOT_FOUND = 404
+_PLAIN = (str, bytes, int, float, bool, list, dict, tuple)
 
 __all__ = ["ProtobufDeserializer", "ProtobufSerializer", "decoder_of"]
 
 
-class ProtobufSerializer(Serializer[M]):
+class ProtobufSerializer(Serializer[T]):
     """A serializer of messages of one type, which registers or looks up their file and its imports.
 
     Call it as `Serializer.__call__` says.
 
     Args:
         client: the registry.
-        message_type: the class of the messages.
+        message_type: the class of the messages, or a class as schema (`strata.serdes.classes`).
         conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
 
     Raises:
@@ -63,21 +67,52 @@ class ProtobufSerializer(Serializer[M]):
 
     format = PROTOBUF
 
-    def __init__(self, client: Registry, message_type: type[M], conf: ProtobufSerializerConf | None = None) -> None:
+    def __init__(self, client: Registry, message_type: type[T], conf: ProtobufSerializerConf | None = None) -> None:
         super().__init__(client, None, conf)
-        _check_class(message_type)
         self._given = (client, message_type, conf)
-        self._type = message_type
-        self._message: Any = message_type.DESCRIPTOR  # types-protobuf declares two types
-        self._serialize: Any = message_type.SerializeToString  # the class's: a field of that name hides the method
-        self._initialization_errors: Any = getattr(message_type, "FindInitializationErrors")  # noqa: B009 - untyped
+        self._shape = _shape_of(message_type)
+        self._own_text: str | None = None
+        made: Any = message_type
+        if self._shape is not None:
+            from strata.serdes.classes.protobuf_schema import protobuf_text
+            from strata.serdes.protobuf.objects import lowering
+
+            self._own_text = protobuf_text(self._shape)
+            descriptor = find_message(link(Schema(self._own_text, PROTOBUF), {}), (0,))
+            made, self._to_dict = GetMessageClass(descriptor), lowering(self._shape, descriptor)
+        self._type: type[Message] = made
+        self._message: Any = made.DESCRIPTOR
+        self._serialize: Any = made.SerializeToString  # the class's: a field of that name hides the method
+        self._initialization_errors: Any = made.FindInitializationErrors
         self._reference_subject = self._settings.reference_subject_name_strategy
 
     def _record_name(self) -> str:
         return str(self._message.full_name)
 
     def _local(self, context: RecordContext) -> Schema:
-        return self._registered(self._message.file, context, {})
+        if self._shape is not None and self._settings.auto_register_schemas:
+            self._check_latest(self._strategy(context, self._record_name()) or "")
+        schema = self._registered(self._message.file, context, {})
+        return schema if self._own_text is None else replace(schema, text=self._own_text)
+
+    def _check_latest(self, subject: str) -> None:
+        """Check the numbers of a class's fields with the latest version, if there is one."""
+        try:
+            latest = self._client.get_version(subject, "latest").schema
+        except errors.RegistryError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return
+        if latest.format == PROTOBUF and latest.text != self._own_text:
+            registered = message_named(link(latest, resolve(self._client, latest, subject)), self._message.full_name)
+            if registered is not None:
+                self._check_numbers(registered)
+
+    def _check_numbers(self, registered: Descriptor) -> None:
+        from strata.serdes.protobuf.objects import check_numbers
+
+        if self._shape is not None:
+            check_numbers(self._shape, registered)
 
     def _registered(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Schema:
         """Return the schema of a file; register or look up each of its imports once, under a subject of its own."""
@@ -103,13 +138,13 @@ class ProtobufSerializer(Serializer[M]):
         return Reference(file.name, subject, version)
 
     def _described(self) -> Schema:
-        return Schema(text_of(self._message.file), PROTOBUF)
+        return Schema(self._own_text or text_of(self._message.file), PROTOBUF)
 
     def _imports(self) -> Mapping[str, Schema]:
         return imports_of(self._message.file)
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
-        if schema.text == text_of(self._message.file):
+        if schema.text == self._described().text:
             path = indexes_of(self._message)
             if len(path) == 1:
                 return self._encode, path
@@ -119,6 +154,7 @@ class ProtobufSerializer(Serializer[M]):
         registered = message_named(file, self._message.full_name)
         if registered is None or registered.file.name != file.name:
             raise errors.SchemaError(f"the schema of subject {subject} has no message {self._message.full_name}")
+        self._check_numbers(registered)
         return self._closed(registered), indexes_of(registered)
 
     def _closed(self, registered: Descriptor) -> Encode:
@@ -165,8 +201,8 @@ class ProtobufDeserializer(Deserializer[T]):
 
     Args:
         client: the registry.
-        message_type: the class of the messages wanted; without it the classes are made from the schemas in the
-            registry.
+        message_type: the class of the messages wanted, or a class as schema (`strata.serdes.classes`), which finds its
+            fields by name; without it the classes are made from the schemas in the registry.
         from_dict: a function from the message, or dict, and the context to your object; its errors pass through.
         conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
         as_dict: return dicts in protobuf's JSON mapping, with field names as in the schema.
@@ -181,9 +217,9 @@ class ProtobufDeserializer(Deserializer[T]):
 
     @overload
     def __init__(
-        self: "ProtobufDeserializer[M]",
+        self: "ProtobufDeserializer[C]",
         client: Registry,
-        message_type: type[M],
+        message_type: type[C],
         from_dict: None = None,
         conf: ProtobufDeserializerConf | None = None,
         *,
@@ -204,18 +240,23 @@ class ProtobufDeserializer(Deserializer[T]):
     def __init__(
         self,
         client: Registry,
-        message_type: type[Message] | None = None,
+        message_type: type[Any] | None = None,
         from_dict: Callable[[Any, RecordContext], Any] | None = None,
         conf: ProtobufDeserializerConf | None = None,
         *,
         as_dict: bool = False,
     ) -> None:
         super().__init__(client, from_dict, conf)
-        if message_type is not None:
-            _check_class(message_type)
+        shape = None if message_type is None else _shape_of(message_type)
+        if shape is not None:
+            if as_dict:
+                raise ValueError("as_dict: objects of a class are not dicts")
+            from strata.serdes.protobuf.objects import lifting
+
+            self._from_dict = from_dict or lifting(shape)
         self._given = (client, message_type, from_dict, conf)
         self._options = {"as_dict": as_dict}
-        self._type = message_type
+        self._type = message_type if shape is None else None
         self._as_dict = as_dict
         self._files: SharedCache[tuple[Schema, str | None], FileDescriptor | errors.SchemaError] = SharedCache(
             settings_of(client).cache_size
@@ -266,11 +307,23 @@ class ProtobufDeserializer(Deserializer[T]):
         )
 
 
-def _check_class(given: Any) -> None:
+def _shape_of(given: Any) -> "Object | None":
+    """Return the shape of a class as schema; None for a message class.
+
+    Raises:
+        TypeError: If it is neither.
+        SchemaError: If a part of it has no type in a schema.
+    """
     if isinstance(given, Message):
         raise errors.wrong_argument("message_type", "a message class", given, "pass type(message)")
-    if not (isinstance(given, type) and issubclass(given, Message)):
-        raise errors.wrong_argument("message_type", "a message class made by protoc", given)
+    if isinstance(given, type) and issubclass(given, Message):
+        return None
+    from strata.serdes.classes.shapes import Object, shape_of
+
+    shape = shape_of(given) if is_class(given) and given not in _PLAIN else None
+    if not isinstance(shape, Object):
+        raise errors.wrong_argument("message_type", "a message class made by protoc, or a class with fields", given)
+    return shape
 
 
 def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
