@@ -1,10 +1,10 @@
-"""Source code of classes for an Avro schema, the way back from `schemas`.
+"""Source code of classes for shapes, the way back from `schemas`.
 
 `schema_of` of the written root class is the schema again, but for what has no place in a class: properties that Avro
-does not know, and the order of a union's branches where a default decides it.
+does not know, the order of a union's branches where a default decides it, and bounds in JSON Schema.
 
-Rules of this file: a parsed schema in, Python source out. Names that are words of Python get an underscore and keep
-their spelling in the schema by `Field(name=…)`; texts of a schema appear as literals only.
+Rules of this file: shapes in, Python source out. Names that are not identifiers get one and keep their spelling in the
+schema by `Field(name=…)`; texts of a schema appear as literals only.
 """
 
 import json
@@ -14,54 +14,38 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from strata.compat.avro.model import (
-    ArrayType,
-    AvroSchema,
-    EnumType,
-    Field,
-    FixedType,
-    MapType,
-    Missing,
-    Node,
-    PrimitiveType,
-    RecordType,
-    UnionType,
-    resolve,
-)
+from strata.serdes.classes.shapes import MISSING, Choice, Items, Member, Object, Scalar, Shape, Symbols, Values
 from strata.serdes.errors import SchemaError
 
 __all__ = ["STYLES", "class_source"]
 
-_PRIMITIVES: Final[Mapping[str, str]] = {
+_SCALARS: Final[Mapping[str, str]] = {
     "null": "None",
-    "boolean": "bool",
-    "int": "Annotated[int, Int32]",
-    "long": "int",
-    "float": "Annotated[float, Float32]",
-    "double": "float",
+    "bool": "bool",
+    "int": "int",
+    "int32": "Annotated[int, Int32]",
+    "float": "float",
+    "float32": "Annotated[float, Float32]",
+    "str": "str",
     "bytes": "bytes",
-    "string": "str",
+    "datetime": "datetime",
+    "datetime-millis": "Annotated[datetime, Millis]",
+    "local": "Annotated[datetime, Local]",
+    "local-millis": "Annotated[datetime, Local, Millis]",
+    "date": "date",
+    "time": "time",
+    "time-millis": "Annotated[time, Millis]",
+    "uuid": "UUID",
 }
-_LOGICAL: Final[Mapping[tuple[str, str], str]] = {
-    ("int", "date"): "date",
-    ("int", "time-millis"): "Annotated[time, Millis]",
-    ("long", "time-micros"): "time",
-    ("long", "timestamp-millis"): "Annotated[datetime, Millis]",
-    ("long", "timestamp-micros"): "datetime",
-    ("long", "local-timestamp-millis"): "Annotated[datetime, Local, Millis]",
-    ("long", "local-timestamp-micros"): "Annotated[datetime, Local]",
-    ("string", "uuid"): "UUID",
-}
-_WITHOUT_CLASS: Final = ("timestamp-nanos", "local-timestamp-nanos", "duration")
 _MODULES: Final = (
     ("dataclasses", ("dataclass", "field")),
     ("datetime", ("date", "datetime", "time")),
     ("decimal", ("Decimal",)),
-    ("enum", ("StrEnum",)),
+    ("enum", ("Enum", "StrEnum")),
     ("typing", ("Annotated",)),
     ("uuid", ("UUID",)),
 )
-_MARKERS: Final = ("Digits", "Field", "Fixed", "Float32", "Int32", "Local", "Millis", "named")
+_MARKERS: Final = ("Absent", "Digits", "Field", "Fixed", "Float32", "Int32", "Local", "Millis", "Wire", "named")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,29 +73,30 @@ STYLES: Final[Mapping[str, _Style]] = {
 """The libraries by the names of `--as`."""
 
 
-def class_source(schema: AvroSchema, style: str, title: str) -> str:
-    """Return the source of a module with a class for each record and enum of a schema.
+def class_source(roots: Sequence[Shape], style: str, title: str) -> str:
+    """Return the source of a module with a class for each class and enum of some shapes.
 
     Args:
-        schema: the schema with its references.
+        roots: the shapes.
         style: one of `STYLES`.
         title: what the module is made from, for its docstring.
 
     Raises:
         SchemaError: If a type has no class; the error names the field.
     """
-    return _Writer(schema, STYLES[style]).module(title)
+    return _Writer(STYLES[style]).module(roots, title)
 
 
 class _Writer:
-    def __init__(self, schema: AvroSchema, style: _Style) -> None:
-        self._schema, self._style = schema, style
+    def __init__(self, style: _Style) -> None:
+        self._style = style
         self._classes: dict[str, str] = {}
         self._texts: list[str] = []
         self._open: set[str] = set()
 
-    def module(self, title: str) -> str:
-        self._type(self._schema.root, "")
+    def module(self, roots: Sequence[Shape], title: str) -> str:
+        for root in roots:
+            self._type(root)
         if not self._texts:
             raise SchemaError("a class needs a record or an enum, and the schema is neither")
         body = "\n\n\n".join(self._texts)
@@ -123,44 +108,43 @@ class _Writer:
         )
         markers = [word for word in _MARKERS if _uses(body, word)]
         own = f"\nfrom strata.serdes.classes import {', '.join(markers)}\n" if markers else ""
-        library = f"\n{self._style.imports}\n" if self._style.imports else ""
+        word = self._style.imports.rpartition(" ")[2]
+        library = f"\n{self._style.imports}\n" if word and _uses(body, word) else ""
         head = f'"""Classes of {title}, written by `strata codegen`."""\n\n{imports}{library}{own}'
         listed = ", ".join(json.dumps(name) for name in names)
         return f"{head}\n__all__ = [{listed}]\n\n\n{body}\n"
 
-    def _type(self, node: Node, where: str) -> str:
-        node = resolve(node, self._schema.names)
-        match node:
-            case PrimitiveType():
-                return self._primitive(node, where)
-            case FixedType():
-                return self._fixed(node, where)
-            case ArrayType():
-                return f"list[{self._type(node.items, f'{where}[]')}]"
-            case MapType():
-                return f"dict[str, {self._type(node.values, f'{where}{{}}')}]"
-            case UnionType():
-                branches = [self._type(branch, where) for branch in node.branches]
-                union = " | ".join(branch.strip('"') for branch in branches)
-                return f'"{union}"' if any(branch.startswith('"') for branch in branches) else union
-            case EnumType():
-                return self._once(node.name.full, lambda name: self._enum(node, name))
-            case RecordType():
-                return self._once(node.name.full, lambda name: self._record(node, name))
-        raise AssertionError(node)
+    def _type(self, shape: Shape) -> str:
+        match shape:
+            case Scalar(kind="decimal", numbers=(precision, scale)):
+                return f"Annotated[Decimal, Digits({precision}, {scale})]"
+            case Scalar(kind="fixed", numbers=(size,), name=name):
+                return f"Annotated[bytes, Fixed({size}, {_literal(name)})]"
+            case Scalar(wire=wire) if wire:
+                return f"Annotated[{_SCALARS[shape.kind]}, Wire({_literal(wire)})]"
+            case Scalar():
+                return _SCALARS[shape.kind]
+            case Items():
+                return f"{shape.make.__name__}[{self._type(shape.item)}]"
+            case Values():
+                return f"dict[str, {self._type(shape.value)}]"
+            case Choice():
+                return self._union(shape)
+            case Symbols():
+                return self._once(shape.name, lambda name: self._enum(shape, name))
+            case Object():
+                return self._once(shape.name, lambda name: self._record(shape, name))
+        raise AssertionError(shape)
 
-    def _primitive(self, node: PrimitiveType, where: str) -> str:
-        logical = node.properties.get("logicalType")
-        if logical == "decimal" and node.kind == "bytes":
-            return f"Annotated[Decimal, Digits({node.properties.get('precision')}, {node.properties.get('scale', 0)})]"
-        if logical in _WITHOUT_CLASS:
-            raise SchemaError(f"{where}: {logical} has no type in Python that keeps all its values")
-        return _LOGICAL.get((node.kind, str(logical)), _PRIMITIVES[node.kind])
-
-    def _fixed(self, node: FixedType, where: str) -> str:
-        if node.properties.get("logicalType") in ("decimal", "duration", "uuid"):
-            raise SchemaError(f"{where}: a fixed with a logical type has no class")
-        return f"Annotated[bytes, Fixed({node.size}, {_literal(node.name.full)})]"
+    def _union(self, shape: Choice) -> str:
+        branches = []
+        for position, branch in enumerate(shape.branches):
+            written = self._type(branch)
+            field = shape.fields[position] if position < len(shape.fields) else None
+            about = _about(field.doc, field.name, (), field.number) if field else []
+            branches.append(f"Annotated[{written}, Field({', '.join(about)})]" if about else written)
+        union = " | ".join(branch.strip('"') for branch in branches)
+        return f'"{union}"' if any(branch.startswith('"') for branch in branches) else union
 
     def _once(self, full: str, write: Callable[[str], str]) -> str:
         known = self._classes.get(full)
@@ -180,52 +164,66 @@ class _Writer:
             name, number = f"{_identifier(simple)}{number}", number + 1
         return name
 
-    def _enum(self, node: EnumType, name: str) -> str:
-        more = [f"default={_literal(node.default)}"] if node.default is not None else []
-        lines = [f"    {_identifier(symbol)} = {json.dumps(symbol)}" for symbol in node.symbols]
-        head = _named(node, name, *more)
-        return "\n".join([f"{head}class {name}(StrEnum):", *_docstring(node.doc), *lines])
+    def _enum(self, shape: Symbols, name: str) -> str:
+        more = [f"default={_literal(shape.default)}"] if shape.default is not None else []
+        more += [f"prefix={_literal(shape.prefix)}"] if shape.prefix is not None else []
+        values: Sequence[object] = shape.numbers or shape.symbols
+        pairs = zip(shape.symbols, values, strict=True)
+        lines = [
+            f"    {_identifier(symbol)} = {json.dumps(value) if shape.by_value else value}" for symbol, value in pairs
+        ]
+        base = "StrEnum" if shape.by_value else "Enum"
+        head = _named(shape, name, *more)
+        return "\n".join([f"{head}class {name}({base}):", *_docstring(shape.doc), *lines])
 
-    def _record(self, node: RecordType, name: str) -> str:
-        fields = [self._field(field, name) for field in node.fields]
-        lines = [*_docstring(node.doc), *fields] or ["    pass"]
-        return "\n".join([f"{_named(node, name)}{self._style.head.format(name)}", *lines])
+    def _record(self, shape: Object, name: str) -> str:
+        attributes: set[str] = set()
+        fields = []
+        for member in shape.members:
+            attribute = _identifier(member.name)
+            while attribute in attributes:
+                attribute = f"{attribute}_"
+            attributes.add(attribute)
+            fields.append(self._field(member, attribute))
+        lines = [*_docstring(shape.doc), *fields] or ["    pass"]
+        head = _named(shape, name, *(["is_open=True"] if shape.is_open else []))
+        return "\n".join([f"{head}{self._style.head.format(name)}", *lines])
 
-    def _field(self, field: Field, record: str) -> str:
-        where = f"{record}.{field.name}"
-        attribute, hint = _identifier(field.name), self._type(field.type, where)
-        about = [f"doc={_literal(field.doc)}"] if field.doc else []
-        about += [f"name={_literal(field.name)}"] if attribute != field.name else []
-        about += [f"aliases={_names(field.aliases)}"] if field.aliases else []
-        if about:
-            hint = f"Annotated[{hint}, Field({', '.join(about)})]"
-        return f"    {attribute}: {hint}{self._default(field)}"
+    def _field(self, member: Member, attribute: str) -> str:
+        hint = self._type(member.shape)
+        about = _about(member.doc, member.name if attribute != member.name else "", member.aliases, member.number)
+        marks = [f"Field({', '.join(about)})"] if about else []
+        marks += ["Absent"] if member.is_absent else []
+        if marks:
+            hint = f"Annotated[{', '.join([hint, *marks])}]"
+        return f"    {attribute}: {hint}{self._default(member)}"
 
-    def _default(self, field: Field) -> str:
-        if isinstance(field.default, Missing):
-            return ""
-        node = resolve(field.type, self._schema.names)
-        if isinstance(node, UnionType):
-            node = resolve(node.branches[0], self._schema.names)
-        value: Any = field.default
-        if value is None or isinstance(value, bool | int | float):
-            has_class = isinstance(node, PrimitiveType) and isinstance(node.properties.get("logicalType"), str)
-            return "" if has_class and value is not None else f" = {value!r}"
-        if isinstance(value, str):
-            return self._text_default(node, value)
-        is_plain = isinstance(node, ArrayType | MapType) and (not value or _is_plain(value))
-        return f" = {self._style.factory.format(repr(value))}" if is_plain else ""
-
-    def _text_default(self, node: Node, value: str) -> str:
-        match node:
-            case EnumType():
-                return f" = {self._classes[node.name.full]}.{_identifier(value)}"
-            case FixedType() | PrimitiveType(kind="bytes"):
-                is_decimal = node.properties.get("logicalType") == "decimal"
-                return "" if is_decimal else f" = {_literal(value.encode('latin-1'))}"
-            case PrimitiveType() if node.properties.get("logicalType") is None:
-                return f" = {_literal(value)}"
+    def _default(self, member: Member) -> str:
+        """Return the default of a field as source; none where a value has a class."""
+        value, shape = member.default, member.shape
+        if isinstance(shape, Choice):
+            shape = shape.branches[0] if value is not None else Scalar("null")
+        match shape:
+            case _ if value is MISSING:
+                return ""
+            case Symbols() if isinstance(value, str):
+                return f" = {self._classes[shape.name]}.{_identifier(value)}"
+            case Items() | Values() if not value or _is_plain(value):
+                return f" = {self._style.factory.format(repr(value))}"
+            case Scalar(kind=kind) if kind in _PLAIN:
+                is_text = isinstance(value, str | bytes)
+                return f" = {_literal(value) if is_text else repr(value)}"
         return ""
+
+
+_PLAIN: Final = ("null", "bool", "int", "int32", "float", "float32", "str", "bytes", "fixed")
+
+
+def _about(doc: str, name: str, aliases: Sequence[str], number: int) -> list[str]:
+    about = [f"doc={_literal(doc)}"] if doc else []
+    about += [f"name={_literal(name)}"] if name else []
+    about += [f"aliases={_names(aliases)}"] if aliases else []
+    return about + ([f"number={number}"] if number else [])
 
 
 def _is_plain(value: Any) -> bool:
@@ -233,16 +231,16 @@ def _is_plain(value: Any) -> bool:
     return all(isinstance(part, bool | int | float) or part is None for part in parts)
 
 
-def _named(node: RecordType | EnumType, name: str, *more: str) -> str:
-    parts = [f"aliases={_names([alias.full for alias in node.aliases])}"] if node.aliases else []
-    parts += [f"doc={_literal(node.doc)}"] if node.doc and not _fits_docstring(node.doc) else []
+def _named(shape: Object | Symbols, name: str, *more: str) -> str:
+    parts = [f"aliases={_names(shape.aliases)}"] if shape.aliases else []
+    parts += [f"doc={_literal(shape.doc)}"] if shape.doc and not _fits_docstring(shape.doc) else []
     parts += more
-    if node.name.full == name and not parts:
+    if shape.name == name and not parts:
         return ""
-    return f"@named({', '.join([_literal(node.name.full), *parts])})\n"
+    return f"@named({', '.join([_literal(shape.name), *parts])})\n"
 
 
-def _docstring(doc: str | None) -> list[str]:
+def _docstring(doc: str) -> list[str]:
     return [f'    """{doc}"""', ""] if doc and _fits_docstring(doc) else []
 
 
@@ -266,7 +264,10 @@ def _literal(value: object) -> str:
 
 
 def _identifier(name: str) -> str:
-    return f"{name}_" if keyword.iskeyword(name) else name
+    """Return a name as one of Python, which no library takes for a private one."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII).lstrip("_") or "field"
+    plain = f"f_{plain}" if plain[0].isdigit() else plain
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
 
 
 _TEXT: Final = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")

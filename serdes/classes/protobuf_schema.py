@@ -189,8 +189,7 @@ def _is_zero(shape: Shape, default: Any) -> bool:
         case Items() | Values():
             return True  # a repeated field has no other
         case Symbols():
-            symbol = _symbol(shape, default)
-            return value_names(shape).get(symbol) == (0, symbol)
+            return (0, _symbol(shape, default)) in value_names(shape).values()
         case Scalar():
             return not default and type(default) in (bool, int, float, str, bytes) and str(default) != "-0.0"
     return False

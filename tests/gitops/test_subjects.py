@@ -143,7 +143,7 @@ def test_the_table_of_a_subject(run, files, service):
 
 
 def test_classes_of_a_subject(run, files, service):
-    """Classes are printed for Avro, in the form of the library that is named."""
+    """Classes are printed for each format, in the form of the library that is named."""
     files.put("order.avsc", json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}))
     run("register", "orders-value", "order.avsc", code=0)
     run("register", "number", "int.avsc", code=0)
@@ -152,5 +152,12 @@ def test_classes_of_a_subject(run, files, service):
 
     assert "class Order(msgspec.Struct, kw_only=True):\n    id: int\n" in printed
     assert printed.startswith('"""Classes of orders-value, version 1, written by `strata codegen`."""\n')
+    files.put("trip.proto", 'syntax = "proto3"; message Trip { int64 id = 3; }')
+    files.put("trip.json", json.dumps({"type": "object", "properties": {"id": {"type": "integer"}}}))
+    run("register", "trips-proto", "trip.proto", code=0)
+    run("register", "shop-trips-value", "trip.json", code=0)
+    assert "class Trip:\n    id: Annotated[int, Field(number=3)] = 0\n" in run("codegen", "trips-proto", code=0)
+    printed = run("codegen", "shop-trips-value", code=0)
+    assert "class ShopTrips:\n    id: Annotated[int | None, Absent] = None\n" in printed
     assert "a class needs a record or an enum" in run("codegen", "number", code=2)
     assert "orders-value has no version 4" in run("codegen", "orders-value", "4", code=2)

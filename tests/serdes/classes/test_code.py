@@ -10,11 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.class_sources import ORDER_JSON, ORDER_PROTO, json_source, proto_source
 from strata.compat.formats import FORMATS
 from strata.compat.schema import SchemaFormat
 from strata.serdes.avro.decoder import compile_decoder
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.classes import bound, schema_of
+from strata.serdes.classes.avro_shapes import avro_shape
 from strata.serdes.classes.code import STYLES, class_source
 from strata.serdes.errors import SchemaError
 
@@ -59,6 +61,11 @@ def parsed(schema):
     return FORMATS[SchemaFormat.AVRO].parse(json.dumps(schema), strict=False, references=())
 
 
+def sources_of(schema, style, title):
+    """Return the source of the classes of an Avro schema."""
+    return class_source([avro_shape(schema)], style, title)
+
+
 def run(source):
     """Run the source of a module, and return the module."""
     module = types.ModuleType(f"generated_{next(_modules)}")
@@ -75,7 +82,7 @@ def plain(node):
 @pytest.mark.parametrize("style", STYLES)
 def test_the_schema_again(style):
     """The class of each library makes the very schema, with docs, defaults, aliases and logical types."""
-    module = run(class_source(parsed(ORDER), style, "orders-value, version 1"))
+    module = run(sources_of(parsed(ORDER), style, "orders-value, version 1"))
 
     assert plain(ORDER) == plain(json.loads(schema_of(module.Order).text))
 
@@ -83,7 +90,7 @@ def test_the_schema_again(style):
 @pytest.mark.parametrize("style", STYLES)
 def test_values(style):
     """Objects of the classes are written under the schema, and read again."""
-    one = bound(run(class_source(parsed(ORDER), style, "orders-value")).Order, "AVRO")
+    one = bound(run(sources_of(parsed(ORDER), style, "orders-value")).Order, "AVRO")
     encode, decode = compile_encoder(json.dumps(ORDER)), compile_decoder(json.dumps(ORDER))
     raw = compile_encoder(json.dumps(ORDER))
     value = decode(raw(VALUE | {"lines": []}))
@@ -97,10 +104,16 @@ def test_values(style):
 def test_the_source_is_formatted_and_typed(tmp_path):
     """The formatter, the linter and the type checker have nothing to say."""
     for style in STYLES:
-        (tmp_path / f"orders_{style}.py").write_text(class_source(parsed(ORDER), style, "orders-value, version 1"))
+        sources = {
+            "avro": sources_of(parsed(ORDER), style, "orders-value, version 1"),
+            "json": json_source(ORDER_JSON, style),
+            "protobuf": proto_source(ORDER_PROTO, style),
+        }
+        for name, source in sources.items():
+            (tmp_path / f"{name}_{style}.py").write_text(source)
     for command in (
-        ["ruff", "format", "--check", "--isolated", "--line-length", "160"],
-        ["ruff", "check", "--isolated", "--select", "E,F,I", "--line-length", "160"],
+        ["ruff", "format", "--check", "--isolated", "--line-length", "180"],
+        ["ruff", "check", "--isolated", "--select", "E,F,I", "--line-length", "180"],
         ["mypy", "--strict", "--follow-imports", "silent", "--cache-dir", str(tmp_path / "cache")],
     ):
         done = subprocess.run(
@@ -123,9 +136,9 @@ def test_types_without_a_class(type_, words):
     schema = {"type": "record", "name": "R", "fields": [{"name": "f", "type": type_}]}
 
     with pytest.raises(SchemaError, match=words):
-        class_source(parsed(schema), "dataclass", "r")
+        sources_of(parsed(schema), "dataclass", "r")
     with pytest.raises(SchemaError, match="a class needs a record or an enum"):
-        class_source(parsed("int"), "dataclass", "r")
+        sources_of(parsed("int"), "dataclass", "r")
 
 
 TYPES = st.recursive(
@@ -147,6 +160,6 @@ def test_any_names_and_docs(fields, doc, style):
     made = [{"name": name, "type": type_, "doc": doc} for name, type_ in fields.items()]
     schema = {"type": "record", "name": "R", "fields": made}
 
-    module = run(class_source(parsed(schema), style, "r"))
+    module = run(sources_of(parsed(schema), style, "r"))
 
     assert plain(schema) == plain(json.loads(schema_of(module.R).text))
