@@ -91,17 +91,22 @@ class FieldEncryption(_WithKeys):
         Raises:
             RuleError: If the rule is not a TRANSFORM, has a bad parameter, or the record has no subject.
         """
-        convert = self._use(context).convert
+        use = self._use(context)
+        if use.transform is None or use.topic != context.topic:
+            use.topic, use.transform = context.topic, self._transform(use.convert, context)
+        return use.transform
 
+    def _transform(self, convert: Callable[[str | bytes], str | bytes], context: RuleContext) -> FieldTransform:
         def transform(field: FieldContext, value: Any) -> Any:
             if value is None:
                 return None
-            kinds = _KINDS.get(field.type_name)
-            if kinds is None and context.mode == "READ":
-                return value  # a field of this type is never encrypted
-            if kinds is None or not isinstance(value, kinds):
-                got = field.type_name if kinds is None else type(value).__name__
-                raise _error(context, f"{field.full_name}: expected a string or bytes, got {got}")
+            kinds = _KINDS.get(field.type_name, ())
+            if type(value) not in kinds:
+                if not kinds and context.mode == "READ":
+                    return value  # a field of this type is never encrypted
+                if not isinstance(value, kinds):
+                    got = type(value).__name__ if kinds else field.type_name
+                    raise _error(context, f"{field.full_name}: expected a string or bytes, got {got}")
             try:
                 return convert(value if isinstance(value, str) else bytes(value))
             except (CipherError, SerdeError) as error:
@@ -163,23 +168,27 @@ class _Use:
     def __init__(self, keys: KeyRing, terms: Terms, context: RuleContext) -> None:
         self._keys, self.terms, self.subject, self.mode = keys, terms, context.subject, context.mode
         self._kept = context.rule, context.target
+        self._clock = keys.clock
+        self._is_versioned = bool(terms.expiry_days)
         self._current: Current | None = None
         self._read: dict[int, Key] = {}
+        self.topic: str | None = None
+        self.transform: FieldTransform | None = None
         self.convert = self._encrypted if context.mode == "WRITE" else self._decrypted
 
     def _encrypted(self, value: str | bytes) -> str | bytes:
         current = self._current
-        if current is None or self._keys.is_over(current):
+        if current is None or self._clock() > current.until:
             current = self._current = self._keys.writing(self.terms, self.subject)
-        key = current.key
-        ciphertext = key.cipher.encrypt(value.encode() if isinstance(value, str) else value)
-        if self.terms.expiry_days:
-            ciphertext = b"\x00" + key.version.to_bytes(4, "big") + ciphertext
-        return base64.b64encode(ciphertext).decode() if isinstance(value, str) else ciphertext
+        is_text = isinstance(value, str)
+        ciphertext = current.key.cipher.encrypt(value.encode() if isinstance(value, str) else value)
+        if self._is_versioned:
+            ciphertext = b"\x00" + current.key.version.to_bytes(4, "big") + ciphertext
+        return binascii.b2a_base64(ciphertext, newline=False).decode() if is_text else ciphertext
 
     def _decrypted(self, value: str | bytes) -> str | bytes:
         ciphertext, version = _ciphertext(value), 1
-        if self.terms.expiry_days:
+        if self._is_versioned:
             version, ciphertext = _split(ciphertext)
         key = self._read.get(version)
         if key is None:

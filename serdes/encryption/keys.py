@@ -95,7 +95,7 @@ class KeyRing:
         drivers: Mapping[str, KmsDriver],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._registry, self._settings, self._drivers, self._clock = DekRegistry(client), settings, drivers, clock
+        self._registry, self._settings, self._drivers, self.clock = DekRegistry(client), settings, drivers, clock
         self._missing_ttl = client.settings.missing_ttl
         capacity = client.settings.cache_size
         self._keks: SharedCache[tuple[str, str], Kek | _Missing] = SharedCache(capacity)
@@ -118,12 +118,8 @@ class KeyRing:
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
         return self._current.get(
-            (terms, subject), lambda: self._renewed(terms, subject), is_fresh=lambda one: self._clock() <= one.until
+            (terms, subject), lambda: self._renewed(terms, subject), is_fresh=lambda one: self.clock() <= one.until
         )
-
-    def is_over(self, current: Current) -> bool:
-        """Return whether the time of a key is over."""
-        return self._clock() > current.until
 
     def prepare(self, terms: Terms, subject: str) -> None:
         """Find the key that `writing` returns, or add it; a key that exists need not be unwrapped here.
@@ -189,12 +185,12 @@ class KeyRing:
         if not terms.expiry_days:
             return Current(self._open(kek, dek, terms, subject), float("inf"))
         life = terms.expiry_days * _DAY
-        if self._clock() > dek.created_at + life:
+        if self.clock() > dek.created_at + life:
             try:
                 dek = self._add(kek, terms, subject, dek.version + 1)
             except (RegistryError, RegistryUnavailable, CipherError):
-                return Current(self._open(kek, dek, terms, subject), self._clock() + _PAUSE)
-        until = max(dek.created_at + life, self._clock() + _PAUSE)  # the clocks of clients and registry may differ
+                return Current(self._open(kek, dek, terms, subject), self.clock() + _PAUSE)
+        until = max(dek.created_at + life, self.clock() + _PAUSE)  # the clocks of clients and registry may differ
         return Current(self._open(kek, dek, terms, subject), until)
 
     def _found_or_added(self, terms: Terms, subject: str) -> Kek:
@@ -250,10 +246,10 @@ class KeyRing:
         return self._kms.get(kek, lambda: Service(kek, self._settings, self._drivers))
 
     def _missing(self) -> _Missing:
-        return _Missing(self._clock() + self._missing_ttl)
+        return _Missing(self.clock() + self._missing_ttl)
 
     def _is_believed(self, found: object) -> bool:
-        return not isinstance(found, _Missing) or self._clock() < found.until
+        return not isinstance(found, _Missing) or self.clock() < found.until
 
 
 def _newest(terms: Terms) -> int:

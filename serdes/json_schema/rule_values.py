@@ -53,6 +53,10 @@ _IS: dict[str, Callable[[Any], bool]] = {
 }
 
 
+_PLAIN: frozenset[type] = frozenset({str, int, float, bool, type(None)})
+_KEYS: frozenset[type] = frozenset({str})
+
+
 class JsonValues(Values):
     """The values of a JSON Schema.
 
@@ -74,10 +78,14 @@ class JsonValues(Values):
         """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
         validator, fields = None if loosely else self._validator, Fields(self._metadata, rule)
         known: dict[tuple[int, str], list[_Property]] = {}
-        return lambda transform, value: _Walk(self._documents, validator, fields, known, transform).value(value)
+        uri, document = next(iter(self._documents.items()))
+        root = At(uri, "", document)
+        return lambda transform, value: _Walk(self._documents, validator, fields, known, transform, root).value(value)
 
     def plain(self, value: Any) -> Any:
         """Return what the JSON encoder accepts as plain JSON."""
+        if type(value) is dict and _PLAIN.issuperset(map(type, value.values())) and _KEYS.issuperset(map(type, value)):
+            return dict(value)
         return load(dump(value))
 
 
@@ -88,6 +96,8 @@ class _Property:
     at: At
     path: str
     place: Place
+    leaf: str
+    """The type of a selected property that has no branches and nothing inside; else empty."""
 
     @property
     def is_passed_over(self) -> bool:
@@ -108,12 +118,12 @@ class _Walk:
     _fields: Fields
     _known: dict[tuple[int, str], list["_Property"]]
     _transform: FieldTransform
+    _root: At
     _steps: int = 0
 
     def value(self, value: Any) -> Any:
         """Call the transform with each selected field."""
-        uri, document = next(iter(self._documents.items()))
-        return self._at(At(uri, "", document), "$", None, None, value, 0)
+        return self._at(self._root, "$", None, None, value, 0)
 
     def _at(self, at: At, path: str, place: Place | None, message: Any, value: Any, depth: int) -> Any:
         self._steps += 1
@@ -127,16 +137,16 @@ class _Walk:
         kind = _type_name(tree, value)
         if kind in _LEAVES and place is not None and "$ref" not in tree:
             return self._transform(place.context(kind, message), value) if place.selected else value
-        go = functools.partial(self._at, path=path, place=place, message=message, depth=depth + 1)
         if not _BRANCHING.isdisjoint(tree):
             for branch in self._branches(at, value):
-                value = go(branch, value=value)
+                value = self._at(branch, path, place, message, value, depth + 1)
         if isinstance(value, list):
+            go = functools.partial(self._at, path=path, place=place, message=message, depth=depth + 1)
             return self._items(at, value, go)
         if isinstance(value, dict) and isinstance(tree.get("properties"), dict):
             value = self._properties(at, path, value, depth)
         if isinstance(tree.get("$ref"), str):
-            value = go(self._target(at), value=value)
+            value = self._at(self._target(at), path, place, message, value, depth + 1)
         return value
 
     def _properties(self, at: At, path: str, value: dict[str, Any], depth: int) -> Any:
@@ -148,9 +158,14 @@ class _Walk:
                 self._known[key] = properties
         made = dict(value)
         for one in properties:
-            inner = made.get(one.place.name)
-            if inner is not None:
-                made[one.place.name] = self._at(one.at, one.path, one.place, made, inner, depth + 1)
+            name = one.place.name
+            inner = made.get(name)
+            if inner is None:
+                continue
+            if one.leaf:
+                made[name] = self._transform(one.place.context(one.leaf, made), inner)
+            else:
+                made[name] = self._at(one.at, one.path, one.place, made, inner, depth + 1)
         return made
 
     def _found(self, at: At, path: str) -> Iterator["_Property"]:
@@ -161,7 +176,8 @@ class _Walk:
                 place = self._fields.place(
                     below, name, frozenset(map(str, tags)) if isinstance(tags, list) else frozenset()
                 )
-                yield _Property(at.down("properties", name), below, place)
+                down = at.down("properties", name)
+                yield _Property(down, below, place, _leaf(inner) if place.selected else "")
 
     def _items(self, at: At, value: list[Any], go: Callable[..., Any]) -> list[Any]:
         tuples = next((key for key in ("prefixItems", "items") if isinstance(at.tree.get(key), list)), None)
@@ -200,6 +216,11 @@ class _Walk:
 def _list(tree: Mapping[str, Any], key: str) -> list[Any]:
     found = tree.get(key)
     return found if isinstance(found, list) else []
+
+
+def _leaf(tree: Mapping[str, Any]) -> str:
+    kind = _type_name(tree, None) if isinstance(tree.get("type"), str) and _INNER.isdisjoint(tree) else ""
+    return kind if kind in _LEAVES else ""
 
 
 def _type_name(tree: Mapping[str, Any], value: Any) -> str:

@@ -7,7 +7,7 @@ Rules of this file: the caller's message never changes. It calls methods of the 
 """
 
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -82,14 +82,20 @@ class ProtobufValues(Values):
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:  # noqa: ARG002 - messages fit
         """Return the visitor of the fields that a rule selects."""
-        fields = _Selected(Fields(self._metadata, rule), self._tags)
+        steps, described = _Steps(Fields(self._metadata, rule), self._tags), self._described
+        known: dict[type[Message], list[Step]] = {}
 
         def visit(transform: FieldTransform, value: Any) -> Any:
-            if not isinstance(value, Message):
-                return value
-            made = type(value)()
-            type(value).CopyFrom(made, value)
-            self._message(made, self._described, fields, transform)
+            kind = type(value)
+            own = known.get(kind)
+            if own is None:
+                if not isinstance(value, Message):
+                    return value
+                own = known[kind] = steps.of(kind, described)
+            made = kind()
+            kind.CopyFrom(made, value)
+            for step in own:
+                step(made, transform)
             return made
 
         return visit
@@ -106,88 +112,150 @@ class ProtobufValues(Values):
         """
         return message_of(self._kind, value)
 
-    def _message(self, message: Any, described: Any, fields: "_Selected", transform: FieldTransform) -> None:
-        kind = type(message)
-        for field, known, place in fields.of(kind, described):
-            if field.has_presence and not kind.HasField(message, field.name):
-                continue
-            if entry_of(field) is not None:
-                self._map(message, field, known, place, fields, transform)
-            elif field.type == _F.TYPE_MESSAGE and field.message_type.full_name.startswith(_FOREIGN):
-                self._foreign(message, field, place, transform)
-            elif field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):
-                found = getattr(message, field.name)
-                for one in found if field.is_repeated else (found,):
-                    self._message(one, known.message_type, fields, transform)
-            else:
-                self._scalar(message, field, place, transform)
 
-    def _scalar(self, message: Any, field: Any, place: Place, transform: FieldTransform) -> None:
-        context = place.context(_TYPE_NAMES[field.type], message)
-        value = getattr(message, field.name)
-        if field.is_repeated:
-            made = [transform(context, one) for one in value]
-            if made != list(value):
-                type(message).ClearField(message, field.name)
-                getattr(message, field.name).extend(made)
-            return
-        changed = transform(context, value)
-        if changed is None:
-            type(message).ClearField(message, field.name)
-        elif changed != value:
-            setattr(message, field.name, changed)
-
-    def _map(
-        self, message: Any, field: Any, known: Any, place: Place, fields: "_Selected", transform: FieldTransform
-    ) -> None:
-        """Visit a map; scalar values get the type MAP, as in every client, so that few rules take them."""
-        entries = getattr(message, field.name)
-        inner = field.message_type.fields_by_name["value"]
-        if inner.type == _F.TYPE_MESSAGE:
-            described = known.message_type.fields_by_name["value"].message_type
-            for key in entries:
-                self._message(entries[key], described, fields, transform)
-        elif place.selected:
-            for key in list(entries):
-                entries[key] = transform(place.context("MAP", message), entries[key])
-
-    def _foreign(self, message: Any, field: Any, place: Place, transform: FieldTransform) -> None:
-        """Visit a message that counts as a value; rules know only timestamps."""
-        if field.message_type.full_name != _TIMESTAMP or field.is_repeated or not place.selected:
-            return
-        stamp = getattr(message, field.name)
-        changed = transform(place.context("LONG", message), stamp)
-        if isinstance(changed, datetime):
-            stamp.FromDatetime(changed)
+Step = Callable[[Any, FieldTransform], None]
+"""Visits one field of a message."""
 
 
-class _Selected:
-    """The fields of messages that a rule selects, or that may hold some that it does."""
+class _Steps:
+    """The steps to the fields that a rule selects, compiled once for a class and the message of a schema.
+
+    A field that is not selected has a step only if it may hold one that is.
+    """
 
     def __init__(self, fields: Fields, tags: Tags) -> None:
         self._fields, self._tags = fields, tags
-        self._known: dict[tuple[type[Message], str], list[tuple[Any, Any, Place]]] = {}
+        self._known: dict[tuple[type[Message], str], list[Step]] = {}
 
-    def of(self, kind: type[Message], described: Any) -> list[tuple[Any, Any, Place]]:
-        """Return fields of a class, each with that of the schema and its place.
+    def of(self, kind: type[Message], described: Any) -> list[Step]:
+        """Return the steps for the messages of a class.
 
         Args:
             kind: the class.
             described: the message of the schema.
         """
         key = kind, described.full_name
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = list(self._found(kind, described))
-        return found
+        steps = self._known.get(key)
+        if steps is None:
+            steps = self._known[key] = []
+            pairs = ((field, described.fields_by_number.get(field.number)) for field in kind.DESCRIPTOR.fields)
+            steps += [
+                _where_set(kind, field, step)
+                for field, known in pairs
+                if known is not None and (step := self._step(field, known)) is not None
+            ]
+        return steps
 
-    def _found(self, kind: type[Message], described: Any) -> Iterator[tuple[Any, Any, Place]]:
-        for field in kind.DESCRIPTOR.fields:
-            known = described.fields_by_number.get(field.number)
-            if known is not None:
-                place = self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
-                if place.selected or field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):
-                    yield field, known, place
+    def _step(self, field: Any, known: Any) -> Step | None:
+        place = self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
+        if entry_of(field) is not None:
+            return self._map(field, known, place)
+        if field.type == _F.TYPE_MESSAGE and field.message_type.full_name.startswith(_FOREIGN):
+            is_stamp = field.message_type.full_name == _TIMESTAMP and not field.is_repeated
+            return _stamp(field, place) if is_stamp and place.selected else None
+        if field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):
+            return self._inner(field, known)
+        return _scalar(field, place) if place.selected else None
+
+    def _inner(self, field: Any, known: Any) -> Step | None:
+        if not self._holds(known.message_type, set()):
+            return None
+        name, is_repeated = field.name, field.is_repeated
+        kind = GetMessageClass(field.message_type)
+        steps = self.of(kind, known.message_type)
+
+        def visit(message: Any, transform: FieldTransform) -> None:
+            inner = getattr(message, name)
+            for one in inner if is_repeated else (inner,):
+                for step in steps:
+                    step(one, transform)
+
+        return visit
+
+    def _map(self, field: Any, known: Any, place: Place) -> Step | None:
+        """Return the step for a map; scalar values have the type MAP, as in every client, so few rules take them."""
+        name, value = field.name, field.message_type.fields_by_name["value"]
+        if value.type != _F.TYPE_MESSAGE:
+            return _map_of_scalars(name, place) if place.selected else None
+        described = known.message_type.fields_by_name["value"].message_type
+        if not self._holds(described, set()):
+            return None
+        steps = self.of(GetMessageClass(value.message_type), described)
+
+        def visit(message: Any, transform: FieldTransform) -> None:
+            entries = getattr(message, name)
+            for key in entries:
+                for step in steps:
+                    step(entries[key], transform)
+
+        return visit
+
+    def _holds(self, described: Any, seen: set[str]) -> bool:
+        """Return whether a message may hold a selected field."""
+        if described.full_name in seen:
+            return False
+        seen.add(described.full_name)
+        for known in described.fields:
+            place = self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
+            if place.selected or (known.message_type is not None and self._holds(known.message_type, seen)):
+                return True
+        return False
+
+
+def _where_set(kind: type[Message], field: Any, step: Step) -> Step:
+    """Return a step that passes over a field that is not set, where the field says so."""
+    if not field.has_presence:
+        return step
+    name, has = field.name, kind.HasField
+
+    def visit(message: Any, transform: FieldTransform) -> None:
+        if has(message, name):
+            step(message, transform)
+
+    return visit
+
+
+def _scalar(field: Any, place: Place) -> Step:
+    name, type_name, is_repeated = field.name, _TYPE_NAMES[field.type], field.is_repeated
+
+    def visit(message: Any, transform: FieldTransform) -> None:
+        context = place.context(type_name, message)
+        value = getattr(message, name)
+        if is_repeated:
+            made = [transform(context, one) for one in value]
+            if made != list(value):
+                type(message).ClearField(message, name)
+                getattr(message, name).extend(made)
+            return
+        changed = transform(context, value)
+        if changed is None:
+            type(message).ClearField(message, name)
+        elif changed != value:
+            setattr(message, name, changed)
+
+    return visit
+
+
+def _map_of_scalars(name: str, place: Place) -> Step:
+    def visit(message: Any, transform: FieldTransform) -> None:
+        entries = getattr(message, name)
+        for key in list(entries):
+            entries[key] = transform(place.context("MAP", message), entries[key])
+
+    return visit
+
+
+def _stamp(field: Any, place: Place) -> Step:
+    """Return the step for a message that counts as a value; rules know only timestamps."""
+    name = field.name
+
+    def visit(message: Any, transform: FieldTransform) -> None:
+        stamp = getattr(message, name)
+        changed = transform(place.context("LONG", message), stamp)
+        if isinstance(changed, datetime):
+            stamp.FromDatetime(changed)
+
+    return visit
 
 
 def message_of(kind: type[Message], value: Any) -> Message:

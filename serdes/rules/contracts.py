@@ -80,8 +80,8 @@ class Writing:
         """
         value = original = self.values.plain(value)
         value = run(self.domain, value, record, original)
-        payload: bytes = run(self.encoding, encode(value), record, original)
-        return payload
+        payload = encode(value)
+        return run(self.encoding, payload, record, original) if self.encoding else payload
 
 
 def writing_of(runner: Runner, schema: Schema, subject: str, values: Callable[[], Values]) -> Writing | None:

@@ -13,9 +13,8 @@ Rules of this file: names and interfaces; nothing runs here.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from strata.imports import require
 from strata.serdes.client import RegistryClient
@@ -40,8 +39,7 @@ def same(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class RuleContext:
+class RuleContext(NamedTuple):
     """A rule and the record that it runs over.
 
     Attributes:
@@ -74,10 +72,11 @@ class RuleContext:
 
     def of_record(self, topic: str | None, headers: Any, key: Any, value: Any, *, is_key: bool) -> "RuleContext":
         """Return the context for one record: the topic, the headers, and key and value as the caller passed them."""
-        return RuleContext(
+        own = (
             self.rule, self.phase, self.mode, self.subject, topic, is_key, self.source, self.target, headers, key,
             value, self.redact,
         )  # fmt: skip
+        return tuple.__new__(RuleContext, own)  # half the time of the class's own `__new__`, and each record takes one
 
     def parameter(self, name: str) -> str | None:
         """Return a parameter of the rule, else the property of that name in the target's metadata, else None."""
@@ -87,8 +86,7 @@ class RuleContext:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class FieldContext:
+class FieldContext(NamedTuple):
     """The field of a value.
 
     Attributes:

@@ -65,7 +65,7 @@ class Place:
 
     def context(self, type_name: str, message: Any) -> FieldContext:
         """Return the field's context for a value."""
-        return FieldContext(self.full_name, self.name, type_name, self.tags, message)
+        return tuple.__new__(FieldContext, (self.full_name, self.name, type_name, self.tags, message))
 
 
 class Fields:

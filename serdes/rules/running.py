@@ -84,6 +84,7 @@ class Runner:
         self._settings = settings
         self._factories = {**EXECUTORS, **(settings.rule_executors or {})}
         self._actions: dict[str, Action] = {name: partial(one, settings) for name, one in ACTIONS.items()}
+        self._none = self._actions["NONE"]
         self._actions |= settings.rule_actions or {}
         self._hidden = frozenset(one.strip().upper() for one in settings.dlq_redact_rule_types.split(","))
         self._executors: SharedCache[tuple[str, str], Executor] = SharedCache(_MAX_EXECUTORS)
@@ -162,7 +163,7 @@ class Runner:
         action: Action = self._actions.get(name) or _refusing(f"unknown rule action {name}")
         observer = self._observer
         if observer is None:
-            return action
+            return _nothing if action is self._none else action
         rule = context.rule
 
         def reported(context: RuleContext, value: Any, error: Exception | None) -> None:
@@ -312,7 +313,7 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
     if not steps:
         return value
     headers = getattr(record, "headers", None)
-    replayed = header(headers, NAME_HEADER)
+    replayed = None if headers is None else header(headers, NAME_HEADER)
     is_key = record.field == "key"
     key = original if is_key else getattr(record, "key", None)
     for step in steps:
@@ -327,7 +328,8 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
         except Exception as error:  # noqa: BLE001 - executors and expressions are a user's code
             _act(step.on_failure, context, value, _located(error, context))
         else:
-            _act(step.on_success, context, value, None)
+            if step.on_success is not _nothing:
+                _act(step.on_success, context, value, None)
     return value
 
 
