@@ -80,7 +80,7 @@ class Values:
 
 @dataclass(eq=False, slots=True)
 class Choice:
-    """A union; `fields` has what is said of each branch."""
+    """A union; `fields` has the annotation of each branch."""
 
     branches: tuple["Shape", ...]
     fields: tuple[Field, ...] = ()
@@ -194,7 +194,7 @@ class _Reader:
         if origin is typing.Literal:
             return _literal(arguments, where)
         if origin in (typing.Union, types.UnionType):
-            also = tuple(mark for mark in marks if not isinstance(mark, Field))  # what is said of all branches
+            also = tuple(mark for mark in marks if not isinstance(mark, Field))  # these hold for all branches
             hints = [
                 Annotated[(branch, *also)] if also and branch is not type(None) else branch for branch in arguments
             ]
