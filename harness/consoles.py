@@ -5,7 +5,7 @@
 
 A step is a request exactly as the tool sends it, percent-encoding included, with what the tool reads of the answer:
 
-- a type: the value has this JSON type (a boolean is no integer);
+- a type: the value has this JSON type (a boolean is not an integer);
 - a dict: these properties are there and match; the tool ignores others;
 - a list of one pattern: a list, not empty, whose items match;
 - `Holds(a, b)`: a list that has these items; `Without(a)`: one that has none of these;

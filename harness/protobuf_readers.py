@@ -62,7 +62,7 @@ def _is_map(field: FieldDescriptor) -> bool:
 
 
 def same(before: Any, after: Any, is_new: bool) -> bool:
-    """Return whether a reader has what was written, by name; a pure renaming is no change.
+    """Return whether a reader has what was written, by name; a pure renaming is not a change.
 
     A field that the writer lacks has its default, which stands for what was written before the field existed (the
     reader is new), or differs from every written value.

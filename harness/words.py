@@ -42,6 +42,13 @@ WORDS: Final = (
     (r"makes? nothing of", "ignores"),
     (r"goes without saying", "is the default"),
     (r"machine of batches|machine of the way back", "batch decoder, encoding VM"),
+    # "There is no record" is English, "this is no record" is not.
+    (r"(?<!here )(?:is|are|was|were) no (?!longer|more|less|need|such|doubt)(?=\w)", "is not a, are not"),
+    (r"the own", "this node's own, the local"),
+    (r"shall", "must, will"),
+    (r"in silence|without a word", "silently"),
+    (r"on whatever|of whatever kind", "on any, of any kind"),
+    (r"speaks? against", "rules out, contradicts"),
 )
 _WORDS: Final = re.compile(
     "|".join(rf"(?P<w{n}>\b(?:{pattern})\b)" for n, (pattern, _) in enumerate(WORDS)), re.IGNORECASE

@@ -59,9 +59,10 @@ class RegistryClient(ConfigClient):
 
     It pickles as its settings: an unpickled client opens its own connections.
 
-    Every method that sends a request raises `RegistryError` if the registry rejects it, `RegistryUnavailable` if there
-    is no usable answer after all retries, `TokenError` if the OAuth token endpoint gives no token, and `SerdeError` if
-    the answer is too long or is not that of a schema registry. The methods name the error codes to expect.
+    Every method that sends a request raises `RegistryError` if the registry rejects it, `RegistryUnavailable` if no
+    address gives a usable answer after all retries, `TokenError` if the OAuth token endpoint gives no token, and
+    `SerdeError` if the answer is too long or is not that of a schema registry. The methods name the error codes to
+    expect.
 
     Args:
         url: the registry's address, several addresses of the same registry, or `ClientSettings`.

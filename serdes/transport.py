@@ -79,7 +79,7 @@ class Transport:
             except NoAnswer as silence:
                 if silence.is_open:
                     raise RegistryUnavailable(
-                        f"{silence.base} may or may not have done {method} {path}: {silence.error}"
+                        f"{silence.base} may or may not have carried out {method} {path}: {silence.error}"
                     ) from None
                 raise _last(_silence(silence), self._urls) from None
             except TokenRefused as error:

@@ -79,7 +79,7 @@ class Conflict(Exception):
 class Record:
     """A record to append: key bytes, and value bytes or None for a tombstone.
 
-    `timestamp` is the time that the log shall give it, in milliseconds since the epoch, if that is not the time of the
+    `timestamp` is the time that the log gives it, in milliseconds since the epoch, if that is not the time of the
     append: a copy of a record is as old as the record. A log that gives times of its own ignores it.
     """
 

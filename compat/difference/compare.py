@@ -125,7 +125,7 @@ class _Side(NamedTuple):
     harmless: frozenset[EditKind]  # edits that cannot be the reason of a finding, if another edit can
 
 
-_UNSEEN: Final = "No rule of compatibility looks at this."
+_UNSEEN: Final = "No compatibility rule looks at this."
 _HARMLESS: Final = "The check refuses this, but it changes no value."
 _OPINION: Final = "This is what the rule says: no document was found that shows it."
 _DOC_WORDS: Final = dict.fromkeys(DOC_LIKE, _UNSEEN) | {EditKind.DOC_CHANGED: "No effect on data."}

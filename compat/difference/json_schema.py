@@ -1,7 +1,7 @@
 """The edits between two JSON Schemas.
 
 The walk goes through both documents side by side, through `$ref` into definitions and references, each pair of schemas
-once. Addresses are the paths of the checker's findings: `$ref` and synthetic combinations are no steps.
+once. Addresses are the paths of the checker's findings: `$ref` and synthetic combinations are not steps.
 """
 
 import re

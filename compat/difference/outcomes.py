@@ -76,7 +76,7 @@ _WORDS: Final = {
     Cause.ENUM_UNKNOWN: "{Readers} lack {before} and get a bare number, or the default.",
     Cause.REINTERPRETED: "{Readers} read {before} as {after}: the same bytes become other values, without an error.",
     Cause.FORMAT_UNCHECKED: "Some validators refuse text that is not of the format {after}; others do not check it.",
-    Cause.HARMLESS: "{Readers} refuse no document because of this.",
+    Cause.HARMLESS: "No document is refused because of this.",
     Cause.MISPARSED: "{Readers} take bytes of {before} for {after}; some cannot be read.",
     Cause.MOVED: "{Readers} read what was written as {before} as {after}.",
     Cause.NOT_A_UUID: "Text that is not a UUID cannot be read.",
@@ -114,7 +114,7 @@ class Outcome(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the part breaks, changes in silence, is not judged, or is safe after all."""
+        """Whether the part breaks, changes silently, is not judged, or is safe after all."""
         if self.cause in _VERDICTS:
             return _VERDICTS[self.cause]
         return Verdict.BREAKS if self.cause in _BREAKING else Verdict.SILENT

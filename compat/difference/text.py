@@ -19,7 +19,7 @@ LABELS: Final = {
 """The verdicts in words."""
 _SENTENCES: Final = {
     Verdict.BREAKS: "{readers} cannot read all {data}.",
-    Verdict.SILENT: "{readers} can read {data}, but some values change in silence.",
+    Verdict.SILENT: "{readers} can read {data}, but some values change silently.",
     Verdict.UNKNOWN: "Whether {readers} can read {data} is not judged.",
     Verdict.SAFE: "{readers} can read {data}, with the values that were written.",
 }

@@ -85,7 +85,7 @@ def check_tables(
     limits: Limits,
     union: str = "",
 ) -> list[TableCheck]:
-    """Return what speaks against a new schema, in the reference's order; nothing if tables can follow it.
+    """Return what rules out a new schema, in the reference's order; nothing if tables can follow it.
 
     Args:
         new: the new schema.

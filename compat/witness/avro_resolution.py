@@ -206,7 +206,7 @@ def missing(field: Field) -> str:
 
 def unknown(reader: EnumType, symbol: str) -> str:
     """Return why a reader refuses a symbol."""
-    return f"The reader's enum {cut(reader.name.full)} does not have the symbol {cut(symbol)!r}, nor a default."
+    return f"The reader's enum {cut(reader.name.full)} has neither the symbol {cut(symbol)!r} nor a default."
 
 
 def _promoted(reader: PrimitiveType, value: Value) -> Value:

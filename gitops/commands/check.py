@@ -26,7 +26,7 @@ _OUTPUTS = ("text", "json", "github", "sarif", "junit")
 @click.option("--policy", type=click.Choice(("STRICT", "LENIENT"), case_sensitive=False),
               help="how strictly differences of JSON Schemas count  [compatibilityPolicy, or STRICT]")  # fmt: skip
 @click.option("--silent", type=click.Choice(("note", "error")), default="note",
-              help="what a change is that is accepted although values change without an error  [note]")  # fmt: skip
+              help="how to report an accepted change that alters values without an error  [note]")  # fmt: skip
 @click.option("--output", type=click.Choice(_OUTPUTS), default="text", help="format of the report  [text]")
 @click.option("--output-file", metavar="FILE", help="write the report to a file")
 @manifest_option
@@ -43,8 +43,8 @@ def check(
     from strata.yaml. Without it each .avsc, .proto and .schema.json file is the subject of its name without the ending;
     a .proto file in the folder of its package is that of its import.
 
-    Each incompatibility comes with the smallest record that shows it. A change that is accepted although values change
-    without an error is a note; with --silent error it fails the check.
+    Each incompatibility comes with the smallest record that shows it. An accepted change that alters
+    values without an error is a note; with --silent error it fails the check.
 
     Exit codes: 0 no problem; 1 a schema is invalid or incompatible; 2 something could not be judged.
 

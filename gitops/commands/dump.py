@@ -20,7 +20,7 @@ _FORBIDDEN = 403
 @click.argument("folder")
 @click.option("--export", metavar="FILE", help="read an export file instead of a registry")
 @click.option("--subject", "subjects", multiple=True, metavar="NAME", help="only this subject, or PREFIX*; repeatable")
-@click.option("--owner", metavar="NAME", help="write this owner, whose mark --prune needs, into the manifest")
+@click.option("--owner", metavar="NAME", help="write this owner into the manifest, as --prune needs")
 @connected
 @reporting
 def dump(

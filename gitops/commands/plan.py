@@ -22,9 +22,7 @@ __all__ = ["apply", "plan"]
 _TRIES = 5
 _CHANGES, _FAILED = 1, 2
 _DONE = {"settings": "changed", "rights": "changed", "delete": "deleted"}
-_prune = click.option(
-    "--prune", is_flag=True, help="delete subjects with the owner's mark that the manifest no longer has"
-)
+_prune = click.option("--prune", is_flag=True, help="delete the owner's subjects that the manifest no longer has")
 
 
 @click.command(short_help="Show what `strata apply` would change.")
@@ -149,7 +147,7 @@ def _replay(
             click.echo(f"the records of {name}, read with the new schema of {subject}:", err=True)
             for line in as_text(run.outcome, run.versions(), is_whole=True):
                 click.echo(line, err=True)
-            raise GitopsError(f"nothing was written: the records of {name} speak against the new schema of {subject}")
+            raise GitopsError(f"nothing was written: the records of {name} do not fit the new schema of {subject}")
 
 
 def _desired(manifests: Sequence[str], environment: str | None) -> "Desired":

@@ -24,7 +24,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--reference", "references", multiple=True, metavar="NAME=SUBJECT:VERSION", help="a reference; repeatable"
 )
-@click.option("--subject", help="the subject whose level says what is asked  [TOPIC-value]")
+@click.option("--subject", help="the subject whose compatibility level applies  [TOPIC-value]")
 @click.option("--broker", envvar="STRATA_BROKER", help="HOST:PORT of a broker  (STRATA_BROKER)")
 @click.option("--kafka-config", type=_FILE, envvar="STRATA_KAFKA_CONFIG",
               help="file with librdkafka settings, such as credentials  (STRATA_KAFKA_CONFIG)")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What an import does not take from a contract, by its path: no key of a contract goes unread without a word."""
+"""What an import does not take from a contract, by its path: no key of a contract is dropped silently."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

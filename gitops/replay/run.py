@@ -33,7 +33,7 @@ class Replay:
         client: the registry.
         topic: the topic.
         settings: the settings of librdkafka.
-        subject: the subject whose level says what is asked.
+        subject: the subject whose compatibility level applies.
         is_key: whether the keys of records are read instead of their values.
     """
 

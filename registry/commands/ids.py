@@ -55,7 +55,7 @@ def lower(url: str, *, context: str, to: int | None, accept_reuse: bool, auth: s
     highest = before["highestInUse"] if to is None else to
     if highest >= before["highestId"]:
         click.echo(_shown(before))
-        click.echo("strata: the highest id is no higher than that; nothing was changed", err=True)
+        click.echo("strata: the highest id is not above that; nothing was changed", err=True)
         return ExitCode.DONE
     concerned = f"ids {highest + 1} to {before['highestId']}"
     if not accept_reuse:

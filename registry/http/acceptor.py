@@ -142,7 +142,7 @@ class Acceptor:
                 {"event": "client_certificate_invalid", "reason": error.verify_message},
             )
         except OSError as error:  # such as another failed handshake
-            _log.debug("a connection ended as it began: %s", error)
+            _log.debug("a connection failed during its handshake: %s", error)
             connection.close()
 
     def close(self) -> None:

@@ -65,7 +65,7 @@ def _first_value(data: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         try:
             text = data.decode().lstrip()
-            # `json` only finds the end: it reads a lone surrogate and NaN, which are no JSON.
+            # `json` only finds the end: it reads a lone surrogate and NaN, which are not JSON.
             return orjson.loads(text[: _DECODER.raw_decode(text)[1]])
         except (ValueError, RecursionError):
             raise errors.unreadable_body(f"The request body is not JSON: {error}") from None

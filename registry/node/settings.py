@@ -140,8 +140,8 @@ class CoreSettings(TlsSettings):
     )
     read_lease: Annotated[float, BeforeValidator(_lease)] = Field(
         0.0,
-        description="how long the Kafka node that writes may answer from memory after it last asked the log, as 100ms; "
-        "a new writer waits as long. Only if all nodes know leases (docs/decisions/0030)  [0: it always asks]",
+        description="how long the Kafka node that writes may answer from memory after it last asked the log, such as "
+        "100ms; a new writer waits as long. All nodes must support leases (docs/decisions/0030)  [0: it always asks]",
     )
     compatibility_level: Annotated[Level, BeforeValidator(_upper)] = Field(
         Level.BACKWARD, description="compatibility level of subjects without their own"
@@ -214,7 +214,7 @@ class CoreSettings(TlsSettings):
     log_format: Annotated[LogFormat, Lowered] = Field(LogFormat.TEXT, description="format of the log lines")
     access_log: bool = Field(False, description="log every request (reduces throughput)")
     slow_request: float = Field(
-        5.0, ge=0, le=3600, description="seconds from which on a request is logged as slow; 0 logs none"
+        5.0, ge=0, le=3600, description="log requests that take this many seconds or more as slow; 0 logs none"
     )
 
     @cached_property

@@ -110,7 +110,7 @@ def differing(
 
     Args:
         state: the State to change.
-        wanted: what it shall hold.
+        wanted: what it must hold.
         covers: whether a key belongs to the copy, so that its value changes, or goes if it is not wanted.
         shown: the highest id among the wanted schemas of each context; by default it is computed.
         subjects: the subjects that can differ, and whose versions alone are in `wanted`; None for all.

@@ -7,7 +7,7 @@
     anything                  for a boolean     its truth
     anything                  for null          null
     "ab", a dict, a generator for an array      its items
-    a key that is no field                      dropped
+    a key that is not a field                      dropped
     a datetime without a zone for a timestamp   an instant in the time zone of this machine
     a datetime with a zone    for a local one   its date and time of day, without the zone
     a datetime                for a date        its date
@@ -52,7 +52,7 @@ class Bending:
 
     Args:
         report: learns of each change.
-        drops: whether keys that are no fields are dropped; else they are an error.
+        drops: whether keys that are not fields are dropped; else they are an error.
     """
 
     def __init__(self, report: Report, *, drops: bool = True) -> None:
@@ -99,7 +99,7 @@ class Bending:
     def _boolean(self, value: Any) -> bool:
         if type(value).__name__ in ("bool", "bool_"):
             return bool(value)
-        self._tell("a boolean", value, "its truth is written")
+        self._tell("a boolean", value, "its truth value is written")
         return bool(value)
 
     def _not_null(self, value: Any) -> None:

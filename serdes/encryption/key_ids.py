@@ -61,7 +61,7 @@ def check_key_id(kms_type: str, key_id: str, settings: Mapping[str, Any]) -> Non
             raise CipherError(f"the key {key_id} is not in the setting {ALLOWED}; the registry must not choose it")
     elif parts is not None and not _HOSTS[kms_type](parts):
         raise CipherError(
-            f"the key {key_id} is at a host that the credentials were not given for; to use it, add it to the setting "
+            f"the key {key_id} is at a host for which no credentials were given; to use it, add it to the setting "
             f"rule.executors._default_.param.{ALLOWED}"
         )
 

@@ -1,6 +1,6 @@
 """Known fields that were written with another wire type.
 
-Protobuf treats such a field as unknown, so that it reads as its default: a value is lost without a word.
+Protobuf treats such a field as unknown, so that it reads as its default: a value is lost silently.
 
 Rules of this file: messages in; no registry.
 """

@@ -197,7 +197,7 @@ class Batch:
 
 
 def _part(data_type: DataType, name: str) -> DataType | None:
-    """Return the type of a field of a struct, None if it has none; the type itself if it is no struct."""
+    """Return the type of a field of a struct, None if it has none; the type itself if it is not a struct."""
     if not isinstance(data_type, StructType):
         return data_type
     return next((field.dataType for field in data_type if field.name == name), None)

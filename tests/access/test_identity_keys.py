@@ -133,7 +133,7 @@ async def test_a_silent_provider_later(keys, provider):
     "keys_of_set", [[], [{"kty": "oct", "kid": "a", "k": "c2VjcmV0"}], [KEY | {"use": "enc"}], [7, None]]
 )
 async def test_keys_that_do_not_sign(keys, provider, keys_of_set):
-    """Shared secrets, keys for encryption and what is no key are not found."""
+    """Shared secrets, keys for encryption and what is not a key are not found."""
     provider.keys = keys_of_set
 
     assert isinstance(await find(keys), UnknownKey)

@@ -107,7 +107,7 @@ def test_what_counts_together(clock, rates, first, second, refused):
 
 
 def test_requests_beyond_the_rate_get_429(guarded):
-    """Each user has a rate, and each address without a user, also for paths that are no route; the body is not read."""
+    """Each user has a rate, and each address without a user, also for paths without a route; the body is not read."""
     registry = guarded([rule("alice", "ALL", "*"), rule("bob", "ALL", "*")], rate_limit=RARELY)
     first, second = (registry.ask("GET", "/subjects", None, "alice") for _ in range(2))
 

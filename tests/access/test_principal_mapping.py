@@ -49,7 +49,7 @@ def test_a_subject_gets_a_name(rules, subject, expected):
 
 @pytest.mark.parametrize("rules", [*INVALID, "", " , "])
 def test_invalid_rules(rules):
-    """A rule of another form is an error, and so is no rule at all, by which no certificate would name a user."""
+    """A rule of another form is an error, and so is an empty list, by which no certificate would name a user."""
     with pytest.raises(InvalidMapping):
         parse_mapping(rules)
 

@@ -69,7 +69,7 @@ def status(node, context):
 
 
 def end_of(wire):
-    """Return whether the other side closes a connection without a word; a timeout fails the test."""
+    """Return whether the other side closes a connection silently; a timeout fails the test."""
     try:
         return wire.recv(1000) == b""
     except ConnectionResetError:

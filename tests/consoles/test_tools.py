@@ -11,7 +11,7 @@ from harness.consoles import ANY, Holds, Saved, Step, Tool, Without, replay
 from strata.registry.core.errors import access_denied
 
 VND = "application/vnd.schemaregistry.v1+json"
-# Generated Go clients write quality as `qs`, which is no parameter of HTTP.
+# Generated Go clients write quality as `qs`, which is not a parameter of HTTP.
 GENERATED = f"{VND},application/vnd.schemaregistry+json; qs=0.9,application/json; qs=0.5"
 ORDER = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}'
 ORDER_2 = ORDER.replace("]}", ',{"name":"note","type":"string","default":""}]}')
@@ -108,7 +108,7 @@ TERRAFORM = Tool(
              {"is_compatible": False, "messages": [str]}, 200, {"schema": BROKEN, "schemaType": "AVRO"}),
         Step("plan a change: known?", "POST /subjects/tf%2Forder?normalize=true", error(40403), 404,
              {"schema": ORDER_2, "schemaType": "AVRO", "references": []}),
-        Step("plan what is no schema", "POST /subjects/tf%2Forder?normalize=false", error(42201), 422,
+        Step("plan what is not a schema", "POST /subjects/tf%2Forder?normalize=false", error(42201), 422,
              {"schema": "{", "schemaType": "AVRO", "references": []}),
         Step("plan the same in another form", "POST /subjects/tf%2Forder?normalize=false", {"id": Saved("order")}, 200,
              {"schema": ORDER.replace(":", " : "), "schemaType": "AVRO", "references": [],

@@ -97,7 +97,7 @@ def test_an_incompatible_change_is_found_at_its_place(files, record, file, chang
 
 
 def test_a_compatible_change_is_fine(files, record):
-    """White space, an added field with a default, and a level that allows the change are no findings."""
+    """White space, an added field with a default, and a level that allows the change are not findings."""
     files.put("o.avsc", record("id"))
     files.commit()
     files.put("o.avsc", record("id", "n"))

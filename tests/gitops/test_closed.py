@@ -94,7 +94,7 @@ class AnswersAreLost:
 
 
 def test_an_answer_that_is_lost_leaves_the_outcome_open(files, record, serve):
-    """What a gateway says instead of the service is no proof that nothing was written."""
+    """What a gateway says instead of the service does not prove that nothing was written."""
     files.write(a__avsc=record("a"), strata__yaml="subjects: [{name: a, file: a.avsc}]")
     with serve(wrap=AnswersAreLost) as registry:
         output = files.run("apply", "--url", registry.url, code=2)

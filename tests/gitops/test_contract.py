@@ -452,7 +452,7 @@ ODCS = "apiVersion: v3.1.0\nid: one\n"
      (ODCS + "schema: [{name: a, properties: [{name: b}]}, {name: a, properties: [{name: c}]}]", "subject a-value")],
 )  # fmt: skip
 def test_no_contract(files, text, message):
-    """A file that is no contract ends with exit code 2 and the reason."""
+    """A file that is not a contract ends with exit code 2 and the reason."""
     files.put("odcs.yaml", text)
     assert message in files.run("contract", "import", "odcs.yaml", code=2)
     assert not (files.root / "strata.yaml").exists()

@@ -72,7 +72,7 @@ def test_an_apply_does_what_the_plan_names(files, record, registry):
 
 
 def test_white_space_is_no_change(files, record, registry):
-    """Other white space and another order of keys are no change; a field is, and the plan says what it means."""
+    """Other white space and another order of keys do not count; a field does, and the plan says what it means."""
     write_shop(files, record)
     files.run("apply", "--url", registry.url, code=0)
     files.put("money.avsc", record("cents", name="Money", namespace="shop").replace("\n", "\n\t"))
@@ -313,7 +313,7 @@ def test_json(files, record, registry):
 
 
 def test_a_rejected_plan_is_not_applied(files, record, registry):
-    """The JSON of a plan that the registry rejects is no plan to carry out."""
+    """The JSON of a plan that the registry rejects is not a plan to carry out."""
     registry.register("s", record("a"))
     files.write(s__avsc=record("b"), strata__yaml="subjects: [{name: s, file: s.avsc}]")
     files.put("plan.json", files.run("plan", "--url", registry.url, "--output=json", code=2))
@@ -388,9 +388,9 @@ WRONG = [
     ("no match", "subjects: [{name: a, files: 'x/*.avsc'}]", "no file matches x/*.avsc"),
     ("an unknown placeholder", "subjects: [{name: '{team}', files: '*.avsc'}]", "has no {team}; expected one of {st"),
     ("a key twice", "owner: a\nowner: b", "the key 'owner' appears twice"),
-    ("a tag that is no list", "subjects: [{name: a, file: a.avsc, tags: {x: y}}]", "tags.x: expected a list"),
-    ("a tag that is no text", "subjects: [{name: a, file: a.avsc, tags: {x: [[y]]}}]", "tags.x[0]: expected text"),
-    ("a property that is no text", "subjects: [{name: a, file: a.avsc, metadata: {properties: {x: [y]}}}]",
+    ("a tag that is not a list", "subjects: [{name: a, file: a.avsc, tags: {x: y}}]", "tags.x: expected a list"),
+    ("a tag that is not text", "subjects: [{name: a, file: a.avsc, tags: {x: [[y]]}}]", "tags.x[0]: expected text"),
+    ("a property that is not text", "subjects: [{name: a, file: a.avsc, metadata: {properties: {x: [y]}}}]",
      "subjects[0].metadata.properties.x: expected text"),
     ("an anchor", "owner: &a b", "anchors and aliases are not supported"),
 ]  # fmt: skip

@@ -71,7 +71,7 @@ def told(report):
 
 
 def test_every_record_is_read(topic):
-    """A candidate that reads every record as it was written is no finding; tombstones count, and all partitions."""
+    """A candidate that reads every record as it was written is not a finding; tombstones count, and all partitions."""
     topic.avro(*[{"carrier": "UA", "legs": [number]} for number in range(10)])
     topic.put([None])
 

@@ -13,6 +13,8 @@ FOUND = [
     ("the second line of a docstring", "a.py", '"""One.\n\nIt is told.\n"""\n', [(3, "is told")]),
     ("Markdown", "a.md", "# T\n\nHence it works.\n", [(3, "Hence")]),
     ("Java", "a.java", 'int anew = 1; // lest it fail\nString s = "anew";\n', [(1, "lest"), (2, "anew")]),
+    ("an inversion", "a.md", "This is no record.\n", [(1, "is no ")]),
+    ("what looks like one", "a.md", "There is no record. It is no longer there.\n", []),
     ("names in code", "a.py", "anew = whoever()\n", []),
     ("a value in quotes", "a.py", 'user = "nobody"\n', []),
     ("wire text", "a.py", 'MESSAGE = "is told"  # wire text\n', []),

@@ -62,9 +62,9 @@ LEFT: list[tuple[str, bytes | None, bytes | None]] = [
 # Records that a node sets aside: name of the row, key, value, words of the reason.
 DAMAGED: list[tuple[str, bytes | None, bytes | None, str]] = [
     ("no key", None, b"no key", "no key"),
-    ("a key that is no JSON", b"\xff\x00junk", b"\x80", "not JSON"),
+    ("a key that is not JSON", b"\xff\x00junk", b"\x80", "not JSON"),
     ("a key of an unknown kind", _json(keytype="TEAPOT", magic=0), b"{}", "TEAPOT"),
-    ("a value that is no JSON", _schema_key("torn", 1), b'{"subject":"torn","ver', "not JSON"),
+    ("a value that is not JSON", _schema_key("torn", 1), b'{"subject":"torn","ver', "not JSON"),
     ("a value without a schema", _schema_key("empty", 1), b'{"subject":"empty","version":1,"id":9}', "'schema'"),
     ("a version that is text", b'{"keytype":"SCHEMA","subject":"s","version":"1","magic":1}', b"{}", "'version'"),
     ("an id that is taken", *_schema("thief", 1, 1, '"long"'), "id 1"),

@@ -101,7 +101,7 @@ REQUESTS = [
     ("other names of keys", "POST", "/exporters", {**NAME, "kekRenameFormat": "x", "config": THERE}, 40951),
     ("a star in the middle", "POST", "/exporters", {**NAME, "subjects": ["a*b"], "config": THERE}, 40952),
     ("one name for all", "POST", "/exporters", {**NAME, "subjectRenameFormat": "x", "config": THERE}, 40952),
-    ("a body that is no object", "POST", "/exporters", [], 400),
+    ("a body that is not an object", "POST", "/exporters", [], 400),
     ("a configuration of other things than texts", "POST", "/exporters", {**NAME, "config": {"a": []}}, 400),
     ("describe none", "GET", ONE, None, 40450),
     ("update none", "PUT", ONE, {"subjects": ["a"]}, 40450),
@@ -231,7 +231,7 @@ def test_a_pattern_that_would_never_be_sent_is_refused(pattern):
 
 
 def version(subject, number, schema_id, text='"int"', *, deleted=False):
-    """Return a version that a destination shall hold, by its place."""
+    """Return a version that a destination must hold, by its place."""
     return {(subject, number): SchemaValue(subject, number, schema_id, text, deleted=deleted)}
 
 

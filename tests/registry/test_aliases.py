@@ -33,7 +33,7 @@ def state_with(**aliases):
      ("x", ":.c", ":.c:")],
 )  # fmt: skip
 def test_target_of_an_alias(name, target, expected):
-    """A plain target is in the context of the name; a blank target is no alias."""
+    """A plain target is in the context of the name; a blank target is not an alias."""
     assert expected == aliased(state_with(**{name: target}), PathSubject(name))
 
 

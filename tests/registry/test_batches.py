@@ -145,7 +145,7 @@ def test_the_same_batch_again_changes_nothing(api):
 
 
 def test_a_default_that_is_shown_is_no_change(api):
-    """The level and mode that a read shows, although none is set, are no change; another level is one."""
+    """The level and mode that a read shows, although none is set, do not count; another level does."""
     apply(api, settings("own", config={"normalize": True}))
     shown = [
         settings(config={"compatibility": "BACKWARD"}), settings(mode="READWRITE"),

@@ -163,7 +163,7 @@ AFTER_THE_BODY = [
     pytest.param(SCHEMA[:-1], 400, id="no end"),
     pytest.param(b"'" + SCHEMA, 400, id="a quote before it"),
     pytest.param(b"[" * 100_000, 400, id="no end of beginnings"),
-    pytest.param(SCHEMA + b"\xff", 400, id="bytes that are no text"),
+    pytest.param(SCHEMA + b"\xff", 400, id="bytes that are not text"),
 ]
 
 

@@ -102,7 +102,7 @@ REFUSED = [
     pytest.param(request("GET /\xe4 HTTP/1.1"), 400, id="a target that is not ASCII"),
     pytest.param(request(headers=b"no colon\r\n"), 400, id="a header without a colon"),
     pytest.param(request(headers=b"A: \x00\r\n"), 400, id="a NUL in a header"),
-    pytest.param(request(headers=b"Content-Length: x\r\n"), 400, id="a length that is no number"),
+    pytest.param(request(headers=b"Content-Length: x\r\n"), 400, id="a length that is not a number"),
     pytest.param(
         request("POST / HTTP/1.1", b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n"), 400, id="two lengths"
     ),

@@ -44,7 +44,7 @@ def test_quotas_of_control_groups_limit_the_usable_cores(files, groups, cores, t
 
 
 def test_a_machine_without_control_groups_is_limited_by_affinity_alone(tmp_path, monkeypatch):
-    """Missing files are no limit."""
+    """Missing files set no limit."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5, 7}, raising=False)
 
     assert 3 == usable_cores(tmp_path / "none", tmp_path / "none-either")

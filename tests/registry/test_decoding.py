@@ -241,7 +241,7 @@ PROTOBUF_ROWS = [
     ("payload", "value", "offset"), [row[1:] for row in PROTOBUF_ROWS], ids=[row[0] for row in PROTOBUF_ROWS]
 )
 def test_protobuf_bytes(payload, value, offset):
-    """Unknown fields are shown; what is no message breaks at its byte."""
+    """Unknown fields are shown; what is not a message breaks at its byte."""
     found = read(PROTOBUF, PROTO, ID + bytes.fromhex(payload))
 
     assert (value, offset) == (found.value, found.broken and found.broken.offset)

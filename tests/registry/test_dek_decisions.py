@@ -166,7 +166,7 @@ REFUSED = [
     pytest.param(lambda s: dek(s, material=None, name="shared"), 40370, "shared", id="a DEK that the KMS should make"),
     pytest.param(lambda s: dek(s, name="n"), 40470, "Key 'n'", id="a DEK under an unknown KEK"),
     pytest.param(lambda s: dek(s, name="gone"), 40470, "Key 'gone'", id="a DEK under a deleted KEK"),
-    pytest.param(lambda s: dek(s, name="1"), 42271, "name", id="a DEK under what is no KEK"),
+    pytest.param(lambda s: dek(s, name="1"), 42271, "name", id="a DEK under what is not a KEK"),
     pytest.param(dek, 40971, "Key 's'", id="a DEK again"),
     pytest.param(lambda s: dek(s, material="Wg=="), 40971, "Key 's'", id="another DEK in its place"),
     pytest.param(lambda s: dek(s, version=3, material="Wg=="), 40971, "Key 's'",

@@ -108,7 +108,7 @@ def test_parts_of_a_list(three, query, expected):
     "path", ["/subjects", "/contexts", "/schemas/ids/1/subjects", "/schemas/ids/1/versions", "/schemas"]
 )
 def test_limit_of_nothing_is_none(three, path):
-    """A limit of 0 is no limit in any list."""
+    """A limit of 0 limits no list."""
     assert three.get(path) == three.get(f"{path}?limit=0")
     assert 1 <= len(three.get(path)[1])
 
@@ -221,7 +221,7 @@ SCALARS = [
     pytest.param({"version": "one"}, 400, id="a word as version"),
     pytest.param({"id": "-1"}, 200, id="an id in quotes"),
     pytest.param({"propagateSchemaTags": "true"}, 200, id="true in quotes"),
-    pytest.param({"propagateSchemaTags": "yes"}, 400, id="a word that is no truth value"),
+    pytest.param({"propagateSchemaTags": "yes"}, 400, id="a word that is not a truth value"),
     pytest.param({"schemaType": 7}, 42201, id="a type that is a number"),
     pytest.param({"schema": 5}, 42201, id="a schema that is a number"),
     pytest.param({"schema": True}, 42201, id="a schema that is a truth value"),

@@ -110,7 +110,7 @@ def test_every_change_leaves_a_line(node):
 
 
 def test_no_change_leaves_no_line(node):
-    """A schema that is registered already, and a refused change, are no changes."""
+    """A schema that is registered already, and a refused change, are not changes."""
     before = len(logged(node, *CHANGES))
     assert 422 == call(node, "PUT", "/config", {"compatibility": "SOME"})[0]
     assert 200 == call(node, "PUT", "/config", {"compatibility": "NONE"})[0]

@@ -348,7 +348,7 @@ ENCODED_LENIENTLY = [
     ("large number is a long", ["double", "long", "int"], 2**31, b"\x02\x80\x80\x80\x80\x10"),
     ("huge number is a double", ["int", "double"], 2**70, b"\x02\x00\x00\x00\x00\x00\x00\x50\x44"),
     ("symbol before text", [SUIT, "string"], "CLUBS", b"\x00\x00"),
-    ("text that is no symbol", [SUIT, "string"], "?", b"\x02\x02?"),
+    ("text that is not a symbol", [SUIT, "string"], "?", b"\x02\x02?"),
     (
         "datetime finds its branch",
         ["string", logical("long", "timestamp-millis")],
@@ -361,7 +361,7 @@ ENCODED_LENIENTLY = [
         date(1970, 1, 2),
         b"\x02\x02",
     ),
-    ("bool is no number", ["int", "boolean"], True, b"\x02\x01"),
+    ("bool is not a number", ["int", "boolean"], True, b"\x02\x01"),
     (
         "list finds the right array",
         [{"type": "map", "values": "int"}, {"type": "array", "items": "int"}],
@@ -446,7 +446,7 @@ REFUSED = [
         "at most 4 digits",
         "a",
     ),
-    ("decimal that is no number", logical("bytes", "decimal", precision=4), Decimal("NaN"), "finite", "a"),
+    ("decimal that is not a number", logical("bytes", "decimal", precision=4), Decimal("NaN"), "finite", "a"),
     (
         "text for timestamp",
         logical("long", "timestamp-millis"),

@@ -168,14 +168,14 @@ READING = {
     "Avro has no number for a decimal of no bytes; here it is zero": (
         lambda _, ours, avro: says(avro, "NumberFormatException: Zero length BigInteger") and "value" in ours
     ),
-    "Avro puts question marks for what is no UTF-8": lambda _, ours, avro: says(ours, "invalid utf-8"),
+    "Avro puts question marks for what is not UTF-8": lambda _, ours, avro: says(ours, "invalid utf-8"),
     "Avro tells names in unions apart by their namespace; here the name alone counts": (
         lambda case, _, avro: "namespace" in case.changes and says(avro, FOUND)
     ),
     "Avro holds the writer's own default against renamed fields": (
         lambda _, __, avro: says(avro, "AvroTypeException: Invalid default")
     ),
-    "Avro refuses a default that is no uuid; here a later branch of its union may take it": (
+    "Avro refuses a default that is not a uuid; here a later branch of its union may take it": (
         lambda _, __, avro: says(avro, "IllegalArgumentException: Invalid UUID string")
     ),
     "Avro looks for a field's alias in a record of the same name only": (

@@ -41,7 +41,7 @@ READABLE = [
         b"\x00\x00",
     ),
     (
-        "a default that is no uuid",
+        "a default that is not a uuid",
         '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"string","logicalType":"uuid"},"default":"x"}]}',
         {"a": UUID(int=0)},
         b"\x4800000000-0000-0000-0000-000000000000",
@@ -52,7 +52,7 @@ READABLE = [
     ("decimal with a scale above its precision", '{"type":"array","items":{"type":"bytes","logicalType":"decimal","precision":2,"scale":3}}', [b"a"], b"\x02\x02a\x00"),
     ("decimal with a negative scale", '{"type":"array","items":{"type":"bytes","logicalType":"decimal","precision":2,"scale":-1}}', [b"a"], b"\x02\x02a\x00"),
     ("decimal with a precision in quotes", '{"type":"array","items":{"type":"bytes","logicalType":"decimal","precision":"4"}}', [b"a"], b"\x02\x02a\x00"),
-    ("names that are no identifiers", '{"type":"record","name":"a-b","fields":[{"name":"1 2","type":"int"}]}', {"1 2": 1}, b"\x02"),
+    ("names that are not identifiers", '{"type":"record","name":"a-b","fields":[{"name":"1 2","type":"int"}]}', {"1 2": 1}, b"\x02"),
     ("error instead of record", '{"type":"error","name":"E","fields":[{"name":"a","type":"int"}]}', {"a": 1}, b"\x02"),
     ("a default of the wrong type", '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}', {"a": 1}, b"\x02"),
 ]  # fmt: skip
@@ -74,7 +74,7 @@ UNREADABLE = [
     ("record without a name", '{"type":"record","fields":[]}', "a record without a name"),
     ("record without fields", '{"type":"record","name":"R"}', "the record R has no list of fields"),
     ("field without a type", '{"type":"record","name":"R","fields":[{"name":"a"}]}', "a field of the record R has no name or no type"),
-    ("field that is no object", '{"type":"record","name":"R","fields":["a"]}', "a field of the record R has no name or no type"),
+    ("field that is not an object", '{"type":"record","name":"R","fields":["a"]}', "a field of the record R has no name or no type"),
     ("a field twice", '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}', "the record R has two fields a"),
     ("enum without symbols", '{"type":"enum","name":"E"}', "the enum E has no list of symbols"),
     ("fixed of negative size", '{"type":"fixed","name":"F","size":-1}', "the fixed F has no valid size"),

@@ -24,16 +24,19 @@ INNER = {"type": "record", "name": "n.R", "fields": [{"name": "a", "type": "int"
     ("schema", "value", "says"),
     [
         pytest.param(
-            UUID_TEXT, "secret-4711", "expected a UUID, got a string that is not one", id="a text that is no uuid"
+            UUID_TEXT, "secret-4711", "expected a UUID, got a string that is not one", id="a text that is not a uuid"
         ),
         pytest.param(
             ["null", UUID_TEXT],
             "secret-4711",
             "expected a UUID, got a string that is not one",
-            id="a text that is no uuid, in a union",
+            id="a text that is not a uuid, in a union",
         ),
         pytest.param(
-            DATE, "secret-4711", "expected an ISO 8601 date, got a string that is not one", id="a text that is no date"
+            DATE,
+            "secret-4711",
+            "expected an ISO 8601 date, got a string that is not one",
+            id="a text that is not a date",
         ),
     ],
 )

@@ -45,7 +45,7 @@ def test_registration(registry: RegistryClient) -> None:
 
 
 def test_rules_are_not_passed_over(registry: RegistryClient) -> None:
-    """A schema whose contract has rules for writing is refused; rules for readers are no obstacle."""
+    """A schema whose contract has rules for writing is refused; rules for readers do not matter."""
     for mode, disabled, is_refused in (("WRITE", False, True), ("READ", False, False), ("WRITEREAD", True, False)):
         rule = Rule(name="no-ssn", type="CEL", kind="CONDITION", mode=mode, expr="true", disabled=disabled)
         schema = Schema(NUMBER, rule_set=RuleSet(domain_rules=(rule,)))

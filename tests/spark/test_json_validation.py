@@ -234,7 +234,7 @@ def test_schemas_for_python_workers(run_java: RunJava) -> None:
 
 
 def test_schemas_that_cannot_be_used(run_java: RunJava) -> None:
-    """What is no schema for the validator of Python is none in the JVM."""
+    """What the validator of Python does not take for a schema, the JVM does not either."""
     assert ["a JSON Schema that cannot be used"] * len(UNUSABLE) == _only_in_python(run_java, UNUSABLE)
     for schema in UNUSABLE:
         with pytest.raises(ValueError, match=r"\w"):

@@ -263,7 +263,7 @@ DIFFERENCES: list[tuple[str, Callable[[Case, Any, Any], bool]]] = [
     ("Avro takes the number of another unit as it stands", lambda case, *_: "unit of time" in case.changes),
     ("registry clients write top-level bytes bare", lambda case, *_: "a top-level bytes" in case.changes),
     (
-        "Avro puts question marks for what is no UTF-8",
+        "Avro puts question marks for what is not UTF-8",
         lambda _, ours, avro: ours.get("reason") == "invalid utf-8" and "value" in avro,
     ),
     ("Avro tells names in unions apart by their namespace", lambda case, *_: "namespace" in case.changes),

@@ -35,7 +35,7 @@ EVOLVED: list[Any] = [
     pytest.param("bool a = 1;", "int32 a = 1;", "0801", {"a": 1}, id="bool to int32"),
     pytest.param("int32 a = 1;", "K a = 1;", "0801", {"a": "ONE"}, id="int32 to enum"),
     pytest.param("string a = 1;", "bytes a = 1;", "0a0178", {"a": b"x"}, id="string to bytes"),
-    pytest.param("bytes a = 1;", "string a = 1;", "0a01ff", "invalid utf-8", id="bytes that are no string"),
+    pytest.param("bytes a = 1;", "string a = 1;", "0a01ff", "invalid utf-8", id="bytes that are not text"),
     pytest.param("repeated string a = 1;", "string a = 1;", "0a01780a0179", {"a": "y"}, id="many to one: the last"),
     pytest.param("oneof x { int32 a = 1; }", "int32 a = 1;", "0805", {"a": 5}, id="out of a oneof"),
     pytest.param("repeated int64 a = 1;", "repeated int32 a = 1;", "0a0105", {"a": [5]}, id="packed and narrower"),

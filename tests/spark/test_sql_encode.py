@@ -130,7 +130,7 @@ def test_calls_that_are_refused(rows: DataFrame, registry: RegistryClient, call:
 
 
 def test_rules_of_other_sides(rows: DataFrame, registry: RegistryClient) -> None:
-    """Rules for readers, disabled rules and rules of the service are no obstacle."""
+    """Rules for readers, disabled rules and rules of the service do not matter."""
     rules = {
         "read": RuleSet(domain_rules=(Rule(name="r", type="CEL", mode="READ", expr="true"),)),
         "disabled": RuleSet(domain_rules=(Rule(name="r", type="CEL", expr="true", disabled=True),)),

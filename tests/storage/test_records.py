@@ -291,7 +291,7 @@ DAMAGED = [
     ("JSON of another shape", b"[1]", b"{}"),
     ("a nest of arrays", b"[" * 100_000, b"{}"),
     ("an unknown kind", b'{"keytype":"TEAPOT","magic":0}', b"{}"),
-    ("a kind that is no string", b'{"keytype":["SCHEMA"]}', b"{}"),
+    ("a kind that is not a string", b'{"keytype":["SCHEMA"]}', b"{}"),
     ("a subject that is a number", b'{"keytype":"SCHEMA","subject":1,"version":1,"magic":1}', b"{}"),
     ("a version that is true", b'{"keytype":"SCHEMA","subject":"s","version":true,"magic":1}', b"{}"),
     ("no id", b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', b'{"schema":"x"}'),

@@ -379,7 +379,7 @@ SET_ASIDE = [
     ),
     ("a KEK of no KMS", Entry(1, 0, b'{"keytype":"NOOP","kind":"KEK","name":"k"}', b'{"kmsKeyId":"a"}'), "kmsType"),
     (
-        "a KEK whose properties are no texts",
+        "a KEK whose properties are not texts",
         Entry(
             1, 0, b'{"keytype":"NOOP","kind":"KEK","name":"k"}', b'{"kmsType":"a","kmsKeyId":"a","kmsProps":{"p":1}}'
         ),

@@ -74,7 +74,7 @@ def test_verify_lists_exporters_that_differ(strata, source, write_raw, tmp_path)
 
 
 def test_exporters_are_named_where_they_are_left_out(strata, source, tmp_path):
-    """Over REST, and in an export of some subjects, exporters are left out and named, and are no difference."""
+    """Over REST, and in an export of some subjects, exporters are left out and named, not differences."""
     file, part = tmp_path / "rest.jsonl", tmp_path / "part.jsonl"
     with served(source, exporter_seconds=3600) as registry:
         code, _, said = strata("export", registry.url, file)

@@ -1,7 +1,7 @@
 """Where a schema has to fail: the rules to which the path of a finding leads.
 
 Paths are those of the checker. The steps of its synthetic combinations (several kinds of keywords are an `allOf`,
-several types an `anyOf`) are no keywords of the schema, and are skipped. A path that leads nowhere restricts nothing.
+several types an `anyOf`) are not keywords of the schema, and are skipped. A path that leads nowhere restricts nothing.
 """
 
 from collections.abc import Iterator

@@ -187,7 +187,7 @@ def registration(subject: Subject, request: SchemaRequest, rules: Rules) -> Step
 def settings(scope: Subject | None, config: dict[str, Any] | None, mode: str | None, default: Level) -> Step:
     """Return the step that changes a scope's configuration, mode or both.
 
-    A value that a read shows already, because it is the default, is no change.
+    A value that a read shows already, because it is the default, is not a change.
 
     Args:
         scope: a subject or context; None for the registry as a whole.

@@ -152,7 +152,7 @@ def change_exporter(state: State, name: str, change: Callable[[ExporterValue], E
     Args:
         state: the State to decide on.
         name: the name of the exporter.
-        change: returns the exporter as it shall be.
+        change: returns the exporter as it must be.
 
     Raises:
         RegistryError: 40450 if there is none of this name; 40963 if it is not paused; any error of `change`.

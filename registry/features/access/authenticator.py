@@ -164,7 +164,7 @@ class Authenticator:
         if named is not None:
             return named
         if given:
-            raise self._refused(scope, "the scheme of the Authorization header is not on")
+            raise self._refused(scope, "the scheme of the Authorization header is not enabled")
         chain = certificates_of(scope) if self._options.mapping else ()
         return self._certificate(scope, chain[0]) if chain else ANONYMOUS
 

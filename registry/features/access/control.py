@@ -88,7 +88,7 @@ class AccessControl:
             return self.secret.verify(value, scope["method"], target_of(scope), time.time())
         except InvalidSignature as error:
             _log.warning(
-                "a forwarded write is taken for one of its sender: %(reason)s",
+                "a forwarded write counts as its sender's own: %(reason)s",
                 {"event": "signature_invalid", "reason": str(error)},
             )
             return None

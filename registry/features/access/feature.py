@@ -58,7 +58,8 @@ def _control(settings: CoreSettings, own: IdentitySettings, authenticator: Authe
     secret = NodeSecret(given) if given else None
     if secret is None and settings.log.startswith("kafka:"):
         _log.warning(
-            "without --node-secret this node forwards no writes, but takes the pen for each; set it on all",
+            "without --node-secret this node forwards no writes, but takes the right to write for each; set it on all "
+            "nodes",
             {"event": "node_secret_missing"},
         )
     return AccessControl(authenticator, partial(_file_rules, authenticator), own.superuser_names, secret)

@@ -133,7 +133,7 @@ class Audit:
             self._note(name, "success", asked, access, more)
         except Exception:  # noqa: BLE001 - the log has the change, and its client must learn that
             _log.exception(
-                "a change is missing in the audit, at offset %(offset)d of the log",
+                "a change is missing from the audit, at offset %(offset)d of the log",
                 {"event": "audit_line_missing", "offset": offset},
             )
 

@@ -90,13 +90,13 @@ class Cursor:
         """Count a value, and refuse to go on beyond a number of them."""
         self.steps += 1
         if self.steps > _MOST_STEPS:
-            raise Broken(self.offset, path, f"the record has more than {_MOST_STEPS} values; it is not read on")
+            raise Broken(self.offset, path, f"the record has more than {_MOST_STEPS} values; reading stops here")
 
     def descend(self, path: str) -> None:
         """Go one level deeper; `ascend` goes back."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise Broken(self.offset, path, f"the value is nested deeper than {_DEEPEST} levels; it is not read on")
+            raise Broken(self.offset, path, f"the value is nested deeper than {_DEEPEST} levels; reading stops here")
 
     def ascend(self) -> None:
         """Go one level back."""

@@ -56,7 +56,7 @@ class Choice:
         return self.into == DEFAULT_CONTEXT and self.subject_format == SUBJECT and not self.is_flat
 
     def wanted(self, state: State) -> dict[Place, SchemaValue]:
-        """Return every version that the destination shall hold: the chosen ones, and those that they refer to.
+        """Return every version that the destination must hold: the chosen ones, and those that they refer to.
 
         Raises:
             TransferError: if two subjects have one name there.

@@ -73,7 +73,7 @@ def since(entries: Iterable[Entry], choice: Choice, wanted: Collection[Subject])
     Args:
         entries: the entries.
         choice: what is copied.
-        wanted: the subjects that the destination shall hold, by their names there.
+        wanted: the subjects that the destination must hold, by their names there.
     """
     is_empty, gone = True, set[Place]()
     for entry in entries:
@@ -116,7 +116,7 @@ def plan(wanted: Mapping[Place, SchemaValue], held: Mapping[Place, Held], gone: 
     registered again: if it is the same schema, that changes nothing there.
 
     Args:
-        wanted: what the destination shall hold.
+        wanted: what the destination must hold.
         held: what it holds.
         gone: versions that were deleted for good here, by their names at the destination.
 

@@ -250,7 +250,7 @@ def _notes_on_deletion(page: Page, place: Place, *, permanent: bool) -> _Notes:
     """Say which versions go, and who refers to them."""
     concerned = _concerned(page, place, permanent=permanent)
     numbers = ", ".join(str(one.version) for one in concerned[:_MOST_SHOWN]) + ", …" * (len(concerned) > _MOST_SHOWN)
-    notes = [f"It is about version {numbers} alone." if place.version else f"It is about all versions: {numbers}."]
+    notes = [f"This concerns version {numbers} alone." if place.version else f"This concerns all versions: {numbers}."]
     referrers = {
         (other.subject, other.version): None
         for one in concerned
@@ -279,7 +279,7 @@ def _refusal_of_deletion(page: Page, place: Place, *, permanent: bool) -> str:
 def _notes_on_return(page: Page, place: Place) -> _Notes:
     every = page.state.versions(subject_name(place.subject), include_deleted=True)
     others = [str(one.version) for one in every if one.deleted and str(one.version) != place.version]
-    alone = f"It is about version {place.version} alone."
+    alone = f"This concerns version {place.version} alone."
     if not others:
         return (alone,)
     shown = ", ".join(others[:_MOST_SHOWN]) + ", …" * (len(others) > _MOST_SHOWN)

@@ -103,7 +103,7 @@ class SignIn:
         self._set_cookie(response, scope, _TOLD, self.sessions.sign(content, _TOLD_S), _TOLD_S)
 
     def told(self, scope: Scope, session: Session) -> str:
-        """Return what the page shall say that was done; empty if there is nothing."""
+        """Return what the page reports as done; empty if there is nothing."""
         content = self.sessions.verify(cookie_of(dict(scope["headers"]), _TOLD))
         is_own = self.sessions.accepts(session, str(content.get("session", "")))
         return str(content.get("told", "")) if is_own else ""
@@ -157,7 +157,9 @@ class SignIn:
         attempt = self.sessions.verify(cookie_of(dict(scope["headers"]), _ATTEMPT))
         to = local_path(str(attempt.get("to", "")))
         if self._flow is None or "state" not in attempt:
-            return self._failed(exchange, to, SignInFailed("the browser did not begin this sign-in, or too long ago"))
+            return self._failed(
+                exchange, to, SignInFailed("the browser did not begin this sign-in, or began it too long ago")
+            )
         try:
             given = dict(QueryParams(scope["query_string"]))
             principal = await self._flow.finish(attempt, given, self._callback(scope))

@@ -45,12 +45,12 @@ class Promoted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a copy shall hold, and where it comes from.
+    """What a copy must hold, and where it comes from.
 
     Attributes:
         source: the name of the source.
         scope: the part that is copied.
-        contents: what the copy shall hold.
+        contents: what the copy must hold.
         position: the offset in the source's log; -1 if the source is not a log.
         read_at: when the source was read, in milliseconds since the epoch.
         unlisted: the kinds of keys that the source cannot show.
@@ -114,7 +114,7 @@ def copy_step(
 
     Args:
         state: the State of the standby's log.
-        target: what the copy shall hold.
+        target: what the copy must hold.
         before: the mark in the log before the source was read.
         mine: the mark that this process has written last.
 

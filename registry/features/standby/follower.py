@@ -191,7 +191,7 @@ class Follower:
         return self._synced is not None and self._synced[0].state is reading.state and self._synced[1] == offset
 
     def _narrow_target(self, reading: Reading) -> Target:
-        """Return what the copy shall hold, of all subjects only those that have changed at the source, if possible."""
+        """Return what the copy must hold, of all subjects only those that have changed at the source, if possible."""
         if self._synced is None or not self._scope.is_everything:
             return self._target(reading)
         last, base = self._synced

@@ -60,7 +60,7 @@ class Scope:
         return not self.subjects and not self.contexts and self.into == DEFAULT_CONTEXT
 
     def wanted(self, source: State, subjects: Collection[Subject] | None = None) -> Contents:
-        """Return what the copy of a source shall hold.
+        """Return what the copy of a source must hold.
 
         Rules of access belong to a whole registry, so only a copy of everything has them.
 

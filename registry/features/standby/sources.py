@@ -29,7 +29,7 @@ _KINDS: Mapping[str, type] = {"association": AssociationKey, "rule of access": A
 _FULL_EVERY_S = 300.0
 _MOST_WORK = 0.2  # the share of the time that a source of many schemas may be busy with our lists
 _SILENCE_S = 15.0  # after which a request is repeated; a standby should not wait long for a path that was cut
-_STALL_S = 2.0  # what a request takes beyond that is no work of the source
+_STALL_S = 2.0  # what a request takes beyond that is not the source's work
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ EXPLAINED = {
     "Avro refuses some integers beyond 64 bits as attributes": (
         lambda _, ours, avro: not reason(ours) and reason(avro).startswith(LARGE)
     ),
-    "Avro takes a symbol that is no text if the schema is stored already, and prints null": (
+    "Avro takes a symbol that is not text if the schema is stored already, and prints null": (
         lambda _, ours, avro: reason(ours).startswith("Symbols of enum ") and "null" in avro
     ),
     "Avro takes the kind of a reference without a name for a name, and leaves out what is called so": (

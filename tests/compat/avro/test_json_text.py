@@ -50,7 +50,7 @@ REFUSED = [
 ]
 WRITTEN = [
     ("null", None, "null"),
-    ("booleans are no numbers", [True, False, 1, 0], "[true,false,1,0]"),
+    ("booleans are not numbers", [True, False, 1, 0], "[true,false,1,0]"),
     ("integer", 10**25, "1" + "0" * 25),
     ("float", [1e5, 1.10, 3.4e38, -0.0], "[100000.0,1.1,3.4E38,-0.0]"),
     ("no number in JSON", [float("inf"), float("-inf"), float("nan")], '["Infinity","-Infinity","NaN"]'),

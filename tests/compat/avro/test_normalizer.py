@@ -99,7 +99,7 @@ CHANGED = [
         '{"type":"string","avro.java.string":"String","logicalType":"uuid"}',
     ),
     (
-        "a class of Java's that is no text",
+        "a class of Java's that is not text",
         '{"type":"string","avro.java.string":1,"logicalType":"uuid"}',
         '{"type":"string","logicalType":"uuid","avro.java.string":1}',
     ),

@@ -84,7 +84,7 @@ CHANGED = [
         '[{"type":"fixed","name":"F","size":1},{"type":"map","values":"F"}]',
     ),
     (
-        "attributes that are no text count as absent",
+        "attributes that are not text count as absent",
         '{"type":"fixed","name":"F","size":1,"doc":5,"namespace":7}',
         '{"type":"fixed","name":"F","size":1}',
     ),

@@ -68,9 +68,9 @@ CASES = [
         {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
         [],
     ),
-    ("fixed is no bytes", _fixed(4), "bytes", [_mismatch("/", "FIXED", "BYTES")]),
-    ("bytes are no fixed", "bytes", _fixed(4), [_mismatch("/", "BYTES", "FIXED")]),
-    ("string is no enum", _enum("A"), "string", [_mismatch("/", "ENUM", "STRING")]),
+    ("fixed is not bytes", _fixed(4), "bytes", [_mismatch("/", "FIXED", "BYTES")]),
+    ("bytes are not fixed", "bytes", _fixed(4), [_mismatch("/", "BYTES", "FIXED")]),
+    ("string is not an enum", _enum("A"), "string", [_mismatch("/", "ENUM", "STRING")]),
     ("array items", _array("int"), _array("long"), [_mismatch("/items", "INT", "LONG")]),
     ("map values", _mapping("int"), _mapping("long"), [_mismatch("/values", "INT", "LONG")]),
     (
@@ -79,7 +79,7 @@ CASES = [
         _array(_mapping("string")),
         [_mismatch("/items/values", "INT", "STRING")],
     ),
-    ("array is no map", _array("int"), _mapping("int"), [_mismatch("/", "ARRAY", "MAP")]),
+    ("array is not a map", _array("int"), _mapping("int"), [_mismatch("/", "ARRAY", "MAP")]),
     # names
     ("namespace does not count", _fixed(4, name="a.F"), _fixed(4, name="b.F"), []),
     ("fixed renamed", _fixed(4, name="G"), _fixed(4, name="n.F"), [_renamed("/name", "n.F")]),
@@ -120,7 +120,7 @@ CASES = [
         [("MISSING_ENUM_SYMBOLS", "/symbols", "[B]")],
     ),
     (
-        "a field default is no enum default",
+        "a field default is not an enum default",
         _record(_field("a", _enum("A"), default="A")),
         _record(_field("a", _enum("A", "B"))),
         [("MISSING_ENUM_SYMBOLS", "/fields/0/type/symbols", "[B]")],

@@ -66,7 +66,7 @@ ROWS = {  # the writer's schema, the reader's, and the smallest document between
     "a pattern beyond a pattern": ({"type": "string", "pattern": "^a[bc]$"}, {"pattern": "b$"}, "ac"),
     "a pattern of short text": ({"type": "string", "pattern": "^\\d{2}$"}, {"maxLength": 2, "minLength": 2}, PROOF),
     "a date is ten characters": ({"type": "string", "format": "date"}, {"maxLength": 10}, PROOF),
-    "text that is no date": (STRING, {"format": "date"}, ""),
+    "text that is not a date": (STRING, {"format": "date"}, ""),
     "property required": (closed(a=STRING), {"required": ["a"]}, {}),
     "property gone from a closed object": (closed(a=STRING, b=STRING), closed(a=STRING), {"b": ""}),
     "property that cannot be": (closed(a=STRING, b=False), closed(a=STRING), PROOF),

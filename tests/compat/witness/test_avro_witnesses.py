@@ -70,10 +70,10 @@ REFUSED = {  # rule: the writer's schema, the reader's, the record and its bytes
         *(["null", "int", "string"], ["null", "string"], {"int": 0}, b"\2\0"),
         "union [null, string] has no branch for int",
     ),
-    "a symbol": (enum("A", "B", "C"), enum("A", "C"), "B", b"\2", "does not have the symbol 'B'"),
+    "a symbol": (enum("A", "B", "C"), enum("A", "C"), "B", b"\2", "has neither the symbol 'B' nor a default"),
     "a symbol in a branch": (
         *(record(("e", ["null", enum("A", "B")])), record(("e", ["null", enum("A")])), {"e": {"E": "B"}}, b"\2\2"),
-        "does not have the symbol 'B'",
+        "has neither the symbol 'B' nor a default",
     ),
     "the size of a fixed": (
         *({"type": "fixed", "name": "F", "size": 2}, {"type": "fixed", "name": "F", "size": 3}, "\0\0", b"\0\0"),

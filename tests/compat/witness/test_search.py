@@ -49,7 +49,7 @@ def test_another_format():
 
 
 def test_what_is_refused_is_not_listed_again():
-    """A part that a rule refuses is no accepted change; a level without directions accepts everything unseen."""
+    """A part that a rule refuses is not an accepted change; a level without directions accepts everything unseen."""
     new, previous = record(("a", "string"), ("b", "double")), [Previous(1, record(("a", "int"), ("b", "long")))]
     refused = check(new, previous, Level.BACKWARD).incompatibilities
 

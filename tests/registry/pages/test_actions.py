@@ -212,9 +212,9 @@ def test_actions_on_a_deleted_subject_say_what_they_are_about(browser):
     assert "Bring back version 3" in shown
     assert "Delete for good version" not in shown
     text = words(browser.get("/ui/do/bring-back?subject=s&version=3"))
-    assert "It is about version 3 alone. Bring back others from their own pages: version 1, 2." in text
-    assert "It is about all versions: 1, 2, 3." in words(browser.get("/ui/do/delete-for-good?subject=s"))
-    assert "It is about version 2 alone." in words(browser.get("/ui/do/delete-for-good?subject=s&version=2"))
+    assert "This concerns version 3 alone. Bring back others from their own pages: version 1, 2." in text
+    assert "This concerns all versions: 1, 2, 3." in words(browser.get("/ui/do/delete-for-good?subject=s"))
+    assert "This concerns version 2 alone." in words(browser.get("/ui/do/delete-for-good?subject=s&version=2"))
     assert 303 == do(browser, "delete-for-good", subject="s", typed="s")[0]
     assert (200, []) == api(browser, "GET", "/subjects?deleted=true")
 

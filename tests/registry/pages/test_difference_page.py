@@ -71,7 +71,7 @@ def test_what_changes_values_in_silence_is_said_on_top(browser):
     text = words(browser.get("/ui/subjects/renamed/diff"))
 
     assert "Consumers with the new schema can read old data, with the values that were written." in text
-    assert "Consumers with the old schema can read new data, but some values change in silence." in text
+    assert "Consumers with the old schema can read new data, but some values change silently." in text
     assert "silent: values change Consumers with the old schema do not see what is written as 'code'" in text
 
 

@@ -38,7 +38,7 @@ def show_difference(page: Page) -> dict[str, Any]:
     """Return what changed from one version of a subject to another; by default from the one before the latest.
 
     Raises:
-        RegistryError: 40301, 40401 or 40402 if there is nothing that the person may read; 42202 for what is no version.
+        RegistryError: 40301, 40401 or 40402 if there is nothing that the person may read; 42202 if a version is none.
     """
     new = asked_version(page, page.text("to") or str(LATEST))
     every = page.state.versions(new.subject, include_deleted=True)

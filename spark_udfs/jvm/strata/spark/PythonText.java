@@ -90,7 +90,7 @@ final class PythonText {
 
     // Values of JSON
 
-    /** Return a value that is no object or array as {@code str} of Python shows it. */
+    /** Return a value that is not an object or array as {@code str} of Python shows it. */
     static String str(JsonNode value) {
         if (value.isNull()) {
             return "None";
@@ -101,7 +101,7 @@ final class PythonText {
         return value.isFloatingPointNumber() ? repr(value.asDouble()) : value.asText();
     }
 
-    /** Return a value that is no object or array as {@code json.dumps} of Python writes it. */
+    /** Return a value that is not an object or array as {@code json.dumps} of Python writes it. */
     static String json(JsonNode value) {
         if (!value.isTextual()) {
             return value.isNull() || value.isBoolean() ? value.asText() : str(value);
