@@ -23,6 +23,7 @@ SECTIONS = {
     "pages": "bench.pages",
     "serdes": "bench.serdes_decode",
     "formats": "bench.serdes_formats",
+    "classes": "bench.class_objects",
     "encrypted_fields": "bench.encrypted_fields",
     "spark": "bench.spark_decode",
     "spark_pruned": "bench.spark_pruned",

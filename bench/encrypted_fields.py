@@ -18,7 +18,7 @@ from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
 from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
 from strata.serdes.protobuf.files import find_message, link
 
-__all__ = ["run"]
+__all__ = ["best_of", "run"]
 
 RECORDS = 3_000
 ROUNDS = 9
@@ -64,7 +64,7 @@ def _measure(client: RegistryClient, name: str) -> list[str]:
             lambda write=write, made=made, topic=topic: write(made, topic=topic),
             lambda read=read, frame=frame, topic=topic: read(frame, topic=topic),
         ]
-    write_plain, read_plain, write_hidden, read_hidden = _best(sides)
+    write_plain, read_plain, write_hidden, read_hidden = best_of(sides, RECORDS, ROUNDS)
     return [
         *(f"{one:.2f}" for one in (write_plain, write_hidden)),
         f"{write_hidden / write_plain:.2f}",
@@ -108,13 +108,13 @@ def _reading() -> Any:
     return {name: value for name, value in _CONF.items() if name.startswith("rule.")}
 
 
-def _best(ways: Sequence[Callable[[], object]]) -> list[float]:
-    """Return the microseconds of each way, measured in turn."""
+def best_of(ways: Sequence[Callable[[], object]], records: int, rounds: int) -> list[float]:
+    """Return the microseconds of each way, measured in turn: the best mean of some rounds."""
     best = [float("inf")] * len(ways)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for number, way in enumerate(ways):
             started = time.thread_time()
-            for _ in range(RECORDS):
+            for _ in range(records):
                 way()
-            best[number] = min(best[number], (time.thread_time() - started) / RECORDS * 1e6)
+            best[number] = min(best[number], (time.thread_time() - started) / records * 1e6)
     return best

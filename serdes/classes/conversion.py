@@ -198,9 +198,14 @@ class _Writer:
 
     def _lifted(self, shape: Object) -> str:
         is_optional = shape.is_dict or self._is_json
+        is_ordered = not shape.is_dict and takes_positions(shape)
         values = [self._expression(member.shape, f"o[{member.name!r}]") for member in shape.members]
         if is_optional:
             lines = ["    a = {}"]
+            if is_ordered and values:  # mostly all properties are there
+                parts = f"({', '.join(values)},)"
+                lines = ["    try:", f"        a = {parts}", "    except KeyError: a = {}"]
+                lines += [f"    else: return {self._constant(shape.cls)}(*a)"]
             for member, value in zip(shape.members, values, strict=True):
                 absent = (
                     f" and o[{member.name!r}] is not None"
@@ -210,7 +215,7 @@ class _Writer:
                 lines.append(f"    if {member.name!r} in o{absent}: a[{argument_of(shape, member)!r}] = {value}")
             result = "a" if shape.is_dict else f"{self._constant(shape.cls)}(**a)"
             return "\n".join([*lines, f"    return {result}"])
-        if takes_positions(shape):
+        if is_ordered:
             arguments = ", ".join(values)
         else:
             pairs = zip(shape.members, values, strict=True)
