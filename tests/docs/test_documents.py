@@ -42,8 +42,6 @@ DOCUMENTS = [
     ("docs/running.md", []),
     ("docs/traces.md", []),
     ("docs/usage.md", []),
-    ("serdes/README.md", [KAFKA]),
-    ("spark_udfs/README.md", [SPARK]),
 ]
 PORTS = (8081, 8082, 8083)
 """At which the documents serve registries."""
