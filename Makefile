@@ -24,7 +24,7 @@ setup: .venv/.installed $(JAR)  ## create .venv with the strata command in it, f
 	$(BIN)/python -m harness.jars
 	touch $@
 
-$(JAR): .venv/.installed $(wildcard spark_udfs/jvm/strata/spark/*.java)
+$(JAR): .venv/.installed $(shell find spark_udfs/jvm -name "*.java")
 	$(BIN)/python -m harness.spark_jar
 	touch $@
 
@@ -40,10 +40,12 @@ check: setup  ## format, lint, types, import contracts, plain English
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 	$(BIN)/python -m harness.words
+	$(BIN)/python -m harness.java_check
 
 format: setup  ## rewrite what the formatter and the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python -m harness.java_check format
 
 # What fails runs again, alone: both results are shown. A test that passes then fails the run too, unless the list in
 # harness/failed_tests.py names it. Status 1 is that of failed tests; whatever else went wrong stays wrong.

@@ -28,10 +28,12 @@ __all__ = [
     "JarSet",
     "cache_folder",
     "delta_jars",
+    "error_prone_jars",
     "flink_registry_jars",
     "flink_sql_jars",
     "glue_jars",
     "iceberg_jars",
+    "java_formatter_jars",
     "kafka_jars",
     "locked",
     "offline_ivy_settings",
@@ -115,6 +117,9 @@ _FLINK_REGISTRY = JarSet(
 _GLUE = JarSet(
     "glue", ("software.amazon.glue:schema-registry-serde:1.1.27", "org.slf4j:slf4j-nop:1.7.36"), transitive=True
 )
+# Not part of `make setup` either: only the check of Java uses them.
+_FORMATTER = JarSet("palantir-java-format", ("com.palantir.javaformat:palantir-java-format:2.50.0",), transitive=True)
+_ERROR_PRONE = JarSet("error-prone", ("com.google.errorprone:error_prone_core:2.36.0",), transitive=True)
 _FLINK_SQL = JarSet(
     "flink-sql",
     (
@@ -203,6 +208,16 @@ def glue_jars() -> list[Path]:
 def flink_sql_jars() -> list[Path]:
     """Return the class path of Flink SQL with Kafka and Avro from a registry."""
     return resolve(_FLINK_SQL)
+
+
+def java_formatter_jars() -> list[Path]:
+    """Return the formatter of Java."""
+    return resolve(_FORMATTER)
+
+
+def error_prone_jars() -> list[Path]:
+    """Return Error Prone, a plug-in of `javac` that finds mistakes."""
+    return resolve(_ERROR_PRONE)
 
 
 def delta_jars() -> list[Path]:

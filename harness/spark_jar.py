@@ -22,7 +22,7 @@ from strata.compat.protobuf.builtin import builtin_files, builtin_names
 from strata.compat.protobuf.names import Names
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
 
-__all__ = ["JAR", "build", "compile_java", "spark_class_path"]
+__all__ = ["JAR", "STRICT", "build", "compile_java", "spark_class_path"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent / "spark_udfs"
 JAR = _PACKAGE / "strata-spark.jar"
@@ -30,6 +30,8 @@ _SOURCES = _PACKAGE / "jvm"
 _PROTOBUF = _PACKAGE.parent / "compat" / "protobuf"
 _METASCHEMAS = _PACKAGE.parent / "compat" / "json_schema" / "metaschemas.json"
 _RELEASE = "17"
+# Of `all`: Spark's jars name others that are not there, and bring processors of annotations.
+STRICT = ("-Xlint:all,-path,-processing", "-Werror")
 _ECLIPSE_MAIN = "org.eclipse.jdt.internal.compiler.batch.Main"
 _SEAL = "META-INF/strata-sources"
 _KNOWN_FILES = "strata/spark/known_files.txt"
@@ -51,7 +53,7 @@ def build() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _seal_of(JAR) != seal:
             with tempfile.TemporaryDirectory() as folder:
-                compile_java(sources, Path(folder))
+                compile_java(sources, Path(folder), options=STRICT)
                 _pack(Path(folder), seal)
     return JAR
 
@@ -64,14 +66,17 @@ def _seal_of(jar: Path) -> str | None:
         return None
 
 
-def compile_java(sources: Sequence[Path], folder: Path, *more: Path) -> None:
+def compile_java(sources: Sequence[Path], folder: Path, *more: Path, options: Sequence[str] = ("-nowarn",)) -> None:
     """Compile sources into a folder, against Spark's jars and `more`.
+
+    `options` are those of `javac`; the Eclipse compiler, which has others, warns of nothing.
 
     Raises:
         RuntimeError: the sources do not compile; the message is the compiler's.
     """
     class_path = os.pathsep.join([spark_class_path(), *map(str, more)])
-    command = [*_compiler(), "-nowarn", "-g", "-cp", class_path, "-d", str(folder), *map(str, sources)]
+    chosen = options if shutil.which("javac") else ("-nowarn",)
+    command = [*_compiler(), *chosen, "-g", "-cp", class_path, "-d", str(folder), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode:
         raise RuntimeError(f"the JVM side of spark_udfs does not compile:\n{done.stdout}{done.stderr}")

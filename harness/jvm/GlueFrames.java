@@ -56,7 +56,8 @@ public final class GlueFrames {
         return switch (format) {
             case "AVRO" -> avro(new Schema.Parser().parse(schema), value);
             case "JSON" -> JsonDataWithSchema.builder(schema, value).build();
-            default -> protobuf(schema, task.path("message").asText(), Base64.getDecoder().decode(value));
+            default -> protobuf(
+                    schema, task.path("message").asText(), Base64.getDecoder().decode(value));
         };
     }
 
@@ -65,7 +66,8 @@ public final class GlueFrames {
     }
 
     private static Object protobuf(String descriptor, String name, byte[] value) throws Exception {
-        FileDescriptorProto proto = FileDescriptorProto.parseFrom(Base64.getDecoder().decode(descriptor));
+        FileDescriptorProto proto =
+                FileDescriptorProto.parseFrom(Base64.getDecoder().decode(descriptor));
         FileDescriptor file = FileDescriptor.buildFrom(proto, new FileDescriptor[0]);
         String[] path = name.split("\\.");
         Descriptor message = file.findMessageTypeByName(path[0]);

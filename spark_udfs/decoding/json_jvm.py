@@ -14,7 +14,7 @@ __all__ = ["write_types"]
 
 
 def write_types(payload: PayloadSchema) -> str:
-    """Return the types to read, as JSON for `strata.spark.JsonReader`.
+    """Return the types to read, as JSON for `strata.spark.json.JsonProgram`.
 
     Raises:
         OnlyInPython: If the payloads are to be validated.

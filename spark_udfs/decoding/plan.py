@@ -116,7 +116,7 @@ class ReaderSource:
 
 
 _SPECIAL = re.compile(r"[%?&=+`\s]")
-"""What a name of `strata.spark.FunctionName` must not contain."""
+"""What a name of `strata.spark.plan.FunctionName` must not contain."""
 
 
 def escaped(subject: str) -> str:

@@ -39,7 +39,7 @@ _FIXED: Final = {
 
 
 def write_message(payload: PayloadSchema) -> str:
-    """Return the message to read, with its columns, as JSON for `strata.spark.ProtoReader`.
+    """Return the message to read, with its columns, as JSON for `strata.spark.proto.ProtoReader`.
 
     Raises:
         OnlyInPython: If the message has a part that the JVM does not decode.

@@ -27,7 +27,7 @@ _UNPACKED: Final = (
 
 
 def write_message(plan: EncodePlan) -> str:
-    """Return the message to write as JSON for `strata.spark.EncodeProto`.
+    """Return the message to write as JSON for `strata.spark.proto.EncodeProto`.
 
     Raises:
         OnlyInPython: If the message has a part that the JVM does not encode.

@@ -13,6 +13,24 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import strata.spark.avro.AvroProgram;
+import strata.spark.avro.AvroProgram.Defaults;
+import strata.spark.bytes.UnusableSchema;
+import strata.spark.client.RegistryFailure;
+import strata.spark.client.RegistrySettings;
+import strata.spark.client.Waits;
+import strata.spark.frame.FrameHeader;
+import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.frame.Program;
+import strata.spark.json.JsonProgram;
+import strata.spark.json.JsonProgram.JsonReader;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.FunctionName;
+import strata.spark.proto.ProtoProgram;
+import strata.spark.proto.ProtoReader;
+import strata.spark.row.RowBuffer;
+import strata.spark.schema.ProtoSchema;
+import strata.spark.schema.Registry;
 
 /**
  * The decode function: frames (what names the schema, payload) to values of the reader schema.
@@ -25,15 +43,15 @@ public final class Decode implements ScalarFunction<Object> {
     private static final int MAX_PROGRAMS = 1000;
     private static final int RECENT = 64;
     static final StructType ERROR = new StructType()
-        .add("reason", DataTypes.StringType)
-        .add("schema_id", DataTypes.IntegerType)
-        .add("frame", DataTypes.BinaryType);
+            .add("reason", DataTypes.StringType)
+            .add("schema_id", DataTypes.IntegerType)
+            .add("frame", DataTypes.BinaryType);
 
     /** The name of the methods for a column, and for one with its origin. Spark calls one named invoke by itself. */
-    static final String METHOD = "call";
+    public static final String METHOD = "call";
 
     private final String name;
-    private final Plan plan;
+    private final DecodePlan plan;
     private final RegistrySettings settings;
     private final DataType[] inputs;
     /** Counts look-ups; null until the optimizer's rule makes the function a part of a query. */
@@ -41,11 +59,11 @@ public final class Decode implements ScalarFunction<Object> {
 
     private transient Work work;
 
-    Decode(String name, Plan plan, RegistrySettings settings, DataType[] inputs) {
+    Decode(String name, DecodePlan plan, RegistrySettings settings, DataType[] inputs) {
         this(name, plan, settings, inputs, null);
     }
 
-    private Decode(String name, Plan plan, RegistrySettings settings, DataType[] inputs, Waits waits) {
+    private Decode(String name, DecodePlan plan, RegistrySettings settings, DataType[] inputs, Waits waits) {
         this.name = name;
         this.plan = plan;
         this.settings = settings;
@@ -55,11 +73,11 @@ public final class Decode implements ScalarFunction<Object> {
 
     /** Return whether the result has an error next to the value. */
     boolean hasErrors() {
-        return plan.mode() == Plan.Mode.DEADLETTER;
+        return plan.mode() == FunctionName.Mode.DEADLETTER;
     }
 
     /** Return the function that builds only some fields of the value, checks the others and leaves them null. */
-    Decode only(Set<Integer> fields) {
+    public Decode only(Set<Integer> fields) {
         boolean reads = plan.format() == Registry.Format.AVRO && plan.dataType() instanceof StructType;
         return reads ? new Decode(name, plan.only(fields), settings, inputs, waits) : this;
     }
@@ -77,10 +95,11 @@ public final class Decode implements ScalarFunction<Object> {
     @Override
     public DataType resultType() {
         DataType value = plan.dataType();
-        return plan.mode() != Plan.Mode.DEADLETTER
-            ? value
-            : new StructType(new StructField[] {
-                DataTypes.createStructField("value", value, true), DataTypes.createStructField("error", ERROR, true)});
+        return plan.mode() != FunctionName.Mode.DEADLETTER
+                ? value
+                : new StructType(new StructField[] {
+                    DataTypes.createStructField("value", value, true), DataTypes.createStructField("error", ERROR, true)
+                });
     }
 
     @Override
@@ -102,8 +121,10 @@ public final class Decode implements ScalarFunction<Object> {
     /** Equal calls are one: Spark matches those of {@code GROUP BY} with those of {@code SELECT}. */
     @Override
     public boolean equals(Object other) {
-        return other instanceof Decode decode && plan.equals(decode.plan) && settings.equals(decode.settings)
-            && Arrays.equals(inputs, decode.inputs);
+        return other instanceof Decode decode
+                && plan.equals(decode.plan)
+                && settings.equals(decode.settings)
+                && Arrays.equals(inputs, decode.inputs);
     }
 
     @Override
@@ -124,8 +145,8 @@ public final class Decode implements ScalarFunction<Object> {
             return decode(null, null, origin);
         }
         return inputs[0] instanceof StructType record
-            ? call(row.getStruct(0, record.size()), origin)
-            : decode(row.getBinary(0), null, origin);
+                ? call(row.getStruct(0, record.size()), origin)
+                : decode(row.getBinary(0), null, origin);
     }
 
     private InternalRow origin(InternalRow row) {
@@ -149,9 +170,7 @@ public final class Decode implements ScalarFunction<Object> {
 
     /** Return the value of a record with headers; {@code origin} says where it came from. */
     public Object call(InternalRow record, InternalRow origin) {
-        return record == null
-            ? decode(null, null, origin)
-            : decode(bytes(record, 0), bytes(record, 1), origin);
+        return record == null ? decode(null, null, origin) : decode(bytes(record, 0), bytes(record, 1), origin);
     }
 
     private static byte[] bytes(InternalRow record, int index) {
@@ -165,9 +184,9 @@ public final class Decode implements ScalarFunction<Object> {
             }
             return frame == null ? work.nothing() : work.decode(frame, header);
         } catch (Refusal refusal) {
-            if (plan.mode() == Plan.Mode.FAILFAST) {
+            if (plan.mode() == FunctionName.Mode.FAILFAST) {
                 throw new IllegalArgumentException(
-                    "a frame cannot be decoded (" + place(refusal, origin) + "): " + refusal.getMessage());
+                        "a frame cannot be decoded (" + place(refusal, origin) + "): " + refusal.getMessage());
             }
             return work.refused(frame, refusal);
         } catch (RegistryFailure failure) {
@@ -187,13 +206,14 @@ public final class Decode implements ScalarFunction<Object> {
 
     /** The state of one task: a program for each writer schema that it meets. */
     private static final class Work {
-        private final Plan.Mode mode;
+        private final FunctionName.Mode mode;
         private final Registry.Format format;
         private final Object reader;
         private final DataType type;
         private final int members;
         /** The positions of the fields to build; null for all. */
         private final Set<Integer> fields;
+
         private final Registry registry;
         private final Waits waits;
         private final RowBuffer row;
@@ -203,7 +223,7 @@ public final class Decode implements ScalarFunction<Object> {
         /** The programs of the last few schemas, found without allocating a key. */
         private final Program[] recent = new Program[RECENT];
 
-        Work(Plan plan, RegistrySettings settings, Waits waits) {
+        public Work(DecodePlan plan, RegistrySettings settings, Waits waits) {
             this.waits = waits;
             if (waits != null) {
                 Waits.begin();
@@ -212,17 +232,17 @@ public final class Decode implements ScalarFunction<Object> {
             format = plan.format();
             type = plan.dataType();
             reader = switch (format) {
-                case AVRO -> plan.readerSchema();
+                case AVRO -> Defaults.readerSchema(plan.reader());
                 case PROTOBUF -> new ProtoReader(plan.reader());
                 case JSON -> new JsonReader(plan.reader());
             };
             fields = plan.fields();
             members = type instanceof StructType struct ? struct.size() : 0;
             registry = Registry.of(settings, format);
-            row = new RowBuffer(mode == Plan.Mode.DEADLETTER ? 2 : 1);
+            row = new RowBuffer(mode == FunctionName.Mode.DEADLETTER ? 2 : 1);
         }
 
-        Object decode(byte[] frame, byte[] header) {
+        public Object decode(byte[] frame, byte[] header) {
             named.open(frame, header, format == Registry.Format.PROTOBUF);
             int place = named.mixed() & RECENT - 1;
             Program program = recent[place];
@@ -231,16 +251,18 @@ public final class Decode implements ScalarFunction<Object> {
                 recent[place] = program;
             }
             program.read(named.bytes(), header, named.start());
-            if (mode == Plan.Mode.DEADLETTER) {
+            if (mode == FunctionName.Mode.DEADLETTER) {
                 row.putField(1, row.nothing());
                 return row.row();
             }
-            return type instanceof StructType ? row.row().getStruct(0, members) : row.row().get(0, type);
+            return type instanceof StructType
+                    ? row.row().getStruct(0, members)
+                    : row.row().get(0, type);
         }
 
         /** Return the result for a null frame: a null value and no error. */
-        Object nothing() {
-            if (mode != Plan.Mode.DEADLETTER) {
+        public Object nothing() {
+            if (mode != FunctionName.Mode.DEADLETTER) {
                 return null;
             }
             row.begin();
@@ -249,8 +271,8 @@ public final class Decode implements ScalarFunction<Object> {
             return row.row();
         }
 
-        Object refused(byte[] frame, Refusal refusal) {
-            if (mode != Plan.Mode.DEADLETTER) {
+        public Object refused(byte[] frame, Refusal refusal) {
+            if (mode != FunctionName.Mode.DEADLETTER) {
                 return null;
             }
             row.begin();
@@ -282,8 +304,7 @@ public final class Decode implements ScalarFunction<Object> {
             if (unusable.containsKey(name)) {
                 throw unusable.get(name);
             }
-            Registry.Writer writer =
-                waits == null ? registry.schema(name) : waits.counted(() -> registry.schema(name));
+            Registry.Writer writer = waits == null ? registry.schema(name) : waits.counted(() -> registry.schema(name));
             if (writer.schema() == null) {
                 throw new Refusal(writer.reason(), name, writer.message());
             }

@@ -1,7 +1,9 @@
 package strata.spark;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -28,6 +30,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.unsafe.types.UTF8String;
+import strata.spark.client.Waits;
 
 /**
  * The optimizer's rule for decodes and encodes: each becomes a call from generated code, and a decode builds only the
@@ -42,9 +45,22 @@ final class DecodeRule extends Rule<LogicalPlan> {
     static final String PRUNES = "spark.strata.prune";
 
     /** Nodes that use no more of their input than their expressions name. */
-    private static final Set<String> EXPLICIT = Set.of("Project", "Filter", "Aggregate", "Sort", "GlobalLimit",
-        "LocalLimit", "Offset", "Tail", "Join", "RepartitionByExpression", "Repartition", "Window", "CollectMetrics",
-        "Sample", "SubqueryAlias");
+    private static final Set<String> EXPLICIT = Set.of(
+            "Project",
+            "Filter",
+            "Aggregate",
+            "Sort",
+            "GlobalLimit",
+            "LocalLimit",
+            "Offset",
+            "Tail",
+            "Join",
+            "RepartitionByExpression",
+            "Repartition",
+            "Window",
+            "CollectMetrics",
+            "Sample",
+            "SubqueryAlias");
 
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
@@ -62,7 +78,7 @@ final class DecodeRule extends Rule<LogicalPlan> {
             uses.calls.values().forEach(Use::wholly);
         }
         uses.waits = Waits.ofQuery(SparkSession.active().sparkContext());
-        return (LogicalPlan) plan.transformAllExpressions(Scala.partial(uses::call));
+        return plan.transformAllExpressions(Scala.partial(uses::call));
     }
 
     /** What a query uses of one decode. */
@@ -85,7 +101,7 @@ final class DecodeRule extends Rule<LogicalPlan> {
          * @param path the positions from the outside in
          * @param isChecked whether only its being null matters
          */
-        void part(List<Integer> path, boolean isChecked) {
+        public void part(List<Integer> path, boolean isChecked) {
             List<Integer> inside = path;
             if (decode.hasErrors()) {
                 if (path.get(0) == 1) {
@@ -107,7 +123,7 @@ final class DecodeRule extends Rule<LogicalPlan> {
 
     /** What a query uses of all its decodes. */
     private static final class Uses {
-        final Map<Expression, Use> calls = new IdentityHashMap<>();
+        public final Map<Expression, Use> calls = new IdentityHashMap<>();
         private final Map<ExprId, Use> named = new HashMap<>();
         private boolean hasEncodes;
         private Waits waits;
@@ -160,8 +176,9 @@ final class DecodeRule extends Rule<LogicalPlan> {
 
         private void scan(Expression expression) {
             boolean isCheck = expression instanceof IsNull || expression instanceof IsNotNull;
-            Expression whole = isCheck ? Scala.<Expression>list(expression, "children").get(0) : expression;
-            java.util.LinkedList<Integer> path = new java.util.LinkedList<>();
+            Expression whole =
+                    isCheck ? Scala.<Expression>list(expression, "children").get(0) : expression;
+            Deque<Integer> path = new ArrayDeque<>();
             while (whole instanceof GetStructField part) {
                 path.addFirst(part.ordinal());
                 whole = part.child();
@@ -170,7 +187,7 @@ final class DecodeRule extends Rule<LogicalPlan> {
             if (use != null && path.isEmpty()) {
                 use.wholly();
             } else if (use != null) {
-                use.part(path, isCheck);
+                use.part(List.copyOf(path), isCheck);
             }
             Scala.<Expression>list(whole, "children").forEach(this::scan);
         }
@@ -201,17 +218,17 @@ final class DecodeRule extends Rule<LogicalPlan> {
         }
 
         private static Expression invoked(
-            ScalarFunction<?> function, String method, List<Expression> arguments, List<DataType> types) {
+                ScalarFunction<?> function, String method, List<Expression> arguments, List<DataType> types) {
             return Scala.make(
-                Invoke.class,
-                new Literal(function, new ObjectType(function.getClass())),
-                method,
-                function.resultType(),
-                Scala.list(arguments),
-                Scala.list(types),
-                false,
-                true,
-                false);
+                    Invoke.class,
+                    new Literal(function, new ObjectType(function.getClass())),
+                    method,
+                    function.resultType(),
+                    Scala.list(arguments),
+                    Scala.list(types),
+                    false,
+                    true,
+                    false);
         }
     }
 }

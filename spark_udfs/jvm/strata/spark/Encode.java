@@ -10,6 +10,14 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
+import strata.spark.avro.EncodeAvro;
+import strata.spark.json.EncodeJson;
+import strata.spark.plan.EncodePlan;
+import strata.spark.plan.FunctionName;
+import strata.spark.proto.EncodeProto;
+import strata.spark.write.EncodeSource.EncodeTypes;
+import strata.spark.write.EncodeWriter;
+import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /**
  * The encode function: values of a column's type to frames of one schema, which the driver has looked up or registered.
@@ -20,12 +28,12 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class Encode implements ScalarFunction<Object> {
     private static final long serialVersionUID = 1L;
     private static final StructType ERROR =
-        new StructType().add("reason", DataTypes.StringType).add("path", DataTypes.StringType);
+            new StructType().add("reason", DataTypes.StringType).add("path", DataTypes.StringType);
     private static final StructType LETTER =
-        new StructType().add("frame", DataTypes.BinaryType).add("error", ERROR);
+            new StructType().add("frame", DataTypes.BinaryType).add("error", ERROR);
 
     /** The name of the method for generated code. Spark calls one named invoke by itself. */
-    static final String METHOD = "call";
+    public static final String METHOD = "call";
 
     private final String name;
     private final EncodePlan plan;
@@ -55,10 +63,11 @@ public final class Encode implements ScalarFunction<Object> {
     private EncodeWriter writer() {
         DataType column = input.fields()[0].dataType();
         EncodeTypes types = new EncodeTypes(zone);
+        byte[] prefix = plan.prefixBytes();
         return switch (plan.format()) {
-            case AVRO -> new EncodeAvro(plan, column, types);
-            case PROTOBUF -> new EncodeProto(plan, column, types);
-            case JSON -> new EncodeJson(plan, column, types);
+            case AVRO -> new EncodeAvro(plan.schema(), prefix, column, types);
+            case PROTOBUF -> new EncodeProto(plan.schema(), prefix, column, types);
+            case JSON -> new EncodeJson(plan.schema(), prefix, plan.checks(), column, types);
         };
     }
 
@@ -69,7 +78,7 @@ public final class Encode implements ScalarFunction<Object> {
 
     @Override
     public DataType resultType() {
-        return plan.mode() == Plan.Mode.DEADLETTER ? LETTER : DataTypes.BinaryType;
+        return plan.mode() == FunctionName.Mode.DEADLETTER ? LETTER : DataTypes.BinaryType;
     }
 
     @Override
@@ -91,8 +100,10 @@ public final class Encode implements ScalarFunction<Object> {
     /** Equal calls are one: Spark matches those of {@code GROUP BY} with those of {@code SELECT}. */
     @Override
     public boolean equals(Object other) {
-        return other instanceof Encode encode && plan.equals(encode.plan) && input.equals(encode.input)
-            && zone.equals(encode.zone);
+        return other instanceof Encode encode
+                && plan.equals(encode.plan)
+                && input.equals(encode.input)
+                && zone.equals(encode.zone);
     }
 
     @Override
@@ -114,14 +125,14 @@ public final class Encode implements ScalarFunction<Object> {
     /** Return the frame of a value. */
     public Object call(InternalRow row) {
         if (row.isNullAt(0)) {
-            return plan.mode() == Plan.Mode.DEADLETTER ? letter(null, null) : null;
+            return plan.mode() == FunctionName.Mode.DEADLETTER ? letter(null, null) : null;
         }
         if (writer == null) {
             writer = writer();
         }
         try {
             byte[] frame = writer.write(row);
-            return plan.mode() == Plan.Mode.DEADLETTER ? letter(frame, null) : frame;
+            return plan.mode() == FunctionName.Mode.DEADLETTER ? letter(frame, null) : frame;
         } catch (EncodeFailure failure) {
             return refused(failure, row);
         }
@@ -131,11 +142,12 @@ public final class Encode implements ScalarFunction<Object> {
         return switch (plan.mode()) {
             case PERMISSIVE -> null;
             case DEADLETTER -> letter(null, new GenericInternalRow(new Object[] {
-                UTF8String.fromString(failure.detail), UTF8String.fromString(failure.path)}));
+                UTF8String.fromString(failure.detail), UTF8String.fromString(failure.path)
+            }));
             case FAILFAST -> {
                 String place = place(row);
-                throw new IllegalArgumentException(
-                    "a row cannot be encoded" + (place.isEmpty() ? "" : " (" + place + ")") + ": " + failure.getMessage());
+                throw new IllegalArgumentException("a row cannot be encoded"
+                        + (place.isEmpty() ? "" : " (" + place + ")") + ": " + failure.getMessage());
             }
         };
     }

@@ -18,21 +18,22 @@ final class Scala {
     private Scala() {}
 
     /** Return the sequence that a method without parameters returns. */
-    static <T> List<T> list(Object target, String method) {
+    public static <T> List<T> list(Object target, String method) {
         try {
-            return JavaConverters.seqAsJavaList((Seq<T>) target.getClass().getMethod(method).invoke(target));
+            return JavaConverters.seqAsJavaList(
+                    (Seq<T>) target.getClass().getMethod(method).invoke(target));
         } catch (ReflectiveOperationException error) {
             throw new IllegalStateException(error);
         }
     }
 
     /** Return the items of a sequence. */
-    static <T> List<T> items(Object sequence) {
+    public static <T> List<T> items(Object sequence) {
         return JavaConverters.seqAsJavaList((Seq<T>) sequence);
     }
 
     /** Return a list of Scala's, which is a sequence in both versions. */
-    static <T> scala.collection.immutable.List<T> list(Collection<T> items) {
+    public static <T> scala.collection.immutable.List<T> list(Collection<T> items) {
         return JavaConverters.asScalaBuffer(List.copyOf(items)).toList();
     }
 
@@ -51,7 +52,7 @@ final class Scala {
     }
 
     /** Call a method of a Scala object. */
-    static <T> T of(String object, String method, Object... values) {
+    public static <T> T of(String object, String method, Object... values) {
         try {
             Object target = Class.forName(object + "$").getField("MODULE$").get(null);
             for (Method one : target.getClass().getMethods()) {
@@ -71,9 +72,9 @@ final class Scala {
     }
 
     /** Call the first constructor of a class. */
-    static <T> T make(Class<T> kind, Object... arguments) {
+    public static <T> T make(Class<T> kind, Object... arguments) {
         try {
-            return (T) ((Constructor<T>) kind.getConstructors()[0]).newInstance(arguments);
+            return ((Constructor<T>) kind.getConstructors()[0]).newInstance(arguments);
         } catch (ReflectiveOperationException error) {
             throw new IllegalStateException(error);
         }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Function1;
 import scala.collection.JavaConverters;
+import strata.spark.client.RegistrySettings;
 
 /** A Spark session, as far as a catalog changes it: it gets the functions of SQL and the rule for decodes. */
 final class Session {
@@ -20,13 +21,13 @@ final class Session {
         this.spark = spark;
     }
 
-    static Session of(SparkSession spark) {
+    public static Session of(SparkSession spark) {
         return new Session(spark);
     }
 
     /** Return the options of a catalog of the active session. */
     @SuppressWarnings("deprecation")
-    static Map<String, String> options(String catalog) {
+    public static Map<String, String> options(String catalog) {
         String prefix = "spark.sql.catalog." + catalog + ".";
         Map<String, String> options = new HashMap<>();
         JavaConverters.mapAsJavaMap(SparkSession.active().conf().getAll()).forEach((key, value) -> {
@@ -38,7 +39,7 @@ final class Session {
     }
 
     /** Return the settings of a catalog of the active session, as they are now. */
-    static RegistrySettings settings(String catalog) {
+    public static RegistrySettings settings(String catalog) {
         return RegistrySettings.of(new CaseInsensitiveStringMap(options(catalog)), option -> secret(catalog, option));
     }
 
@@ -73,10 +74,10 @@ final class Session {
     /** Add the functions of a catalog, and the rule, unless the session has it. */
     void prepare(String catalog) {
         SessionState state = spark.sessionState();
-        SqlFunctions.SCALARS.forEach((name, function) -> add(
-            state.functionRegistry(), catalog + name, SqlFunctions.builder(catalog, function)));
-        SqlFunctions.TABLES.forEach((name, function) -> add(
-            state.tableFunctionRegistry(), catalog + name, SqlFunctions.builder(catalog, function)));
+        SqlFunctions.SCALARS.forEach((name, function) ->
+                add(state.functionRegistry(), catalog + name, SqlFunctions.builder(catalog, function)));
+        SqlFunctions.TABLES.forEach((name, function) ->
+                add(state.tableFunctionRegistry(), catalog + name, SqlFunctions.builder(catalog, function)));
         ExperimentalMethods methods = spark.experimental();
         List<Object> rules = new ArrayList<>(Scala.<Object>list(methods, "extraOptimizations"));
         if (rules.stream().noneMatch(rule -> rule.getClass() == DecodeRule.class)) {

@@ -21,6 +21,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 import scala.runtime.AbstractFunction1;
+import strata.spark.plan.EncodePlan;
+import strata.spark.plan.FunctionName;
+import strata.spark.schema.OnlyInPython;
 
 /**
  * The functions of SQL that take a subject as an argument: {@code strata_decode(value, 'orders-value')}.
@@ -30,23 +33,24 @@ import scala.runtime.AbstractFunction1;
  */
 final class SqlFunctions {
     /** The functions in expressions, and those in {@code FROM}, by what follows the name of the catalog. */
-    static final Map<String, BiFunction<String, List<Expression>, Expression>> SCALARS = Map.of(
-        "_decode", SqlFunctions::decode,
-        "_encode", SqlFunctions::encode,
-        "_headers", SqlFunctions::headers,
-        "_schema", SqlFunctions::schema,
-        "_unsupported", SqlFunctions::unsupported);
-    static final Map<String, BiFunction<String, List<Expression>, LogicalPlan>> TABLES = Map.of(
-        "_dead_letters", SqlFunctions::deadLetters);
+    public static final Map<String, BiFunction<String, List<Expression>, Expression>> SCALARS = Map.of(
+            "_decode", SqlFunctions::decode,
+            "_encode", SqlFunctions::encode,
+            "_headers", SqlFunctions::headers,
+            "_schema", SqlFunctions::schema,
+            "_unsupported", SqlFunctions::unsupported);
+
+    static final Map<String, BiFunction<String, List<Expression>, LogicalPlan>> TABLES =
+            Map.of("_dead_letters", SqlFunctions::deadLetters);
 
     /** The type of the column `headers` of Kafka's sink. */
     private static final DataType HEADERS = DataTypes.createArrayType(
-        new StructType().add("key", DataTypes.StringType).add("value", DataTypes.BinaryType));
+            new StructType().add("key", DataTypes.StringType).add("value", DataTypes.BinaryType));
 
     private SqlFunctions() {}
 
     /** Return Spark's builder of a function of a catalog. */
-    static <T> Function1<Object, T> builder(String catalog, BiFunction<String, List<Expression>, T> function) {
+    public static <T> Function1<Object, T> builder(String catalog, BiFunction<String, List<Expression>, T> function) {
         return new AbstractFunction1<>() {
             @Override
             public T apply(Object arguments) {
@@ -79,20 +83,24 @@ final class SqlFunctions {
             return call;
         } catch (UnsupportedOperationException misfit) {
             throw Scala.<RuntimeException>thrown(Scala.of(
-                "org.apache.spark.sql.errors.QueryCompilationErrors",
-                "functionCannotProcessInputError", function, Scala.list(columns), misfit));
+                    "org.apache.spark.sql.errors.QueryCompilationErrors",
+                    "functionCannotProcessInputError",
+                    function,
+                    Scala.list(columns),
+                    misfit));
         }
     }
 
     private static Expression schema(String catalog, List<Expression> arguments) {
         require(arguments.size() == 1, catalog + "_schema('SUBJECT')");
-        String text = Readers.text(FunctionName.parse(text(arguments.get(0))), Session.settings(catalog));
+        String text = FunctionName.parse(text(arguments.get(0))).schemaText(Session.settings(catalog));
         return new Literal(UTF8String.fromString(text), DataTypes.StringType);
     }
 
     private static Expression headers(String catalog, List<Expression> arguments) {
         require(arguments.size() == 1, catalog + "_headers('SUBJECT')");
-        Writers.Header header = Writers.header(FunctionName.parse(text(arguments.get(0))), Session.settings(catalog));
+        EncodePlan.Header header =
+                EncodePlan.header(FunctionName.parse(text(arguments.get(0))), Session.settings(catalog));
         Object[] row = {UTF8String.fromString(header.name()), header.value()};
         return new Literal(new GenericArrayData(new Object[] {new GenericInternalRow(row)}), HEADERS);
     }
@@ -122,7 +130,12 @@ final class SqlFunctions {
             }
         }
         String error = quoted(column) + ".error";
-        query.append(error).append(".* FROM ").append(table).append(" WHERE ").append(error).append(" IS NOT NULL");
+        query.append(error)
+                .append(".* FROM ")
+                .append(table)
+                .append(" WHERE ")
+                .append(error)
+                .append(" IS NOT NULL");
         return parsed(() -> parser().parsePlan(query.toString()));
     }
 

@@ -1,5 +1,6 @@
 package strata.spark;
 
+import java.util.Arrays;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -7,12 +8,15 @@ import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import java.util.Arrays;
-import org.apache.spark.sql.types.DataTypes;
+import strata.spark.client.RegistrySettings;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.EncodePlan;
+import strata.spark.plan.FunctionName;
 
 /**
  * One registry as a catalog of functions, configured by {@code spark.sql.catalog.NAME} and its options.
@@ -22,7 +26,7 @@ import org.apache.spark.sql.types.DataTypes;
 public final class StrataCatalog implements FunctionCatalog {
     // The struct of a record with headers, see spark_udfs/decoding/headers.py.
     private static final StructType RECORD =
-        new StructType().add("value", DataTypes.BinaryType).add("header", DataTypes.BinaryType);
+            new StructType().add("value", DataTypes.BinaryType).add("header", DataTypes.BinaryType);
 
     private String name;
 
@@ -56,11 +60,10 @@ public final class StrataCatalog implements FunctionCatalog {
         RegistrySettings settings = Session.settings(catalog);
         FunctionName called = FunctionName.parse(name);
         String shown = FunctionName.shown(name);
-        boolean hasPlan = called.options().containsKey("plan");
         if (kind.equals(EncodePlan.NAMESPACE)) {
-            return new UnboundEncode(shown, hasPlan ? EncodePlan.parse(called) : Writers.plan(called, settings));
+            return new UnboundEncode(shown, EncodePlan.of(called, settings));
         }
-        return new Unbound(shown, hasPlan ? Plan.parse(name) : Readers.plan(called, settings), settings);
+        return new Unbound(shown, DecodePlan.of(called, settings), settings);
     }
 
     private record UnboundEncode(String label, EncodePlan plan) implements UnboundFunction {
@@ -68,7 +71,7 @@ public final class StrataCatalog implements FunctionCatalog {
         public BoundFunction bind(StructType inputs) {
             if (inputs.size() != 1 + plan.origin().size()) {
                 throw new UnsupportedOperationException(
-                    "expected a column of values and " + plan.origin().size() + " of their origin");
+                        "expected a column of values and " + plan.origin().size() + " of their origin");
             }
             return new Encode(label, plan, inputs, SparkSession.active().conf().get("spark.sql.session.timeZone"));
         }
@@ -84,15 +87,16 @@ public final class StrataCatalog implements FunctionCatalog {
         }
     }
 
-    private record Unbound(String label, Plan plan, RegistrySettings settings) implements UnboundFunction {
+    private record Unbound(String label, DecodePlan plan, RegistrySettings settings) implements UnboundFunction {
         @Override
         public BoundFunction bind(StructType inputs) {
-            DataType[] types = Arrays.stream(inputs.fields()).map(StructField::dataType).toArray(DataType[]::new);
+            DataType[] types =
+                    Arrays.stream(inputs.fields()).map(StructField::dataType).toArray(DataType[]::new);
             if (types.length == 0 || types.length > 2) {
                 throw new UnsupportedOperationException("expected a column of frames and at most one of their origin");
             }
-            boolean isRecord = types[0] instanceof StructType record
-                && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
+            boolean isRecord =
+                    types[0] instanceof StructType record && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
             requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
             types[0] = isRecord ? RECORD : DataTypes.BinaryType;
             return new Decode(label, plan, settings, types);
@@ -101,7 +105,7 @@ public final class StrataCatalog implements FunctionCatalog {
         private static void requireBinary(DataType type) {
             if (!(type instanceof BinaryType) && !(type instanceof NullType)) {
                 throw new UnsupportedOperationException(
-                    "expected a binary column of frames, got " + type.simpleString());
+                        "expected a binary column of frames, got " + type.simpleString());
             }
         }
 

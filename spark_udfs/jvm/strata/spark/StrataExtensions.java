@@ -19,10 +19,10 @@ public final class StrataExtensions extends AbstractFunction1<SparkSessionExtens
     @Override
     @SuppressWarnings({"unchecked", "rawtypes"})
     public BoxedUnit apply(SparkSessionExtensions extensions) {
-        SqlFunctions.SCALARS.forEach((name, function) -> extensions.injectFunction(
-            (Tuple3) described(CATALOG + name, SqlFunctions.builder(CATALOG, function))));
+        SqlFunctions.SCALARS.forEach((name, function) ->
+                extensions.injectFunction((Tuple3) described(CATALOG + name, SqlFunctions.builder(CATALOG, function))));
         SqlFunctions.TABLES.forEach((name, function) -> extensions.injectTableFunction(
-            (Tuple3) described(CATALOG + name, SqlFunctions.builder(CATALOG, function))));
+                (Tuple3) described(CATALOG + name, SqlFunctions.builder(CATALOG, function))));
         extensions.injectPreCBORule((AbstractFunction1) new AbstractFunction1<SparkSession, DecodeRule>() {
             @Override
             public DecodeRule apply(SparkSession spark) {

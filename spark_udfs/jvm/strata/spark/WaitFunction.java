@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import strata.spark.client.Waits;
 
 /**
  * What the task has waited for the registry since the row before, as a column for metrics; see
@@ -18,9 +19,9 @@ import org.apache.spark.sql.types.StructType;
  */
 public final class WaitFunction implements UnboundFunction, ScalarFunction<Long> {
     private static final long serialVersionUID = 1L;
-    static final String NAMESPACE = "waits";
+    public static final String NAMESPACE = "waits";
     private static final Map<String, Function<Waits.Count, AtomicLong>> PARTS =
-        Map.of("milliseconds", Waits.Count::milliseconds, "retries", Waits.Count::retries);
+            Map.of("milliseconds", Waits.Count::milliseconds, "retries", Waits.Count::retries);
 
     private final String part;
     private transient AtomicLong total;

@@ -11,6 +11,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import strata.spark.bytes.UnusableSchema;
+import strata.spark.json.JsonColumns;
+import strata.spark.proto.ProtoColumns;
+import strata.spark.schema.Columns;
+import strata.spark.schema.ProtoSchema;
 
 /**
  * Makes the columns of reader schemas. A line in: descriptors in base64 and a message, or the text of a JSON Schema and
@@ -46,10 +51,14 @@ final class ColumnsProbe {
         List<String> names = task.path("columns").isArray() ? texts(task.get("columns")) : null;
         if (task.has("files")) {
             return ProtoColumns.of(
-                EncodeMessages.parse(texts(task.get("files"))), task.path("message").textValue(), names);
+                    ProtoSchema.parseWithKnown(texts(task.get("files"))),
+                    task.path("message").textValue(),
+                    names);
         }
         Map<String, String> references = new LinkedHashMap<>();
-        task.path("references").fields().forEachRemaining(one -> references.put(one.getKey(), one.getValue().asText()));
+        task.path("references")
+                .properties()
+                .forEach(one -> references.put(one.getKey(), one.getValue().asText()));
         return JsonColumns.of(task.path("text").asText(), references, names);
     }
 

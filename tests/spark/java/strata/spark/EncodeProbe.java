@@ -31,6 +31,9 @@ import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
+import strata.spark.plan.EncodePlan;
+import strata.spark.plan.FunctionName;
+import strata.spark.schema.OnlyInPython;
 
 /**
  * Encodes values by our function, in mode DEADLETTER; reads and writes lines of JSON.
@@ -54,7 +57,8 @@ final class EncodeProbe {
 
     private static JsonNode answer(JsonNode task) {
         try {
-            return answer(task, EncodePlan.parse(FunctionName.parse(task.get("plan").asText())));
+            return answer(
+                    task, EncodePlan.parse(FunctionName.parse(task.get("plan").asText())));
         } catch (OnlyInPython part) {
             return TextNode.valueOf(part.getMessage());
         }
@@ -71,7 +75,8 @@ final class EncodeProbe {
                 one.add(HexFormat.of().formatHex(letter.getBinary(0)));
             } else if (!letter.isNullAt(1)) {
                 InternalRow error = letter.getStruct(1, 2);
-                one.add(error.getUTF8String(0).toString()).add(error.getUTF8String(1).toString());
+                one.add(error.getUTF8String(0).toString())
+                        .add(error.getUTF8String(1).toString());
             }
         }
         return answer;
@@ -130,6 +135,8 @@ final class EncodeProbe {
         if (type instanceof ShortType) {
             return (short) value.asInt();
         }
-        return type instanceof IntegerType || type instanceof DateType ? (Object) value.asInt() : (Object) value.asLong();
+        return type instanceof IntegerType || type instanceof DateType
+                ? (Object) value.asInt()
+                : (Object) value.asLong();
     }
 }

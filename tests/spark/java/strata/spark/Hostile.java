@@ -15,9 +15,22 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Random;
 import java.util.TreeMap;
-import org.apache.avro.Schema;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
+import strata.spark.avro.AvroProgram;
+import strata.spark.avro.AvroProgram.Defaults;
+import strata.spark.avro.FieldReader.FieldReaders;
+import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.frame.Program;
+import strata.spark.json.JsonProgram;
+import strata.spark.json.JsonProgram.JsonReader;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.FunctionName;
+import strata.spark.proto.ProtoProgram;
+import strata.spark.proto.ProtoReader;
+import strata.spark.row.RowBuffer;
+import strata.spark.schema.ProtoSchema;
+import strata.spark.schema.SchemaTexts;
 
 /**
  * Decodes hostile payloads: good ones that were changed, joined or cut, and random bytes. Each must give a row that can
@@ -30,11 +43,29 @@ final class Hostile {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int MOST_BYTES = 4096;
     private static final byte[][] PIECES = {
-        {0}, {(byte) 0xFF}, {(byte) 0x80, (byte) 0x80}, bytes(0xFF, 0xFF, 0xFF, 0xFF, 0x0F), bytes(0xFE, 0xFF, 0xFF, 0xFF, 0x0F),
-        bytes(0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01), bytes(0x80, 0x80, 0x80, 0x80, 0x08),
-        bytes(0x7F, 0xFF, 0xFF, 0xFF), bytes(0xC3), bytes(0xED, 0xA0, 0x80), "\"".getBytes(), "\\ud800".getBytes(),
-        "{\"a\":".getBytes(), "[[[[".getBytes(), "]".getBytes(), "}".getBytes(), ",".getBytes(), "1e400".getBytes(),
-        "99999999999999999999".getBytes(), "null".getBytes(), "-".getBytes(), ":".getBytes()};
+        {0},
+        {(byte) 0xFF},
+        {(byte) 0x80, (byte) 0x80},
+        bytes(0xFF, 0xFF, 0xFF, 0xFF, 0x0F),
+        bytes(0xFE, 0xFF, 0xFF, 0xFF, 0x0F),
+        bytes(0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01),
+        bytes(0x80, 0x80, 0x80, 0x80, 0x08),
+        bytes(0x7F, 0xFF, 0xFF, 0xFF),
+        bytes(0xC3),
+        bytes(0xED, 0xA0, 0x80),
+        "\"".getBytes(StandardCharsets.UTF_8),
+        "\\ud800".getBytes(StandardCharsets.UTF_8),
+        "{\"a\":".getBytes(StandardCharsets.UTF_8),
+        "[[[[".getBytes(StandardCharsets.UTF_8),
+        "]".getBytes(StandardCharsets.UTF_8),
+        "}".getBytes(StandardCharsets.UTF_8),
+        ",".getBytes(StandardCharsets.UTF_8),
+        "1e400".getBytes(StandardCharsets.UTF_8),
+        "99999999999999999999".getBytes(StandardCharsets.UTF_8),
+        "null".getBytes(StandardCharsets.UTF_8),
+        "-".getBytes(StandardCharsets.UTF_8),
+        ":".getBytes(StandardCharsets.UTF_8)
+    };
 
     private final Random chance;
     private final List<byte[]> good = new ArrayList<>();
@@ -62,7 +93,7 @@ final class Hostile {
     }
 
     private static JsonNode answer(JsonNode task) throws JsonProcessingException {
-        Plan plan = Plan.parse(task.get("plan").asText());
+        DecodePlan plan = DecodePlan.parse(FunctionName.parse(task.get("plan").asText()));
         RowBuffer row = new RowBuffer(1);
         Program program = program(plan, task.get("writer"), row);
         Hostile hostile = new Hostile(task);
@@ -84,11 +115,12 @@ final class Hostile {
         return answer.put("widest", widest);
     }
 
-    private static Program program(Plan plan, JsonNode writer, RowBuffer row) {
+    private static Program program(DecodePlan plan, JsonNode writer, RowBuffer row) {
         List<String> texts = new ArrayList<>();
         writer.forEach(text -> texts.add(text.asText()));
         return switch (plan.format()) {
-            case AVRO -> new AvroProgram(1, (Schema) SchemaTexts.parse(texts), plan.readerSchema(), plan.dataType(), null, row);
+            case AVRO -> new AvroProgram(
+                    1, SchemaTexts.parse(texts), Defaults.readerSchema(plan.reader()), plan.dataType(), null, row);
             case PROTOBUF -> new ProtoProgram(1, ProtoSchema.parse(texts), new ProtoReader(plan.reader()), row);
             case JSON -> new JsonProgram(1, new JsonReader(plan.reader()), row);
         };

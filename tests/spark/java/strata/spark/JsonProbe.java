@@ -18,6 +18,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
+import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.frame.Program;
+import strata.spark.json.JsonProgram;
+import strata.spark.json.JsonProgram.JsonReader;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.FunctionName;
+import strata.spark.row.RowBuffer;
 
 /**
  * Decodes JSON payloads with our program, and compares the values with Jackson's; reads and writes lines of JSON.
@@ -27,9 +34,11 @@ import org.apache.spark.sql.types.DataType;
 final class JsonProbe {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final ObjectMapper JACKSON = new ObjectMapper(JsonFactory.builder()
-        .streamReadConstraints(StreamReadConstraints.builder().maxNestingDepth(1024).build())
-        .build())
-        .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
+                    .streamReadConstraints(StreamReadConstraints.builder()
+                            .maxNestingDepth(1024)
+                            .build())
+                    .build())
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
 
     private JsonProbe() {}
 
@@ -43,7 +52,7 @@ final class JsonProbe {
     }
 
     private static JsonNode answer(JsonNode task) throws JsonProcessingException {
-        Plan plan = Plan.parse(task.get("plan").asText());
+        DecodePlan plan = DecodePlan.parse(FunctionName.parse(task.get("plan").asText()));
         DataType type = plan.dataType();
         RowBuffer buffer = new RowBuffer(1);
         Program program = new JsonProgram(1, new JsonReader(plan.reader()), buffer);
@@ -101,7 +110,7 @@ final class JsonProbe {
                 }
                 return theirs.isArray() && theirs.size() == ours.size();
             case "map":
-                for (var entries = ours.fields(); entries.hasNext();) {
+                for (var entries = ours.properties().iterator(); entries.hasNext(); ) {
                     var entry = entries.next();
                     if (!isSame(entry.getValue(), theirs.path(entry.getKey()), shape.path("item"))) {
                         return false;
@@ -110,8 +119,8 @@ final class JsonProbe {
                 return theirs.isObject() && theirs.size() == ours.size();
             case "integer":
                 BigInteger number = theirs.isIntegralNumber()
-                    ? theirs.bigIntegerValue()
-                    : new BigDecimal(theirs.doubleValue()).toBigInteger();
+                        ? theirs.bigIntegerValue()
+                        : new BigDecimal(theirs.doubleValue()).toBigInteger();
                 return theirs.isNumber() && number.equals(BigInteger.valueOf(ours.longValue()));
             case "number":
                 return theirs.isNumber() && Double.doubleToLongBits(theirs.doubleValue()) == ours.longValue();

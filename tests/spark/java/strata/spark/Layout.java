@@ -31,9 +31,9 @@ final class Layout {
     static void requireSame(UnsafeRow row, DataType type) {
         Layout layout = new Layout();
         List<Expression> fields = List.of(new BoundReference(0, type, true));
-        UnsafeRow theirs = InterpretedUnsafeProjection
-            .createProjection(CollectionConverters.asScala(fields).toList())
-            .apply(new GenericInternalRow(new Object[] {layout.item(row, 0, type)}));
+        UnsafeRow theirs = InterpretedUnsafeProjection.createProjection(
+                        CollectionConverters.asScala(fields).toList())
+                .apply(new GenericInternalRow(new Object[] {layout.item(row, 0, type)}));
         if (!layout.hasRoomForNull && !theirs.equals(row)) {
             throw new IllegalStateException(type.json() + " is " + hex(row) + ", and Spark's is " + hex(theirs));
         }
@@ -53,19 +53,20 @@ final class Layout {
         if (type instanceof StructType struct) {
             StructField[] fields = struct.fields();
             return new GenericInternalRow(IntStream.range(0, fields.length)
-                .mapToObj(i -> item((SpecializedGetters) value, i, fields[i].dataType()))
-                .toArray());
+                    .mapToObj(i -> item((SpecializedGetters) value, i, fields[i].dataType()))
+                    .toArray());
         }
         if (type instanceof MapType map) {
             MapData data = (MapData) value;
             return new ArrayBasedMapData(
-                items(data.keyArray(), map.keyType()), items(data.valueArray(), map.valueType()));
+                    items(data.keyArray(), map.keyType()), items(data.valueArray(), map.valueType()));
         }
         return type instanceof ArrayType array ? items((ArrayData) value, array.elementType()) : value;
     }
 
     private ArrayData items(ArrayData array, DataType type) {
-        return new GenericArrayData(
-            IntStream.range(0, array.numElements()).mapToObj(i -> item(array, i, type)).toArray());
+        return new GenericArrayData(IntStream.range(0, array.numElements())
+                .mapToObj(i -> item(array, i, type))
+                .toArray());
     }
 }

@@ -9,6 +9,9 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import strata.spark.bytes.UnusableSchema;
+import strata.spark.proto.EncodeMessages;
+import strata.spark.schema.ProtoSchema;
 
 /** Writes out a message to encode. A line in: descriptors in base64, and the full name of a message of the last one. */
 final class MessageProbe {
@@ -26,8 +29,8 @@ final class MessageProbe {
     }
 
     private static JsonNode answer(JsonNode task) throws IOException {
-        ProtoSchema schema = EncodeMessages.parse(JSON.convertValue(task.get("files"), JSON.getTypeFactory()
-            .constructCollectionType(List.class, String.class)));
+        ProtoSchema schema = ProtoSchema.parseWithKnown(JSON.convertValue(
+                task.get("files"), JSON.getTypeFactory().constructCollectionType(List.class, String.class)));
         ObjectNode answer = JSON.createObjectNode();
         List<Integer> indexes = schema.indexes(task.get("name").asText());
         answer.set("indexes", JSON.valueToTree(indexes));

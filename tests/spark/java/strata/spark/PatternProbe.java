@@ -10,6 +10,9 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import org.apache.spark.unsafe.types.UTF8String;
+import strata.spark.valid.ValidExpression;
+import strata.spark.valid.ValidExpression.ValidPattern;
+import strata.spark.valid.ValidExpression.ValidSteps;
 
 /**
  * Matches texts with the automata of patterns; reads and writes lines of JSON.

@@ -126,7 +126,9 @@ final class Plain {
 
     private static JsonNode union(Object datum, Schema schema, DataType type) {
         int index = GenericData.get().resolveUnion(schema, datum);
-        long members = schema.getTypes().stream().filter(one -> one.getType() != Schema.Type.NULL).count();
+        long members = schema.getTypes().stream()
+                .filter(one -> one.getType() != Schema.Type.NULL)
+                .count();
         if (members < 2 || !(type instanceof StructType struct)) {
             return avro(datum, schema.getTypes().get(index), type);
         }
@@ -142,13 +144,15 @@ final class Plain {
     }
 
     private static JsonNode avroScalar(Object datum, Schema schema, DataType type) {
-        byte[] bytes = datum instanceof ByteBuffer buffer ? copy(buffer)
-            : datum instanceof GenericFixed fixed ? fixed.bytes() : null;
+        byte[] bytes = datum instanceof ByteBuffer buffer
+                ? copy(buffer)
+                : datum instanceof GenericFixed fixed ? fixed.bytes() : null;
         if (bytes != null) {
             return type instanceof DecimalType decimal
-                ? JSON.textNode(new BigDecimal(bytes.length == 0 ? BigInteger.ZERO : new BigInteger(bytes),
-                    decimal.scale()).toPlainString())
-                : scalar(bytes);
+                    ? JSON.textNode(
+                            new BigDecimal(bytes.length == 0 ? BigInteger.ZERO : new BigInteger(bytes), decimal.scale())
+                                    .toPlainString())
+                    : scalar(bytes);
         }
         if (datum instanceof Number number) {
             if (type instanceof FloatType) {
@@ -159,8 +163,9 @@ final class Plain {
             }
             boolean isInstant = type instanceof TimestampType || type instanceof TimestampNTZType;
             boolean isMillis = isInstant && schema.getProp("logicalType").endsWith("-millis");
-            return isMillis ? JSON.numberNode(Math.multiplyExact(number.longValue(), 1000L))
-                : type instanceof LongType || isInstant ? JSON.numberNode(number.longValue()) : scalar(datum);
+            return isMillis
+                    ? JSON.numberNode(Math.multiplyExact(number.longValue(), 1000L))
+                    : type instanceof LongType || isInstant ? JSON.numberNode(number.longValue()) : scalar(datum);
         }
         return scalar(datum);
     }

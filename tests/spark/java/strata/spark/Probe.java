@@ -23,6 +23,14 @@ import org.apache.avro.io.DecoderFactory;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import strata.spark.avro.AvroProgram;
+import strata.spark.avro.AvroProgram.Defaults;
+import strata.spark.avro.FieldReader.FieldReaders;
+import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.frame.Program;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.FunctionName;
+import strata.spark.row.RowBuffer;
 
 /**
  * Decodes payloads with our program, and on request with Avro's own reader; reads and writes lines of JSON.
@@ -47,7 +55,7 @@ final class Probe {
     }
 
     private static JsonNode answer(JsonNode task) throws JsonProcessingException {
-        Plan plan = Plan.parse(task.get("plan").asText());
+        DecodePlan plan = DecodePlan.parse(FunctionName.parse(task.get("plan").asText()));
         ObjectNode answer = JSON.createObjectNode();
         ArrayNode ours = answer.putArray("ours");
         ArrayNode avro = answer.putArray("avro");
@@ -73,7 +81,9 @@ final class Probe {
     }
 
     private static Schema parse(String text) {
-        return new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false).parse(text);
+        return new Schema.Parser(NameValidator.NO_VALIDATION)
+                .setValidateDefaults(false)
+                .parse(text);
     }
 
     /** Check that generated code gives the same results, and the same bytes, as the nodes that it comes from. */
@@ -84,12 +94,14 @@ final class Probe {
     }
 
     /** Return programs that build every other field, or none, by nodes and by generated code, and check all. */
-    private static List<Reading> pruned(Plan plan, Schema writer) {
+    private static List<Reading> pruned(DecodePlan plan, Schema writer) {
         if (!(plan.dataType() instanceof StructType type)) {
             return List.of();
         }
-        Set<Integer> some = IntStream.range(0, type.size()).filter(i -> i % 2 == 1).boxed().collect(Collectors.toSet());
-        return List.of(new Reading(plan, writer, some), new Reading(plan, writer, some), new Reading(plan, writer, Set.of()));
+        Set<Integer> some =
+                IntStream.range(0, type.size()).filter(i -> i % 2 == 1).boxed().collect(Collectors.toSet());
+        return List.of(
+                new Reading(plan, writer, some), new Reading(plan, writer, some), new Reading(plan, writer, Set.of()));
     }
 
     /** Check that a program that builds only some fields refuses the same payloads, and has the same values for these. */
@@ -111,10 +123,10 @@ final class Probe {
         private final Program program;
         private final Set<Integer> fields;
 
-        Reading(Plan plan, Schema writer, Set<Integer> fields) {
+        Reading(DecodePlan plan, Schema writer, Set<Integer> fields) {
             type = plan.dataType();
             this.fields = fields;
-            program = new AvroProgram(1, writer, plan.readerSchema(), type, fields, buffer);
+            program = new AvroProgram(1, writer, Defaults.readerSchema(plan.reader()), type, fields, buffer);
         }
 
         /** Return a value or a reason; code is generated after this many records. */

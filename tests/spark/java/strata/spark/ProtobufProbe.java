@@ -28,6 +28,15 @@ import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;
+import strata.spark.bytes.Cursor.Damage;
+import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.frame.Program;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.FunctionName;
+import strata.spark.proto.ProtoProgram;
+import strata.spark.proto.ProtoReader;
+import strata.spark.row.RowBuffer;
+import strata.spark.schema.ProtoSchema;
 
 /**
  * Decodes Protobuf messages with our program, and with Google's own library as messages of the reader schema.
@@ -39,8 +48,11 @@ final class ProtobufProbe {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
     private static final FileDescriptor[] KNOWN = {
-        TimestampProto.getDescriptor(), DurationProto.getDescriptor(), WrappersProto.getDescriptor(),
-        AnyProto.getDescriptor()};
+        TimestampProto.getDescriptor(),
+        DurationProto.getDescriptor(),
+        WrappersProto.getDescriptor(),
+        AnyProto.getDescriptor()
+    };
 
     private ProtobufProbe() {}
 
@@ -54,7 +66,7 @@ final class ProtobufProbe {
     }
 
     private static JsonNode answer(JsonNode task) throws IOException, DescriptorValidationException {
-        Plan plan = Plan.parse(task.get("plan").asText());
+        DecodePlan plan = DecodePlan.parse(FunctionName.parse(task.get("plan").asText()));
         RowBuffer buffer = new RowBuffer(1);
         ProtoSchema writer = ProtoSchema.parse(List.of(task.get("writer").asText()));
         Program program = new ProtoProgram(1, writer, new ProtoReader(plan.reader()), buffer);
@@ -85,7 +97,8 @@ final class ProtobufProbe {
 
     private static JsonNode google(FileDescriptor reader, byte[] payload) {
         try {
-            DynamicMessage message = DynamicMessage.parseFrom(reader.getMessageTypes().get(0), payload);
+            DynamicMessage message =
+                    DynamicMessage.parseFrom(reader.getMessageTypes().get(0), payload);
             return JSON.createObjectNode().set("value", message(message));
         } catch (InvalidProtocolBufferException refused) {
             return JSON.createObjectNode().put("reason", refused.getMessage());
@@ -97,8 +110,8 @@ final class ProtobufProbe {
     private static JsonNode message(Message message) {
         ArrayNode fields = NODES.arrayNode();
         message.getDescriptorForType().getFields().stream()
-            .sorted(Comparator.comparingInt(FieldDescriptor::getNumber))
-            .forEach(field -> fields.add(field(message, field)));
+                .sorted(Comparator.comparingInt(FieldDescriptor::getNumber))
+                .forEach(field -> fields.add(field(message, field)));
         return fields;
     }
 
@@ -159,7 +172,8 @@ final class ProtobufProbe {
             ArrayNode parts = (ArrayNode) message(message);
             int nanos = parts.get(1).asInt();
             int micros = name.endsWith("Duration") ? nanos / 1000 : Math.floorDiv(nanos, 1000);
-            return NODES.numberNode(Math.addExact(Math.multiplyExact(parts.get(0).asLong(), 1_000_000L), micros));
+            return NODES.numberNode(
+                    Math.addExact(Math.multiplyExact(parts.get(0).asLong(), 1_000_000L), micros));
         }
         boolean isWrapper = name.startsWith("google.protobuf.") && name.endsWith("Value");
         return isWrapper ? message(message).get(0) : message(message);

@@ -1,0 +1,10 @@
+package strata.spark.bytes;
+
+/** A writer schema with which no frame can be decoded. */
+public final class UnusableSchema extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    public UnusableSchema(String message) {
+        super(message);
+    }
+}

@@ -1,0 +1,28 @@
+package strata.spark.frame;
+
+/**
+ * A reader of payloads of one writer schema into rows of one column, of the reader schema's type.
+ *
+ * <p>Not thread-safe. A row is valid until the next one is read.
+ */
+public abstract class Program {
+    /** The id, the GUID or the version in Glue of the writer schema. */
+    public final Object name;
+
+    public Program(Object name) {
+        this.name = name;
+    }
+
+    public final boolean isNamedBy(FrameHeader header) {
+        return header.isNamed(name);
+    }
+
+    /**
+     * Read a payload into the row's first field.
+     *
+     * @param header the header that names the schema, or null
+     * @param start where the frame's payload begins, or the message indexes before it
+     * @throws Refusal if the payload is damaged
+     */
+    public abstract void read(byte[] frame, byte[] header, int start);
+}

@@ -1,0 +1,151 @@
+package strata.spark.plan;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.zip.InflaterInputStream;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import strata.spark.avro.SparkTypes;
+import strata.spark.bytes.UnusableSchema;
+import strata.spark.client.RegistryFailure;
+import strata.spark.client.RegistrySettings;
+import strata.spark.json.JsonColumns;
+import strata.spark.proto.ProtoColumns;
+import strata.spark.schema.Columns;
+import strata.spark.schema.ProtoSchema;
+import strata.spark.schema.Registry;
+import strata.spark.schema.SchemaTexts;
+
+/**
+ * What is decided about one decode before it runs: by the driver in Python, which sends it as the name of the function,
+ * or here, for a function that SQL names by a subject.
+ *
+ * @param format the format of the payloads
+ * @param reader the Avro reader schema, see {@code Defaults.readerSchema}; else see {@code ProtoReader} and
+ *     {@code JsonReader}
+ * @param type the column's type as JSON
+ * @param mode what a frame that cannot be decoded becomes
+ * @param origin names of the columns that a FAILFAST error shows
+ * @param fields the positions of the fields of the value to build, while others are only checked; null for all
+ */
+public record DecodePlan(
+        Registry.Format format,
+        String reader,
+        String type,
+        FunctionName.Mode mode,
+        List<String> origin,
+        TreeSet<Integer> fields)
+        implements Serializable {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final List<String> OPTIONS =
+            List.of("version", "id", "mode", "origin", "message", "columns", "validate");
+    private static final String READER = "reader schema";
+
+    /** Return the plan of a function; without one in its name, the registry is asked for the reader schema. */
+    public static DecodePlan of(FunctionName name, RegistrySettings settings) {
+        return name.hasPlan() ? parse(name) : make(name, settings);
+    }
+
+    /** Parse the name of a function, which holds a plan. */
+    public static DecodePlan parse(FunctionName name) {
+        try {
+            byte[] compressed = Base64.getUrlDecoder().decode(name.options().get("plan"));
+            JsonNode plan = JSON.readTree(new InflaterInputStream(new ByteArrayInputStream(compressed)));
+            List<String> origin = new ArrayList<>();
+            plan.path("origin").forEach(column -> origin.add(column.asText()));
+            return new DecodePlan(
+                    Registry.Format.valueOf(plan.path("format").asText("AVRO")),
+                    plan.path("reader").asText(),
+                    plan.path("type").toString(),
+                    FunctionName.Mode.valueOf(plan.path("mode").asText()),
+                    List.copyOf(origin),
+                    null);
+        } catch (IOException | IllegalArgumentException error) {
+            throw new IllegalArgumentException(
+                    "not a function of Strata: call strata.spark_udfs.decode to make columns");
+        }
+    }
+
+    /**
+     * Return the plan of a function that a subject or an id names.
+     *
+     * @throws IllegalArgumentException if the name says what cannot be done, or the registry does not have the schema
+     */
+    private static DecodePlan make(FunctionName name, RegistrySettings settings) {
+        name.requireKnown(OPTIONS);
+        FunctionName.Mode mode = name.mode(FunctionName.Mode.DEADLETTER);
+        boolean validates = name.isTrue("validate", false);
+        Registry.Found found = name.schema(settings, READER);
+        String message = name.options().get("message");
+        if (message != null && found.format() != Registry.Format.PROTOBUF) {
+            throw new IllegalArgumentException(
+                    "message needs a Protobuf schema, and the " + READER + " is " + found.format());
+        }
+        if (validates) {
+            throw new IllegalArgumentException("SQL does not validate when it decodes: leave validate out, or make the "
+                    + "column by strata.spark_udfs.decode, which validates in Python workers");
+        }
+        List<String> origin = name.names("origin");
+        try {
+            Columns columns = columns(found, settings, message, name.names("columns"));
+            return new DecodePlan(
+                    found.format(),
+                    columns.reader(),
+                    columns.type().json(),
+                    mode,
+                    origin == null ? List.of() : origin,
+                    null);
+        } catch (RegistryFailure | UnusableSchema failure) {
+            throw name.noSchema(READER, failure);
+        }
+    }
+
+    private static Columns columns(
+            Registry.Found found, RegistrySettings settings, String message, List<String> columns) {
+        return switch (found.format()) {
+            case AVRO -> {
+                if (columns != null) {
+                    throw new IllegalArgumentException("columns needs a Protobuf schema or a JSON Schema: of Avro, a "
+                            + "query reads the fields that it uses");
+                }
+                yield new Columns(
+                        SchemaTexts.write(found.files()), SparkTypes.of(SchemaTexts.parse(found.files()), READER));
+            }
+            case PROTOBUF -> ProtoColumns.of(ProtoSchema.parseWithKnown(found.files()), message, columns);
+            case JSON -> {
+                Map<String, String> references = new LinkedHashMap<>();
+                Registry.of(settings, found.format())
+                        .references(found)
+                        .forEach((reference, answer) ->
+                                references.put(reference, answer.path("schema").asText()));
+                yield JsonColumns.of(found.text(), references, columns);
+            }
+        };
+    }
+
+    /** Return the plan that builds only some fields. */
+    public DecodePlan only(Set<Integer> chosen) {
+        return new DecodePlan(format, reader, type, mode, origin, new TreeSet<>(chosen));
+    }
+
+    /** Return the names of the fields to build. */
+    public List<String> fieldNames() {
+        return fields.stream()
+                .map(position -> ((StructType) dataType()).fields()[position].name())
+                .toList();
+    }
+
+    public DataType dataType() {
+        return DataType.fromJson(type);
+    }
+}

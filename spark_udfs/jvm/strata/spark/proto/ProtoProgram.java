@@ -1,0 +1,180 @@
+package strata.spark.proto;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import strata.spark.bytes.Cursor;
+import strata.spark.bytes.Cursor.Damage;
+import strata.spark.bytes.ProtoWire;
+import strata.spark.frame.FrameHeader;
+import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.frame.Program;
+import strata.spark.row.RowBuffer;
+import strata.spark.schema.ProtoSchema;
+
+/** The program of a Protobuf schema: a node for each of its messages that frames name by indexes. */
+public final class ProtoProgram extends Program {
+    private static final int MAX_INDEXES = 64;
+    private static final int MAX_INDEX = 1 << 16;
+    private static final int MAX_VARINT = 3;
+    private static final int MAX_MESSAGES = 1000;
+
+    private final ProtoSchema writer;
+    private final ProtoReader reader;
+    private final RowBuffer row;
+    private final Cursor cursor = new Cursor();
+    /** Whether frames count messages as AWS Glue does. */
+    private final boolean isGlue;
+
+    private final Map<List<Integer>, ProtoMessage> messages = new HashMap<>();
+    private final Map<List<Integer>, Refusal> unreadable = new HashMap<>();
+    /** The first message of the schema, which nearly all frames name; null until it is met. */
+    private ProtoMessage first;
+
+    public ProtoProgram(Object name, ProtoSchema writer, ProtoReader reader, RowBuffer row) {
+        super(name);
+        this.writer = writer;
+        this.reader = reader;
+        this.row = row;
+        this.isGlue = name instanceof FrameHeader.GlueVersion;
+    }
+
+    @Override
+    public void read(byte[] frame, byte[] header, int start) {
+        byte[] named = header == null ? frame : header;
+        ProtoMessage message;
+        cursor.open(named, start, false);
+        if (first != null && cursor.at < cursor.end && named[cursor.at] == 0) {
+            cursor.at++;
+            message = first;
+        } else {
+            message = message(isGlue ? List.of(varint()) : indexes());
+        }
+        int at = cursor.at;
+        if (header != null && at != header.length) {
+            throw FrameHeader.refuse(FrameHeader.TRAILING_BYTES).of(name);
+        }
+        read(message, frame, header == null ? at : 0);
+    }
+
+    private void read(ProtoMessage message, byte[] frame, int start) {
+        try {
+            cursor.open(frame, start, false);
+            row.begin();
+            row.putField(0, message.readAll(cursor, row, 0));
+            if (cursor.overwrote) { // a parser checks what was overwritten, too
+                cursor.open(frame, start, false);
+                message.checkAll(cursor);
+            }
+        } catch (Damage found) {
+            throw refuse(message, frame, start, found);
+        }
+    }
+
+    /** Check again in the order of the bytes: what a parser finds comes before values that do not fit their column. */
+    private Refusal refuse(ProtoMessage message, byte[] frame, int start, Damage found) {
+        Damage first = found;
+        try {
+            cursor.open(frame, start, true);
+            if (!message.checkAll(cursor)) {
+                first = ProtoWire.malformed();
+            }
+        } catch (Damage parsing) {
+            first = parsing;
+        }
+        String reason = first.reason.equals(Damage.TRUNCATED) ? Damage.MALFORMED : first.reason;
+        boolean isParsing = first != found || reason.equals(Damage.MALFORMED);
+        String detail = isParsing ? ": not a " + reader.message : first.place();
+        return new Refusal(reason, name, reason + detail);
+    }
+
+    // Messages
+
+    private ProtoMessage message(List<Integer> indexes) {
+        ProtoMessage known = messages.get(indexes);
+        if (known != null) {
+            return known;
+        }
+        if (unreadable.containsKey(indexes)) {
+            throw unreadable.get(indexes);
+        }
+        ProtoSchema.Message written = isGlue ? writer.atPlace(indexes.get(0)) : writer.at(indexes);
+        if (written == null) { // not cached: a damaged frame may have any indexes
+            String where = isGlue ? indexes.get(0) + " as AWS Glue counts" : "at " + shortened(indexes);
+            throw new Refusal(Damage.INVALID_INDEX, name, "the schema has no message " + where);
+        }
+        if (messages.size() + unreadable.size() >= MAX_MESSAGES) {
+            messages.clear();
+            unreadable.clear();
+        }
+        ProtoMessage made = compile(written, indexes);
+        messages.put(indexes, made);
+        if (indexes.equals(List.of(0))) {
+            first = made;
+        }
+        return made;
+    }
+
+    private ProtoMessage compile(ProtoSchema.Message written, List<Integer> indexes) {
+        if (!written.name.equals(reader.message)) {
+            String message = "expected a " + reader.message + ", got a " + written.name;
+            unreadable.put(indexes, new Refusal("message is " + written.name, name, message));
+            throw unreadable.get(indexes);
+        }
+        try {
+            return reader.compile(written);
+        } catch (Damage mismatch) {
+            unreadable.put(indexes, new Refusal(mismatch.letterReason(), name, mismatch.letterReason()));
+            throw unreadable.get(indexes);
+        }
+    }
+
+    private static List<Integer> shortened(List<Integer> indexes) {
+        return indexes.subList(0, Math.min(indexes.size(), 5));
+    }
+
+    // Indexes
+
+    private List<Integer> indexes() {
+        int count = index();
+        if (count == 0) {
+            return List.of(0);
+        }
+        if (count > MAX_INDEXES) {
+            throw FrameHeader.refuse("too many message indexes").of(name);
+        }
+        List<Integer> indexes = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            indexes.add(index());
+        }
+        return indexes;
+    }
+
+    private int index() {
+        int number = varint();
+        if ((number & 1) != 0 || number >> 1 >= MAX_INDEX) {
+            throw outOfRange();
+        }
+        return number >> 1;
+    }
+
+    private int varint() {
+        int number = 0;
+        for (int place = 0; place < MAX_VARINT; place++) {
+            if (cursor.at >= cursor.end) {
+                throw FrameHeader.refuse("frame too short").of(name);
+            }
+            byte next = cursor.bytes[cursor.at++];
+            number |= (next & 0x7F) << 7 * place;
+            if (next >= 0) {
+                return number;
+            }
+        }
+        throw outOfRange();
+    }
+
+    private Refusal outOfRange() {
+        return FrameHeader.refuse("a message index is out of range").of(name);
+    }
+}
