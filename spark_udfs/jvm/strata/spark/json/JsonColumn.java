@@ -29,6 +29,7 @@ abstract class JsonColumn extends Node {
     static final String INVALID_VALUE = "invalid value";
 
     /** Something that this class leaves to the slow way, such as a name that comes twice, or a value that does not fit. */
+    @SuppressWarnings("StaticAssignmentOfThrowable") // it has no stack trace
     static final Damage UNUSUAL = new Damage(Damage.MALFORMED, "");
 
     /**

@@ -78,6 +78,8 @@ public final class Registry {
         };
 
         private final String query;
+
+        @SuppressWarnings("ImmutableEnumChecker") // each is a method
         private final Function<List<String>, Object> parser;
 
         Format(String query, Function<List<String>, Object> parser) {
