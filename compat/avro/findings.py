@@ -13,7 +13,7 @@ from strata.compat.avro.wording import Kind, describe
 from strata.compat.result import Incompatibility, Value
 from strata.compat.schema import SchemaFormat
 
-__all__ = ["Findings", "Note", "Place", "report", "start"]
+__all__ = ["ROOT", "Findings", "Note", "Place", "report", "start"]
 
 
 class Place(NamedTuple):
@@ -22,6 +22,9 @@ class Place(NamedTuple):
     above: "Place | None"
     token: str | None
     label: str
+
+
+ROOT: Final = Place(None, None, "")
 
 
 class Note(NamedTuple):
@@ -39,8 +42,8 @@ _Detail: TypeAlias = Callable[[Note], str]
 _Values: TypeAlias = Callable[[Note], tuple[Value, Value]]
 
 
-def start(above: Place | None) -> Place:
-    """Return a place whose path starts again at the root, below another place."""
+def start(above: Place) -> Place:
+    """Return a place below another one whose path starts again at the root."""
     return Place(above, None, "")
 
 

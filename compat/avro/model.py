@@ -1,18 +1,21 @@
-"""The Avro schema model: frozen nodes in a tree.
+"""The Avro schema model: names, and frozen nodes in a tree.
 
 A use of a named type is a `Reference`, so the tree has no cycles even if the schema is recursive. The table of named
 types (`AvroSchema.names`) maps a reference to its definition.
 
-Nodes compare by identity. A field whose type has no names may be shared by several records and schemas
-(`known_fields.py`); any other occurrence of a type in the text is a separate node.
+A new schema must use the characters of the specification in its names (ASCII); a stored schema may use any name. As in
+Avro Java, only the last part of a type's alias is checked, and the aliases of fields are not checked at all.
+
+Nodes compare by identity. A field that means the same by itself may be shared by several records and schemas
+(`KnownFields` in `parser.py`); any other occurrence of a type in the text is a separate node.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
-from strata.compat.avro.names import PRIMITIVES, Name
 from strata.compat.schema import ParsedSchema
 
 __all__ = [
@@ -35,11 +38,74 @@ __all__ = [
     "RecordType",
     "Reference",
     "UnionType",
+    "is_full_name",
+    "make_name",
+    "name_fault",
+    "printed_name",
+    "qualify",
     "resolve",
 ]
 
 Json: TypeAlias = Any  # None, bool, int, float, str, list or dict, as json.loads returns them
 Properties: TypeAlias = Mapping[str, Json]  # custom attributes, which Avro itself does not define, in input order
+
+PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FULL_NAME: Final = re.compile(rf"{_NAME.pattern}(?:\.{_NAME.pattern})*")
+_TYPE_WORDS: Final = PRIMITIVES | {"record", "enum", "array", "map", "union", "fixed"}
+
+
+# --- names
+
+
+class Name(NamedTuple):
+    """A name and its namespace; an empty string is the null namespace."""
+
+    simple: str
+    namespace: str
+
+    @property
+    def full(self) -> str:
+        """The full name, by which references and aliases are matched."""
+        return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
+
+
+def make_name(text: str, namespace: str) -> Name:
+    """Return the Name for a text; the namespace applies only to a text without dots."""
+    space, dot, simple = text.rpartition(".")
+    return Name(simple, space) if dot else Name(text, namespace)
+
+
+def qualify(text: str, namespace: str) -> str:
+    """Return the full name that a reference means inside a namespace."""
+    return f"{namespace}.{text}" if namespace and "." not in text else text
+
+
+def printed_name(name: Name, namespace: str) -> str:
+    """Return a reference to this name inside a namespace, as short as in Avro Java.
+
+    A name that is also a kind of type is printed in full, because its short form would be read as that kind.
+    """
+    if not name.namespace:
+        return name.simple
+    return name.simple if name.namespace == namespace and name.simple not in _TYPE_WORDS else name.full
+
+
+def is_full_name(text: str) -> bool:
+    """Return whether each part of a full name obeys the specification."""
+    return _FULL_NAME.fullmatch(text) is not None
+
+
+def name_fault(text: str) -> str | None:
+    """Return why a name violates the specification, or None if it is valid."""
+    if _NAME.fullmatch(text):
+        return None
+    if not text:
+        return "it is empty"
+    return "it must start with a letter (A-Z, a-z) or _ and go on with letters, digits and _"
+
+
+# --- types
 
 
 class Missing:
@@ -112,7 +178,9 @@ class FixedType:
 class Field:
     """A field of a record; its aliases are simple names.
 
-    `text` is the canonical text of a field whose type has no names, and so means the same in every schema.
+    A field that uses no names besides those that it defines is *settled*: `text` is its canonical text, and `types` are
+    the types that it defines. It means the same wherever its JSON is read, if it defines types in a record of the same
+    namespace only.
     """
 
     name: str
@@ -123,13 +191,20 @@ class Field:
     aliases: tuple[str, ...]
     properties: Properties
     text: str | None = None
+    types: tuple["NamedType", ...] = ()
+
+    def settle(self, text: str, types: tuple["NamedType", ...]) -> None:
+        """Note what a new field means by itself; the parser does so before anything else sees the field."""
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "types", types)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordType:
     """A named list of fields; an error is a record with `is_error`.
 
-    `plain` holds the texts of the fields that have no names in their type and no aliases.
+    `plain` holds the texts of the settled fields without names in their type and without aliases; `settled` holds those
+    with names, too, if no field in their types has an alias.
     """
 
     kind: ClassVar[str] = "record"
@@ -141,12 +216,22 @@ class RecordType:
     properties: Properties
     by_name: Mapping[str, Field] = field(init=False)
     plain: frozenset[str] = field(init=False)
+    settled: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         """Index the fields."""
-        plain = frozenset([field.text for field in self.fields if field.text is not None and not field.aliases])
+        alone = [field for field in self.fields if field.text is not None and not field.aliases]
+        plain = settled = frozenset([field.text for field in alone if not field.types])
+        if len(plain) < len(alone):
+            named = (field.text for field in alone if field.types and not any(map(_has_field_aliases, field.types)))
+            settled = plain.union(filter(None, named))
         object.__setattr__(self, "by_name", {field.name: field for field in self.fields})
         object.__setattr__(self, "plain", plain)
+        object.__setattr__(self, "settled", settled)
+
+
+def _has_field_aliases(node: "NamedType") -> bool:
+    return isinstance(node, RecordType) and any(field.aliases for field in node.fields)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

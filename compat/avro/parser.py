@@ -15,20 +15,23 @@ already.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
+
+try:
+    import orjson
+except ImportError:  # then `read_plain_json` reads nothing
+    orjson = None  # type: ignore[assignment]
 
 from strata.compat.avro import model
 from strata.compat.avro.defaults import DefaultCheck
 from strata.compat.avro.equivalence import same_structure
 from strata.compat.avro.java_numbers import parse_java_double
 from strata.compat.avro.json_text import excerpt, read_json, read_plain_json, write_json
-from strata.compat.avro.known_fields import KnownFields
-from strata.compat.avro.names import make_name, name_fault, qualify
 from strata.compat.avro.printer import print_field, print_schema
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
 from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
-__all__ = ["parse"]
+__all__ = ["KnownFields", "parse"]
 
 _SCHEMA_WORDS: Final = frozenset(
     {"type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "items", "values"}
@@ -43,11 +46,58 @@ _PAIRS: Final = {
     (a, b): model.UnionType((_BARE[a], _BARE[b])) for a in model.PRIMITIVES for b in model.PRIMITIVES if a != b
 }
 """The unions of two bare primitive types: most unions make one such type optional."""
-_KNOWN_FIELDS: Final = {True: KnownFields(), False: KnownFields()}
-"""The fields read in strict mode, and those read in lenient mode."""
+
+_NAMED: Final = (model.EnumType, model.FixedType, model.RecordType)
+_MOST_BYTES: Final = 512 << 10  # of keys in one generation of `KnownFields`; a parsed field takes twenty times as much
+_LONGEST: Final = 4 << 10  # bytes of one key
 
 _Object = dict[str, model.Json]
 _NamedT = TypeVar("_NamedT", model.EnumType, model.FixedType, model.RecordType)
+
+
+class KnownFields:
+    """Fields that were read before, by their JSON, in two generations: the older is dropped when the younger is full.
+
+    The versions of a subject share most of their fields, and so do many subjects. A settled field means the same in
+    every schema, so it is read, checked and printed once. Both generations are bounded by the JSON that they hold.
+
+    The JSON must come from `read_plain_json`: orjson writes equal values of it, and no others, as equal bytes.
+    """
+
+    def __init__(self) -> None:
+        self._young: dict[bytes, model.Field] = {}
+        self._old: dict[bytes, model.Field] = {}
+        self._size = 0
+
+    @staticmethod
+    def key(json: model.Json) -> bytes:
+        """Return bytes that are equal for equal JSON only: 1, 1.0 and true differ, and so does the order of keys."""
+        return orjson.dumps(json)
+
+    def find(self, texts: Sequence[model.Json]) -> list[model.Field | None]:
+        """Return the field of each JSON value; None for those that are not known to be fields, or not kept lately."""
+        return list(map(self._young.get, map(orjson.dumps, texts)))
+
+    def get(self, key: bytes) -> model.Field | None:
+        """Return the field of a key; None if there is none."""
+        found = self._young.get(key)
+        if found is None and (found := self._old.get(key)) is not None:
+            self.put(key, found)
+        return found
+
+    def put(self, key: bytes, field: model.Field) -> None:
+        """Store a field, unless it is very long."""
+        if len(key) > _LONGEST:
+            return
+        if self._size > _MOST_BYTES:
+            self._old, self._young, self._size = self._young, {}, 0
+        # What orjson returns keeps the buffer that it was written to, some 4 KiB; a copy does not.
+        self._young[bytes(memoryview(key))] = field
+        self._size += len(key)
+
+
+_KNOWN_FIELDS: Final = {True: KnownFields(), False: KnownFields()}
+"""The fields read in strict mode, and those read in lenient mode."""
 
 
 def parse(
@@ -66,12 +116,12 @@ def parse(
         OutOfTime: The time of `limits` ran out.
     """
     names: dict[str, model.NamedType] = {}
+    external: frozenset[str] = frozenset()
     try:
-        check_references(references, limits)
-        roots = [_read(reference.text, names, limits, strict=False) for reference in references]
-        external = frozenset(
-            root.name.full for root in roots if isinstance(root, model.EnumType | model.FixedType | model.RecordType)
-        )
+        if references:
+            check_references(references, limits)
+            roots = [_read(reference.text, names, limits, strict=False) for reference in references]
+            external = frozenset(root.name.full for root in roots if isinstance(root, _NAMED))
         root = _read(text, names, limits, strict=strict)
         canonical = print_schema(root, names, limits, external=external)
     except RecursionError:
@@ -89,7 +139,7 @@ def _read(text: str, names: dict[str, model.NamedType], limits: Limits, *, stric
     parser = _Parser(names, limits, strict=strict, known_fields=None if plain is None else _KNOWN_FIELDS[strict])
     root = parser.node(read_json(text, limits) if plain is None else plain, "")
     parser.finish()
-    return names[root.name.full] if isinstance(root, model.EnumType | model.FixedType | model.RecordType) else root
+    return names[root.name.full] if isinstance(root, _NAMED) else root
 
 
 class _Parser:
@@ -100,7 +150,8 @@ class _Parser:
         self._limits = limits
         self._strict = strict
         self._fields = 0
-        self._named = 0  # how many definitions and uses of named types were met
+        self._defined: list[model.NamedType] = []  # in their order in the text
+        self._uses: list[str] = []  # the names that were used; empty for one whose meaning depends on what is around it
         self._known_fields = known_fields
         self._path: list[str] = []  # the fields around the current position, for error messages
         self._open: tuple[str, ...] = ()  # the records around it
@@ -140,11 +191,13 @@ class _Parser:
         bare = _BARE.get(text)
         if bare is not None:
             return bare
-        self._named += 1
-        full = qualify(text, namespace)
-        for known in (full, text):
-            if known in self.names:
-                return model.Reference(known)
+        full = model.qualify(text, namespace)
+        if full in self.names:
+            self._uses.append(full)
+            return model.Reference(full)
+        self._uses.append("")
+        if text in self.names:
+            return model.Reference(text)
         reference = model.Reference(full)
         self._forward[id(reference)] = reference, self._field_path()
         return reference
@@ -213,35 +266,73 @@ class _Parser:
         self._fields += len(texts)
         if self._fields > self._limits.fields:
             raise self._fault(f"More than the {self._limits.fields} fields allowed")
-        around, self._open = self._open, (*self._open, name.full)
-        fields = {}
+        outside, self._open = self._open, (*self._open, name.full)
         table = self._known_fields
-        for text, known in zip(texts, table.find(texts) if table else (None,) * len(texts), strict=True):
-            field = known or self._field(text, name)
-            if field.name in fields:
-                raise self._fault(f"Record {name.full} has two fields called {field.name}; rename one")
-            fields[field.name] = field
-        self._open = around
+        fields: list[model.Field | None] = list(table.find(texts)) if table else [None] * len(texts)
+        around = len(self._path)
+        for position, known in enumerate(fields):
+            if known is None:
+                try:
+                    fields[position] = self._field(texts[position], name)
+                except SchemaParseError:
+                    del self._path[around:]
+                    self._check_distinct(fields[:position], name)  # the first error counts
+                    raise
+        self._check_distinct(fields, name)
+        self._open = outside
         properties = _properties(json, _SCHEMA_WORDS)
         aliases = self._type_aliases(json, name)
         is_error = json["type"] == "error"
-        return self._define(
-            model.RecordType(name, _text(json, "doc"), aliases, tuple(fields.values()), is_error, properties)
-        )
+        complete = tuple(cast("list[model.Field]", fields))
+        return self._define(model.RecordType(name, _text(json, "doc"), aliases, complete, is_error, properties))
+
+    def _check_distinct(self, fields: Sequence[model.Field | None], record: model.Name) -> None:
+        names = [field.name for field in fields if field is not None]
+        if len(set(names)) < len(names):
+            repeated = _first_repeated(names)
+            raise self._fault(f"Record {record.full} has two fields called {repeated}; rename one")
 
     def _field(self, json: model.Json, record: model.Name) -> model.Field:
-        """Return a field that was read before, or read it."""
+        """Return a field that was read before, or read it.
+
+        A field is kept if its type means the same wherever its JSON is read: if it uses no names, or only names that
+        it defines itself, in a record of the same namespace.
+        """
         self._limits.look_at_clock()
-        table, key = self._known_fields, b""
-        field = table.get(key := table.key(json)) if table else None
-        if field is None:
-            named = self._named
-            field = self._new_field(json, record)
-            if named == self._named:
-                object.__setattr__(field, "text", print_field(field, self._limits))  # nothing else has seen it yet
-                if table:
-                    table.put(key, field)
+        table, key, named_key = self._known_fields, b"", b""
+        if table is not None:
+            key = table.key(json)
+            named_key = b"\0%b %b" % (record.namespace.encode(), key)
+            known = table.get(key) or table.get(named_key)
+            if known is not None and self._adopts(known):
+                return known
+        uses, defined = len(self._uses), len(self._defined)
+        field = self._new_field(json, record)
+        names = {node.name.full: node for node in self._defined[defined:]}
+        if names.keys() >= set(self._uses[uses:]):
+            types = tuple(names.values())
+            field.settle(print_field(field, record.namespace, names, self._limits), types)
+            if table is not None:
+                table.put(named_key if types else key, field)
         return field
+
+    def _adopts(self, field: model.Field) -> bool:
+        """Define the types that a known field defines; return whether this can be done without a look at its JSON."""
+        types = field.types
+        if not types:
+            return True
+        inner = sum(len(node.fields) for node in types if isinstance(node, model.RecordType))
+        if (
+            any(node.name.full in self.names for node in types)
+            or len(self.names) + len(types) > self._limits.types
+            or self._fields + inner > self._limits.fields
+        ):
+            return False
+        self._fields += inner
+        for node in types:
+            self.names[node.name.full] = node
+        self._defined += types
+        return True
 
     def _new_field(self, json: model.Json, record: model.Name) -> model.Field:
         name = _text(json, "name") if isinstance(json, dict) else None
@@ -283,11 +374,14 @@ class _Parser:
         if text is None:
             raise self._fault(f'A type of kind {json["type"]} needs a "name" that is a string: {_shown(json)}')
         space = _text(json, "namespace")
-        name = make_name(text, namespace if space is None else space)
-        self._check_name(name.simple, "Name")
-        if name.full in model.PRIMITIVES:
-            raise self._fault(f"A type cannot be called {name.full}, the name of a primitive type; choose another name")
-        if name.namespace:
+        name = model.make_name(text, namespace if space is None else space)
+        full = name.full
+        is_legal = not self._strict or model.is_full_name(full)
+        if not is_legal:
+            self._check_name(name.simple, "Name")
+        if full in model.PRIMITIVES:
+            raise self._fault(f"A type cannot be called {full}, the name of a primitive type; choose another name")
+        if not is_legal and name.namespace:
             for part in name.namespace.split("."):
                 self._check_name(part, "Namespace part")
         return name
@@ -296,7 +390,7 @@ class _Parser:
         texts = self._alias_texts(json)
         if not texts:
             return ()
-        aliases = {alias.full: alias for alias in (make_name(text, name.namespace) for text in texts)}
+        aliases = {alias.full: alias for alias in (model.make_name(text, name.namespace) for text in texts)}
         for alias in aliases.values():
             self._check_name(alias.simple, "Alias")
         return tuple(aliases.values())
@@ -313,19 +407,21 @@ class _Parser:
         return tuple(dict.fromkeys(texts))
 
     def _define(self, node: _NamedT) -> _NamedT:
-        self._named += 1
         full = node.name.full
         known = self.names.get(full)
         if known is None:
             if len(self.names) >= self._limits.types:
                 raise self._fault(f"More than the {self._limits.types} named types allowed")
             self.names[full] = node
-        elif not same_structure(known, node, self.names, self._limits, forward=self._forward):
+            self._defined.append(node)
+            return node
+        self._uses.append("")
+        if not same_structure(known, node, self.names, self._limits, forward=self._forward):
             raise self._fault(f"Type {full} is defined twice, in different ways; rename one, or repeat only the name")
         return node
 
     def _check_name(self, text: str, what: str) -> None:
-        if self._strict and (fault := name_fault(text)):
+        if self._strict and (fault := model.name_fault(text)):
             raise self._fault(f"{what} {excerpt(text)!r} is invalid: {fault}")
 
     def _fault(self, message: str) -> SchemaParseError:
@@ -382,9 +478,7 @@ def _starts_with_null(node: model.Node) -> bool:
 def _branch_name(node: model.Node) -> str:
     if isinstance(node, model.Reference):
         return node.full
-    if isinstance(node, model.EnumType | model.FixedType | model.RecordType):
-        return node.name.full
-    return node.kind
+    return node.name.full if isinstance(node, _NAMED) else node.kind
 
 
 def _first_repeated(symbols: list[str]) -> str:

@@ -12,7 +12,6 @@ from typing import Final
 
 from strata.compat.avro import model
 from strata.compat.avro.json_text import check_bounds, quote, write_json
-from strata.compat.avro.names import printed
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
 
@@ -39,10 +38,10 @@ def print_schema(root: model.Node, names: model.Names, limits: Limits, *, extern
     return text
 
 
-def print_field(field: model.Field, limits: Limits) -> str:
-    """Print a field whose type has no names."""
-    printer = _Printer({}, limits, frozenset())
-    printer.put_field(field, "", 0)
+def print_field(field: model.Field, namespace: str, names: model.Names, limits: Limits) -> str:
+    """Print a field of a record in a namespace that uses no names besides those that it defines, which are `names`."""
+    printer = _Printer(names, limits, frozenset())
+    printer.put_field(field, namespace, 0)
     return "".join(printer.parts)
 
 
@@ -64,7 +63,7 @@ class _Printer:
         """Append the definition of a type at its first use, its name afterwards."""
         full = node.name.full
         if full in self._defined:
-            self.parts.append(quote(printed(node.name, namespace)))
+            self.parts.append(quote(model.printed_name(node.name, namespace)))
             return
         if depth >= self._deepest:
             raise SchemaParseError(f"The schema is nested deeper than {self._deepest} levels")
@@ -117,22 +116,27 @@ class _Printer:
     def _put_record(self, node: model.RecordType, namespace: str, depth: int) -> None:
         kind = "error" if node.is_error else "record"
         self.parts.append(f'{{"type":"{kind}"{_name(node.name, namespace)}{_doc(node.doc)},"fields":[')
-        texts = [field.text for field in node.fields if field.text is not None]
-        if len(texts) == len(node.fields):
-            self.parts.append(",".join(texts))
-        else:
-            self._put_fields(node, depth)
+        self._put_fields(node, depth)
         self.parts.append(f"]{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}")
 
     def _put_fields(self, record: model.RecordType, depth: int) -> None:
-        separator = ""
+        parts = self.parts
         for field in record.fields:
-            self.parts.append(separator)
-            if field.text is None:
+            if field.text is None or (field.types and not self._defines(field.types)):
                 self.put_field(field, record.name.namespace, depth + 3)
             else:
-                self.parts.append(field.text)
-            separator = ","
+                parts.append(field.text)
+            parts.append(",")
+        if record.fields:
+            parts.pop()
+
+    def _defines(self, types: Iterable[model.NamedType]) -> bool:
+        """Note types as defined; return False, and note none, if one of them was printed or must not be."""
+        names = [node.name.full for node in types]
+        if not self._defined.isdisjoint(names):
+            return False
+        self._defined.update(names)
+        return True
 
     def put_field(self, field: model.Field, namespace: str, depth: int) -> None:
         """Append a field whose type is at a depth of JSON brackets."""
@@ -175,7 +179,7 @@ def _doc(doc: str | None) -> str:
 
 
 def _aliases(name: model.Name, aliases: Iterable[model.Name]) -> str:
-    return _alias_list(printed(alias, name.namespace) for alias in aliases)
+    return _alias_list(model.printed_name(alias, name.namespace) for alias in aliases)
 
 
 def _alias_list(aliases: Iterable[str]) -> str:

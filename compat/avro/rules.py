@@ -14,13 +14,14 @@ nor two cycles of coprime length overflow Python's stack, and the numbers of pai
 is local to one check: another check never sees a half-finished answer.
 
 Most fields of two versions are equal or differ in types without names only. Such a pair is compared without a note of
-its place, and judged as above only if that fails.
+its place, and judged as above only if that fails. If this settles all fields of two records at the root, there is
+nothing to judge.
 """
 
 from collections.abc import Generator, Hashable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from strata.compat.avro.findings import Findings, Note, Place, report, start
+from strata.compat.avro.findings import ROOT, Findings, Note, Place, report, start
 from strata.compat.avro.model import (
     ArrayType,
     AvroSchema,
@@ -87,6 +88,8 @@ def check(reader: AvroSchema, writer: AvroSchema, *, limits: Limits = DEFAULT_LI
     Raises:
         OutOfTime: The time of `limits` ran out.
     """
+    if limits.comparisons and _is_plain(reader, writer, limits):
+        return ()
     try:
         notes = _Check(reader.names, writer.names, limits).run(reader.root, writer.root)
     except _GaveUp as gave_up:
@@ -108,7 +111,7 @@ class _Check:
     def run(self, reader: Node, writer: Node) -> Findings:
         """Judge a pair and every pair that it depends on."""
         stack: list[tuple[_Key, _Judging]] = []
-        answer = self._ask(_Pair(reader, writer, start(None), (None, None)), stack)
+        answer = self._ask(_Pair(reader, writer, ROOT, (None, None)), stack)
         while stack:
             key, judging = stack[-1]
             try:
@@ -180,7 +183,7 @@ class _Check:
         """Check that each field of the reader is in the writer, under its name or an alias, or has a default."""
         notes = list(_names(reader, writer, place))
         fields = Place(place, "fields", "")
-        same = reader.plain & writer.plain
+        same = _texts_of_same(reader, writer)
         for position, field in enumerate(reader.fields):
             if field.text in same:
                 continue
@@ -224,11 +227,31 @@ def _spot(node: Node, spot: _Spot) -> _Spot:
     return id(node) if isinstance(node, RecordType | EnumType | FixedType) else spot
 
 
+def _is_plain(reader: AvroSchema, writer: AvroSchema, limits: Limits) -> bool:
+    """Return whether it is plain that a record reads another one, without a look at types with names that differ."""
+    ours, theirs = resolve(reader.root, reader.names), resolve(writer.root, writer.names)
+    if not isinstance(ours, RecordType) or not isinstance(theirs, RecordType) or _names(ours, theirs, ROOT):
+        return False
+    same, sources = _texts_of_same(ours, theirs), theirs.by_name
+    for field in ours.fields:
+        if field.text not in same:
+            limits.look_at_clock()
+            if field.aliases or not _is_fine(field, sources.get(field.name)):
+                return False
+    return True
+
+
+def _texts_of_same(reader: RecordType, writer: RecordType) -> frozenset[str]:
+    """Return the texts of the writer's fields that mean the same in the reader."""
+    # In another namespace, a text with names means other types.
+    return writer.settled if reader.name.namespace == writer.name.namespace else writer.plain
+
+
 def _is_fine(field: Field, source: Field | None) -> bool:
     """Return whether it is plain that a reader's field reads the writer's field, or that its default replaces it."""
     if source is None:
         return not isinstance(field.default, Missing)
-    if field.text is None or source.text is None:
+    if field.text is None or field.types or source.text is None or source.types:
         return False
     return _reads(field.type, source.type)
 

@@ -96,7 +96,8 @@ async def _checked(
     witness: bool,
 ) -> Response:
     verbose = verbose or witness
-    check_references(exchange.access, state, subject, body.cited)
+    if body.references:
+        check_references(exchange.access, state, subject, body.cited)
     verdict = await exchange.computed(
         lambda limits: _verdict(exchange, state, subject, previous, body.request(limits), normalize, verbose, witness)
     )

@@ -100,7 +100,8 @@ async def look_up(
     """Find the version of a subject that holds a schema; a plain subject is also searched for in other contexts."""
     state, asked = await exchange.fresh(), body.request(exchange.limits)
     name, visible = aliased(state, subject), exchange.readable
-    check_references(exchange.access, state, name, asked.references)
+    if asked.references:
+        check_references(exchange.access, state, name, asked.references)
     found = await exchange.computed(
         lambda limits: version_with(
             state, name, asked.under(limits), normalize=normalize, include_deleted=deleted, visible=visible
@@ -194,7 +195,8 @@ async def register_schema(
 
     def decide(state: State, limits: Limits) -> Decision[Registered]:
         target = _target(state, subject)
-        check_references(exchange.access, state, target, asked.references)
+        if asked.references:
+            check_references(exchange.access, state, target, asked.references)
         return register(state, target, body.request(limits), rules)
 
     placed = await exchange.write(decide)

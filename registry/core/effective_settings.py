@@ -97,6 +97,8 @@ class Mode(StrEnum):
 
 def config_in_force(state: State, subject: Subject | None) -> EffectiveConfig:
     """Return the configuration in force for a subject; None means the registry as a whole."""
+    if not state.configs:
+        return _NOTHING_SET
     fields = _fields(state, subject)
     return _effective(fields) if fields else _NOTHING_SET
 
@@ -154,6 +156,8 @@ def mode_source(state: State, subject: Subject | None) -> Subject | None:
 
 def mode_in_force(state: State, subject: Subject | None) -> Mode:
     """Return the mode of a subject; None means the registry as a whole."""
+    if not state.modes:
+        return Mode.READWRITE
     if state.modes.get(None, state.modes.get(Subject(GLOBAL_SCOPE))) == Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
     for scope in (subject, *_wider_scopes(subject)):

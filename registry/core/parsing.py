@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 _FORMATS: Final = dict(FORMATS)  # all of them now: no request should wait for an import
+_BY_NAME: Final = {schema_format.value: row for schema_format, row in _FORMATS.items()}
 load()
 _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
 _VerdictKey = tuple[int, tuple[tuple[int, int, str], ...], Level, Policy, str]
@@ -104,7 +105,7 @@ class Candidate:
 
 def schema_types() -> list[str]:
     """Return the names of the formats that can be registered."""
-    return [schema_format.value for schema_format in _FORMATS]
+    return list(_BY_NAME)
 
 
 def parse_request(
@@ -124,17 +125,19 @@ def parse_request(
         RegistryError: 42201 for an unknown format, a reference that does not resolve, or a text that does not parse.
         TooExpensive: if this takes too long.
     """
-    if request.schema_type not in schema_types():
+    if request.schema_type not in _BY_NAME:
         raise errors.invalid_schema(
             f"Invalid schema type {request.schema_type}: this registry takes {', '.join(schema_types())}"
         )
     limits = request.limits
-    references = pinned(state, subject, request.references, limits, include_deleted=not new)
+    references = request.references
+    if references:
+        references = pinned(state, subject, references, limits, include_deleted=not new)
     if normalize:
         references = tuple(sorted(set(references), key=lambda r: (r.subject, r.version, r.name)))
     try:
         request.text.encode()
-        known = resolved(state, subject, references, limits, one_place_a_name=new)
+        known = resolved(state, subject, references, limits, one_place_a_name=new) if references else ()
         parsed = _parse_cached(request.schema_type, request.text, strict, known, limits)
         text = _normalized(parsed, limits) if normalize else parsed.canonical
     except OutOfTime as error:
@@ -210,7 +213,7 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
     Raises:
         RegistryError: 42201 if the stored schema cannot be printed.
     """
-    schema_format = _format(entry.schema.schema_type)
+    schema_format = _BY_NAME.get(entry.schema.schema_type)
     print_as = schema_format.printed_as.get(form) if schema_format else None
     if print_as is None:
         return entry.schema.text
@@ -251,9 +254,9 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
             known = resolved(state, entry.subject, candidate.references, candidate.limits)
             ours = _parse_cached(candidate.schema_type, candidate.text, False, known, candidate.limits)
         stored = _parse_stored(state, entry, candidate.limits)
-        key = entry.schema.schema_type, entry.schema.fingerprint
-        _outlines.put(key, _outline(stored), _BYTES_OF_OUTLINE)
-        return _FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
+        outline = _outline(stored)
+        _outlines.put((entry.schema.schema_type, entry.schema.fingerprint), outline, _BYTES_OF_OUTLINE)
+        return outline == _outline(ours) and _FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
     except (SchemaParseError, errors.RegistryError):
@@ -340,11 +343,12 @@ def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, 
     parsed, union = candidate.parsed, _union(candidate.contract.metadata)
     if candidate.limits.at_once:  # there was no dry run, and the check is brief
         return _timed_check(parsed, versions, level, policy, candidate.limits, union)
-    key = (id(parsed), tuple((one.version, id(one.schema), one.union) for one in versions), level, policy, union)
+    compared = tuple((version.version, id(version.schema), version.union) for version in versions)
+    key = (id(parsed), compared, level, policy, union)
     known = _verdicts.get(key)
     if known is None:
         known = _timed_check(parsed, versions, level, policy, candidate.limits, union), parsed, versions
-        schemas = (parsed, *(one.schema for one in versions))
+        schemas = (parsed, *(version.schema for version in versions))
         size = sum(map(len, known[0].messages)) + sum(_size(schema.canonical) for schema in schemas)
         _verdicts.put(key, known, size)
     return known[0]
@@ -352,14 +356,15 @@ def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, 
 
 def _union(metadata: Mapping[str, Any] | None) -> str:
     """Return the names of the branches of a union at the root, which the policy LOGICAL reads."""
-    names = ((metadata or {}).get("properties") or {}).get("confluent:union")
+    names = (metadata.get("properties") or {}).get("confluent:union") if metadata else None
     return names if isinstance(names, str) else ""
 
 
 def _parse_stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
     limits.look_at_clock()
-    references = resolved(state, entry.subject, entry.schema.value.references, limits)
-    return _parse_cached(entry.schema.schema_type, entry.schema.text, False, references, limits)
+    references = entry.schema.value.references
+    known = resolved(state, entry.subject, references, limits) if references else ()
+    return _parse_cached(entry.schema.schema_type, entry.schema.text, False, known, limits)
 
 
 def _parse_cached(
@@ -392,15 +397,11 @@ def _size(text: str) -> int:
 def _parse_uncached(
     schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...], limits: Limits
 ) -> ParsedSchema:
-    schema_format = _format(schema_type)
+    schema_format = _BY_NAME.get(schema_type)
     if schema_format is None:
         raise SchemaParseError(f"schemas of type {schema_type} are not supported")
     limits.look_at_text(sum((len(reference.text) for reference in references), len(text)))
     return _timed_parse(schema_type, schema_format, text, strict, references, limits)
-
-
-def _format(schema_type: str) -> Format[Any] | None:
-    return next((row for name, row in _FORMATS.items() if name.value == schema_type), None)
 
 
 def _identity(text: str, references: Sequence[Reference], contract: Contract) -> bytes:

@@ -20,7 +20,6 @@ from fastapi import Depends
 
 from strata.compat.limits import Limits, NotAtOnce
 from strata.compat.tags import Tags
-from strata.registry.core.clock import Clock, TimedDecide
 from strata.registry.core.decide.decision import Decide, Decision
 from strata.registry.core.decide.standby import decided
 from strata.registry.core.errors import RegistryError, error_body
@@ -28,6 +27,7 @@ from strata.registry.core.lookup import Visible, everything
 from strata.registry.core.parsing import inline_tags, printed
 from strata.registry.core.rights.request_access import UNLIMITED, Access, Signing
 from strata.registry.core.rights.rules import Operation, ResourceType
+from strata.registry.core.write_group import Clock, TimedDecide
 from strata.registry.http.asgi import REQUEST_ID, SEND_WHOLE, Answer, Headers, Receive, Scope, Send
 from strata.registry.http.compression import GZIP, WORTH_COMPRESSING, accepts_gzip, compressed
 from strata.registry.http.media_types import TYPES, media_type_for
@@ -183,7 +183,8 @@ class Exchange:
     @cached_property
     def trace_id(self) -> str:
         """The id of the trace that the request belongs to; empty if there is none."""
-        return trace_id_of(self.headers.get(TRACEPARENT, b""))
+        header = self.headers.get(TRACEPARENT)
+        return trace_id_of(header) if header else ""
 
     def facts_shown(self) -> dict[str, Any]:
         """Return what the log line and the audit say about a request."""
@@ -361,7 +362,7 @@ class Exchange:
         began = time.time_ns()
         if not self.access.is_off:
             self.access.renew(state)
-        decision = decided(state, decide)
+        decision = decided(state, decide) if state.standbys else decide()
         if not self.access.is_unlimited:
             self.access.check_records(decision.records)
         self._decided, self._decided_on = decision.records, state

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from strata.compat.avro.names import make_name
+from strata.compat.avro.model import make_name
 from strata.serdes.errors import SchemaError, wrong_schema
 
 __all__ = [

@@ -9,13 +9,13 @@ from strata.compat.entities import Entity, EntityType
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry.core import parsing as schemas
-from strata.registry.core.clock import Clock
 from strata.registry.core.decide.association_requests import AssociationRequest, Resource, Wanted
 from strata.registry.core.decide.associations import change_associations, change_batch
 from strata.registry.core.decide.register import Rules, register
 from strata.registry.core.decide.tag import TagRequest, change_tags
 from strata.registry.core.errors import RegistryError, TooExpensive
 from strata.registry.core.schema_request import SchemaRequest
+from strata.registry.core.write_group import Clock
 from strata.registry.settings import Settings
 from strata.storage.log import Entry
 from strata.storage.records import Subject

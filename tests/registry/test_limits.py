@@ -12,13 +12,13 @@ from strata.compat.levels import Level
 from strata.compat.limits import Limits, NotAtOnce
 from strata.registry.core import parsing
 from strata.registry.core.cache import Cache
-from strata.registry.core.clock import Clock
 from strata.registry.core.decide.content_lookup import equal_version
 from strata.registry.core.decide.register import Rules, register
 from strata.registry.core.decide.tag import TagRequest, change_tags
 from strata.registry.core.errors import RegistryError, TooExpensive
 from strata.registry.core.parsing import inline_tags, parse_request, printed
 from strata.registry.core.schema_request import SchemaRequest
+from strata.registry.core.write_group import Clock
 from strata.registry.settings import Settings
 from strata.storage.log import Entry
 from strata.storage.records import Reference, Subject

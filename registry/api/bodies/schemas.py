@@ -85,8 +85,8 @@ class SchemaBody(Body):
             None if self.schema_id is not None and self.schema_id < 0 else self.schema_id,
             None if self.metadata is None else self.metadata.value(),
             None if self.rule_set is None else self.rule_set.value(),
-            tags_by_entity(self.tags_to_add),
-            tags_by_entity(self.tags_to_remove),
+            tags_by_entity(self.tags_to_add) if self.tags_to_add else {},
+            tags_by_entity(self.tags_to_remove) if self.tags_to_remove else {},
             propagate_tags=self.propagate_tags is True,
             limits=limits,
         )

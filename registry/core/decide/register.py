@@ -123,7 +123,8 @@ def _register_new(
 
     `searched` is the contract under which a look-up of the candidate has already found nothing.
     """
-    check_not_owned(state, subject, candidate.references)
+    if candidate.references:
+        check_not_owned(state, subject, candidate.references)
     version, latest = state.next_version(subject), state.latest(subject)
     contract = merged_contract(request, latest, config)
     if request.version == -1 and latest and _changes_tags(request):
@@ -213,7 +214,7 @@ def _completed(state: State, subject: Subject, request: SchemaRequest, mode: Mod
     A request that changes tags always asks for a new version. The request itself comes back if it leaves nothing open.
     """
     latest = state.latest(subject)
-    if not mode.is_import:
+    if request.rule_set and not mode.is_import:
         rule_set = with_key_names(request.rule_set)
         request = request if rule_set is request.rule_set else replace(request, rule_set=rule_set)
     if not request.text.strip():

@@ -1,6 +1,6 @@
 """The principal: the identity on whose behalf a request acts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 __all__ = ["ANONYMOUS", "Principal", "RejectedCredentials"]
@@ -16,16 +16,17 @@ class Principal:
         user: the name of the user, without the prefix `User:`; None for an anonymous client.
         groups: the names of the user's groups, without the prefix `Group:`.
         mechanism: how the client proved who it is: `basic`, `bearer`, `mtls`, `proxy` or `none`.
+        name: the name in rights, logs and audit lines: `User:NAME`, or `Anonymous`.
     """
 
     user: str | None
     groups: frozenset[str] = frozenset()
     mechanism: str = "none"
+    name: str = field(init=False, compare=False, repr=False)
 
-    @property
-    def name(self) -> str:
-        """The name in rights, logs and audit lines: `User:NAME`, or `Anonymous`."""
-        return "Anonymous" if self.user is None else _USER + self.user
+    def __post_init__(self) -> None:
+        """Name the principal."""
+        object.__setattr__(self, "name", "Anonymous" if self.user is None else _USER + self.user)
 
     @property
     def names(self) -> frozenset[str]:

@@ -5,11 +5,11 @@ import tracemalloc
 
 import pytest
 
-from strata.compat.avro import known_fields
+from strata.compat.avro import parser
 from strata.compat.avro.equivalence import equivalent
-from strata.compat.avro.known_fields import KnownFields
-from strata.compat.avro.parser import parse
+from strata.compat.avro.parser import KnownFields, parse
 from strata.compat.avro.rules import check
+from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
 
 
@@ -36,14 +36,86 @@ def test_equal_fields_are_read_once():
     assert '{"name":"a","type":["null","string"],"default":null}' == first.text
 
 
-def test_a_field_with_a_name_in_its_type_is_read_each_time():
+ENUM = {"type": "enum", "name": "E", "symbols": ["X"]}
+POINT = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}, {"name": "e", "type": ENUM}]}
+
+
+def test_a_field_that_uses_a_name_is_read_each_time():
     """A short name means another type in another namespace."""
-    enum = {"type": "enum", "name": "E", "symbols": ["X"]}
-    fields = [{"name": "a", "type": enum}, {"name": "b", "type": "E"}]
+    fields = [{"name": "a", "type": ENUM}, {"name": "b", "type": "E"}]
     first, second = (fields_of(record(*fields, namespace=namespace)) for namespace in ("a", "b"))
 
-    assert [None] * 4 == [field.text for field in (*first, *second)]
+    assert [True, False] * 2 == [field.text is not None for field in (*first, *second)]
     assert ["a.E", "b.E"] == [fields[1].type.full for fields in (first, second)]
+    assert first[0] is not second[0]
+
+
+def test_a_field_that_defines_its_names_is_read_once_in_a_namespace():
+    """Such a field brings the types that it defines along, whatever the name of its record."""
+    field = {"name": "a", "type": POINT}
+    first, second = (parse(record(field, name=name), strict=True) for name in ("R", "S"))
+    other = parse(record(field, namespace="b"), strict=True)
+
+    assert first.root.fields[0] is second.root.fields[0]
+    assert ["a.E", "a.Point", "a.S"] == sorted(second.names)
+    assert ["b.E", "b.Point", "b.R"] == sorted(other.names)
+    assert first.canonical.replace('"R"', '"S"') == second.canonical
+    assert second.canonical == parse(second.canonical, strict=False).canonical
+
+
+def test_a_name_that_is_taken_is_refused_or_printed_once():
+    """What a field defines depends on what came before it, so a known field is not trusted then."""
+    parse(record({"name": "a", "type": POINT}), strict=True)
+    other = {"type": "enum", "name": "E", "symbols": ["Y"]}
+    with pytest.raises(SchemaParseError, match=r"Type a\.E is defined twice"):
+        parse(record({"name": "b", "type": other}, {"name": "a", "type": POINT}), strict=True)
+
+    again = parse(record({"name": "b", "type": ENUM}, {"name": "a", "type": POINT}), strict=True)
+    assert 1 == again.canonical.count("symbols")
+
+
+def test_a_type_is_printed_where_it_is_used_first():
+    """A use before the definition takes the definition, also from a known field."""
+    field = {"name": "a", "type": POINT}
+    parse(record(field), strict=True)
+    canonical = parse(record({"name": "before", "type": "E"}, field), strict=True).canonical
+
+    assert canonical.index("symbols") < canonical.index("Point")
+    assert '{"name":"e","type":"E"}' in canonical
+
+
+@pytest.mark.parametrize("bound", [{"types": 2}, {"fields": 2}], ids=str)
+def test_a_known_field_counts(bound):
+    """The types and fields inside a known field count towards the limits."""
+    text = record({"name": "a", "type": POINT})
+    parse(text, strict=True)
+    with pytest.raises(SchemaParseError, match="More than the 2"):
+        parse(text, strict=True, limits=Limits(**bound))
+
+
+def test_the_first_fault_counts():
+    """A repeated name is reported before what is wrong with a later field, at its place."""
+    inner = {"type": "record", "name": "I", "fields": [optional("a"), optional("a"), {"name": "b", "type": 1}]}
+    with pytest.raises(SchemaParseError, match=r"I has two fields called a; rename one \(in field outer\)$"):
+        parse(record({"name": "outer", "type": inner}), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "aliases", "kinds"),
+    [
+        ("a", [], []),
+        ("b", [], []),
+        ("a", ["y"], ["AMBIGUOUS_FIELD"]),
+    ],
+    ids=["same namespace", "other namespace", "alias"],
+)
+def test_equal_fields_with_names_are_compared_alike(namespace, aliases, kinds):
+    """Equal fields are skipped only where a comparison of their types would find nothing."""
+    point = {**POINT, "fields": [optional("x", aliases=aliases), optional("y")]}
+    new = parse(record({"name": "p", "type": point}, optional("more")), strict=True)
+    old = parse(record({"name": "p", "type": point}, namespace=namespace), strict=False)
+
+    assert kinds == [found.kind for found in check(new, old)]
 
 
 @pytest.mark.parametrize("default", ["1", "1.0", "true", '"1"', "[1]", "[true]", '{"a":1}', '{"a":1.0}'])
@@ -100,7 +172,7 @@ def test_another_spelling_of_a_field_is_equivalent():
 
 def test_the_table_is_bounded(monkeypatch):
     """The older half goes when the younger one is full, except for what was asked for since."""
-    monkeypatch.setattr(known_fields, "_MOST_BYTES", 100)
+    monkeypatch.setattr(parser, "_MOST_BYTES", 100)
     field = fields_of(record(optional("a")))[0]
     table = KnownFields()
     table.put(b"kept", field)
