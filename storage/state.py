@@ -96,8 +96,10 @@ class State(StateData):
 
     def latest(self, subject: str, *, include_deleted: bool = False) -> SchemaVersion | None:
         """Return the highest version of a subject, or None if it has no version."""
-        entries = self.subjects.get(Subject(subject), _NO_VERSIONS).values()
-        return next((entry for entry in reversed(entries) if include_deleted or not entry.deleted), None)
+        for entry in reversed(self.subjects.get(Subject(subject), _NO_VERSIONS).values()):
+            if include_deleted or not entry.deleted:
+                return entry
+        return None
 
     def next_version(self, subject: str) -> Version:
         """Return the version number for the subject's next schema."""

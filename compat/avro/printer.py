@@ -116,7 +116,11 @@ class _Printer:
     def _put_record(self, node: model.RecordType, namespace: str, depth: int) -> None:
         kind = "error" if node.is_error else "record"
         self.parts.append(f'{{"type":"{kind}"{_name(node.name, namespace)}{_doc(node.doc)},"fields":[')
-        self._put_fields(node, depth)
+        plain = [field.text for field in node.fields if field.text is not None and not field.types]
+        if len(plain) == len(node.fields):
+            self.parts.append(",".join(plain))
+        else:
+            self._put_fields(node, depth)
         self.parts.append(f"]{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}")
 
     def _put_fields(self, record: model.RecordType, depth: int) -> None:

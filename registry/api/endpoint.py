@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 from fastapi.params import Depends
 from fastapi.responses import Response
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from strata.registry.core import errors
@@ -139,7 +139,27 @@ def _validation(kind: Any, notes: tuple[Any, ...]) -> _Validate | None:
     rules = tuple(note for note in notes if not isinstance(note, FieldInfo))
     if kind in (str, str | None, list[str]) and not rules:
         return None
-    return TypeAdapter(Annotated[(kind, *rules)] if rules else kind).validator.validate_python
+    validate = TypeAdapter(Annotated[(kind, *rules)] if rules else kind).validator.validate_python
+    before: list[Any] = [rule.func for rule in reversed(rules) if isinstance(rule, BeforeValidator)]
+    after: list[Any] = [rule.func for rule in rules if isinstance(rule, AfterValidator)]
+    if kind not in (str, int) or len(before) + len(after) < len(rules):
+        return validate
+
+    def validate_shortly(value: Any) -> Any:
+        """Call the functions, as pydantic does in twice the time, which words the errors."""
+        result = value
+        try:
+            for function in before:
+                result = function(result)
+            if type(result) is kind:
+                for function in after:
+                    result = function(result)
+                return result
+        except (ValueError, AssertionError):
+            pass
+        return validate(value)
+
+    return validate_shortly
 
 
 def _validated(where: str, value: Any, validate: _Validate) -> Any:

@@ -149,7 +149,8 @@ def body_first(model: type[Body]) -> Any:
     """Return a dependency that parses the body first, so that its errors come first as in the reference."""
 
     async def read(exchange: ExchangeDep) -> Body:
-        return parse_body(await read_whole(exchange.receive), model)
+        is_read = exchange.body_bytes is not None
+        return parse_body(exchange.body if is_read else await read_whole(exchange.receive), model)
 
     return Depends(read)
 

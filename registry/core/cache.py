@@ -123,7 +123,8 @@ class BasisCache(Generic[_KeyT, _T]):
     def find(self, key: _KeyT) -> _T | None:
         """Return a valid value; None on a cache miss."""
         found = self._values.get(key)
-        if found is None or found[1] != self._current():
+        # `_current` without the call, since hot reads come this way.
+        if found is None or found[1] != (self._generation if self.basis() is self._made_from else self._current()):
             self.misses += 1
             return None
         self.hits += 1

@@ -81,8 +81,8 @@ class Exchange:
         takes_gzip: whether the client takes gzip.
         route: its route; None before it is looked for, and if there is none.
         facts: the facts about that route.
-        body: its body, if it may be for another node or worker.
-        body_bytes: the size of its body; None if it is not known.
+        body: its body, if that was read before the route.
+        body_bytes: the size of its body; None if it was not read.
         received: the bytes of its body that have arrived.
         deadline: when a write gives up, on the monotonic clock.
         access: who asks, and what they may do.
@@ -107,7 +107,8 @@ class Exchange:
     """
 
     # What most requests never change: an assignment in each of them would cost a read from memory more than its value.
-    is_head = is_inner = is_acceptable = is_hot = lasts = False
+    is_head = is_inner = is_hot = lasts = takes_gzip = False
+    media_type, is_acceptable = TYPES[0], True
     route: DeclaredRoute | None = None
     facts = RouteFacts()
     body = b""
@@ -154,11 +155,13 @@ class Exchange:
         self.began = time.perf_counter()
         self.service, self.scope, self.receive, self._send = service, scope, receive, send
         self.headers, self.request_id, self.raw_path = headers, request_id, scope["raw_path"]
-        self._own = ((REQUEST_ID, request_id), *more) if more else ((REQUEST_ID, request_id),)
+        self._more = more
         self._whole = None if more else scope.get(SEND_WHOLE)
-        accepted = media_type_for(headers.get(b"accept", b""))
-        self.media_type, self.is_acceptable = accepted or TYPES[0], accepted is not None
-        self.takes_gzip = accepts_gzip(headers.get(b"accept-encoding", b""))
+        if accept := headers.get(b"accept"):
+            accepted = media_type_for(accept)
+            self.media_type, self.is_acceptable = accepted or TYPES[0], accepted is not None
+        if encodings := headers.get(b"accept-encoding"):
+            self.takes_gzip = accepts_gzip(encodings)
 
     # --- the request
 
@@ -299,11 +302,18 @@ class Exchange:
         Raises:
             RegistryError: any error of `work`.
         """
-        with self._timed("check"):
-            if self._is_small:
-                with suppress(NotAtOnce):
-                    return work(self.limits.briefly())
-            return await self.service.writer.in_thread(lambda: work(self.limits.started()))
+        if self.spans is None:
+            return await self._compute(work)
+        with self.spans.timed("check"):
+            return await self._compute(work)
+
+    async def _compute(self, work: Callable[[Limits], _T]) -> _T:
+        if self._is_small:
+            try:
+                return work(self.limits.briefly())
+            except NotAtOnce:
+                pass
+        return await self.service.writer.in_thread(lambda: work(self.limits.started()))
 
     def fetch(self, entry: SchemaVersion) -> None:
         """Record that the answer holds the schema of a version."""
@@ -420,7 +430,7 @@ class Exchange:
             head = header_lines(headers) if head is None else head
             if head and self._whole(status, b"%bx-request-id: %b\r\n" % (head, self.request_id), body):
                 return
-        headers = [*headers, *self._own]
+        headers = [*headers, (REQUEST_ID, self.request_id), *(self._more or ())]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": b"" if self.is_head else body})
 

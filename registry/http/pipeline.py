@@ -402,7 +402,7 @@ class Pipeline:
             read, exchange.receive = await read_up_to(exchange.receive, _LARGEST_BODY)
             if read is None:
                 return None
-            body = read
+            body = exchange.body = read
         exchange.body_bytes = len(body)
         method, path, query, who = scope["method"], scope["path"], scope["query_string"], exchange.access.number
         return method, path, query, body, exchange.media_type, exchange.takes_gzip, who
