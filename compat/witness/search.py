@@ -8,7 +8,6 @@ proof for each finding, in order, and may raise `OutOfTime`, after which the pro
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +20,7 @@ from strata.compat.proofs import Budget, NoWitness, Proof
 from strata.compat.result import Finding, Incompatibility
 from strata.compat.schema import ParsedSchema, SchemaFormat
 
-__all__ = ["SILENT_CHANGE", "budget_within", "load", "proven", "silent_changes"]
+__all__ = ["SILENT_CHANGE", "budget_within", "is_loaded", "proven", "silent_changes"]
 
 SILENT_CHANGE: Final = "SILENT_CHANGE"
 """The rule of a finding about a change that is accepted although a reader gets another value, or none."""
@@ -39,9 +38,18 @@ class _Format(NamedTuple):
     alters: Callable[[Any, Any, Sequence[Outcome], Budget], Iterator[Proof]]  # reader, writer
 
 
-@cache
+_SEARCHES: Final[dict[SchemaFormat, _Format]] = {}
+
+
 def _of(schema_format: SchemaFormat) -> _Format:
     """Return the searches of a format, whose modules are imported at its first use."""
+    searches = _SEARCHES.get(schema_format)
+    if searches is None:
+        searches = _SEARCHES[schema_format] = _imported(schema_format)
+    return searches
+
+
+def _imported(schema_format: SchemaFormat) -> _Format:
     match schema_format:
         case SchemaFormat.AVRO:
             from strata.compat.witness import avro
@@ -57,10 +65,9 @@ def _of(schema_format: SchemaFormat) -> _Format:
             return _Format(json_schema.breaks, json_schema.alters)
 
 
-def load() -> None:
-    """Import the searches of all formats, so that no request waits for that."""
-    for schema_format in SchemaFormat:
-        _of(schema_format)
+def is_loaded(schema_format: SchemaFormat) -> bool:
+    """Return whether the searches of a format have been imported, which takes as long as some hundred checks."""
+    return schema_format in _SEARCHES
 
 
 def budget_within(limits: Limits) -> Budget:

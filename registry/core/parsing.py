@@ -18,7 +18,7 @@ from strata.compat.limits import DEFAULT_LIMITS, Limits, NotAtOnce, OutOfTime
 from strata.compat.result import Finding, Incompatibility, Refusal
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from strata.compat.tags import Tags, retagged, tags_of
-from strata.compat.witness.search import budget_within, load, proven, silent_changes
+from strata.compat.witness.search import budget_within, is_loaded, proven, silent_changes
 from strata.registry.core import errors
 from strata.registry.core.cache import Cache
 from strata.registry.core.references import pinned, resolved
@@ -46,9 +46,8 @@ __all__ = [
     "with_tags",
 ]
 
-_FORMATS: Final = dict(FORMATS)  # all of them now: no request should wait for an import
+_FORMATS: Final = dict(FORMATS)  # all of them now: few requests need no format
 _BY_NAME: Final = {schema_format.value: row for schema_format, row in _FORMATS.items()}
-load()
 _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
 _VerdictKey = tuple[int, tuple[tuple[int, int, str], ...], Level, Policy, str]
 
@@ -306,7 +305,10 @@ def prove(
     Raises:
         RegistryError: 42201 if a stored version cannot be parsed.
         TooExpensive: if parsing takes too long; proofs end early instead.
+        NotAtOnce: if an event loop cannot wait for it.
     """
+    if candidate.limits.at_once and not is_loaded(candidate.parsed.format):
+        raise NotAtOnce  # a thread imports what few registries ever need
     try:
         versions = _versions(state, candidate, previous, level)
     except OutOfTime as error:

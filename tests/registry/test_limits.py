@@ -10,13 +10,14 @@ from harness.registry import RegistryNode
 from strata.compat.entities import Entity, EntityType
 from strata.compat.levels import Level
 from strata.compat.limits import Limits, NotAtOnce
+from strata.compat.witness import search
 from strata.registry.core import parsing
 from strata.registry.core.cache import Cache
 from strata.registry.core.decide.content_lookup import equal_version
 from strata.registry.core.decide.register import Rules, register
 from strata.registry.core.decide.tag import TagRequest, change_tags
 from strata.registry.core.errors import RegistryError, TooExpensive
-from strata.registry.core.parsing import inline_tags, parse_request, printed
+from strata.registry.core.parsing import inline_tags, parse_request, printed, prove
 from strata.registry.core.schema_request import SchemaRequest
 from strata.registry.core.write_group import Clock
 from strata.registry.settings import Settings
@@ -60,6 +61,17 @@ def test_bounds_are_settings(setting, limits, request_):
             RULES,
         )
     assert 42201 == refusal.value.code
+
+
+def test_a_thread_imports_the_search_for_proofs(monkeypatch):
+    """The first proof of a format waits for modules, and an event loop must not."""
+    monkeypatch.setattr(search, "_SEARCHES", {})
+    brief = SchemaRequest('"int"', limits=Limits().briefly())
+    with pytest.raises(NotAtOnce):
+        prove(State(), parse_request(State(), SUBJECT, brief, strict=True, normalize=False), [], Level.BACKWARD, [])
+    patient = parse_request(State(), SUBJECT, SchemaRequest('"int"'), strict=True, normalize=False)
+
+    assert ([], []) == prove(State(), patient, [], Level.BACKWARD, [])
 
 
 def test_time_is_a_setting():
