@@ -1,6 +1,6 @@
 """The settings of the service: flags of `strata serve` or `STRATA_…` variables; flags take precedence."""
 
-from typing import Self
+from typing import Final, Self
 
 from pydantic import ValidationError, model_validator
 from pydantic_settings import SettingsConfigDict
@@ -18,6 +18,13 @@ from strata.registry.node.tls_settings import ClientAuth
 from strata.storage.addresses import without_password
 
 __all__ = ["Settings", "load_settings"]
+
+# pydantic's words for these are about its own way of reading.
+_EXPECTED: Final = {
+    "int_parsing": "expected a whole number",
+    "float_parsing": "expected a number",
+    "bool_parsing": "expected true or false",
+}
 
 
 class Settings(
@@ -58,7 +65,7 @@ def load_settings(**flags: object) -> Settings:
 
 
 def _refusal(item: dict[str, object]) -> str:
-    reason = str(item["msg"]).removeprefix("Value error, ")
+    reason = _EXPECTED.get(str(item["type"])) or str(item["msg"]).removeprefix("Value error, ")
     if not isinstance(item["loc"], tuple) or not item["loc"]:
         return reason  # about several settings
     name = str(item["loc"][0])

@@ -274,8 +274,10 @@ def _body(file: str, kind: str | None, references: Sequence[str]) -> dict[str, A
 
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise GitopsError(f"cannot read {file}: {error}") from None
+    except OSError as error:
+        raise GitopsError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise GitopsError(f"cannot read {file}: it is not UTF-8 at byte {error.start}") from None
     body: dict[str, Any] = {"schema": text, "schemaType": kind.upper() if kind else file_format(file) or "AVRO"}
     if references:
         body["references"] = [reference_in(one) for one in references]

@@ -47,6 +47,8 @@ def health(
     Exit codes: 0 the node answers 200; 1 it answers anything else, or does not answer; 2 wrong arguments.
     """
     is_own = not target.lower().startswith(("http://", "https://"))
+    if is_own and not target.startswith("/") and ":" in target:
+        raise click.UsageError(f"{target} is not a URL; expected http://{target} or a path such as {_READY}")
     url = _own_url(target, os.environ) if is_own else target
     try:
         parts = urlsplit(url)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from urllib3.exceptions import HTTPError
-
 from strata.http import errors as http_errors
 from strata.http.client import Answer as HttpAnswer
 from strata.http.client import Client
@@ -46,7 +44,6 @@ _LONGEST_REST_S = (
     10.0  # between retries, whatever a service asks for: the caller reports what is wrong, and comes again
 )
 _SHOWN = 200  # characters of an odd answer
-_CLIENT = re.compile(r"^(<.*?>|HTTPS?Connection(Pool)?\(.*?\)): ")  # what urllib3 puts before a reason
 _SETTING = re.compile(r"(?:^|(?<=needs ))(ca|cert|key)_file\b")  # errors name it as its option
 _TIMEOUT_S = 60.0
 THREADS = 8
@@ -213,7 +210,7 @@ class Connection:
         except http_errors.NoAnswer as silence:
             if silence.fault:
                 raise TransferError(f"the certificate of {silence.base} is not accepted: {silence.fault}") from None
-            raise TransferError(f"the registry {self.name} does not answer: {_reason(silence.error)}") from None
+            raise TransferError(f"the registry {self.name} does not answer: {silence.reason}") from None
         except http_errors.AnswerTooLong:
             most = self._settings.max_answer_bytes
             raise AnswerTooLong(f"{self.name} answered {request} with more than {most >> 20} MiB") from None
@@ -303,7 +300,3 @@ def _code(content: Any, status: int) -> int:
 
 def _message(content: Any) -> str:
     return str(content.get("message", "")) if isinstance(content, dict) else "no reason given"
-
-
-def _reason(error: HTTPError) -> str:
-    return _CLIENT.sub("", str(getattr(error, "reason", None) or error))

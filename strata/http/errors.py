@@ -1,5 +1,8 @@
 """Failures of the client that are not an answer; callers turn them into their own errors."""
 
+import re
+from typing import Final
+
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProxyError
 
 from strata.http.tls import certificate_fault
@@ -8,6 +11,11 @@ __all__ = ["AnswerTooLong", "AnswerTooSlow", "HttpFailure", "NoAnswer", "TokenRe
 
 _NEVER_SENT = (NewConnectionError, ConnectTimeoutError, ProxyError)
 _REASON_LENGTH = 300
+# What urllib3 and the system put before the words for people.
+_MACHINERY: Final = re.compile(
+    r"^(?:<[^>]*>: |HTTPS?Connection(?:Pool)?\(.*?\): )?"
+    r"(?:Failed to establish a new connection: )?(?:\[Errno -?\d+\] )?"
+)
 
 
 class HttpFailure(Exception):
@@ -31,8 +39,9 @@ class NoAnswer(HttpFailure):
 
     @property
     def reason(self) -> str:
-        """The error as one line of bounded length."""
-        return f"{type(self.error).__name__}: {self.error}"[:_REASON_LENGTH]
+        """The error in words, without what only programmers read, as one line of bounded length."""
+        said = str(getattr(self.error, "reason", None) or self.error)
+        return (_MACHINERY.sub("", said) or type(self.error).__name__)[:_REASON_LENGTH]
 
 
 class AnswerTooLong(HttpFailure):

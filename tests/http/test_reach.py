@@ -15,6 +15,7 @@ from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.rest import Connection
 from strata.serdes.client import RegistryClient
+from strata.serdes.errors import RegistryUnavailable
 
 DEAD = "http://127.0.0.1:1"
 
@@ -160,3 +161,13 @@ def test_lines_that_are_not_settings(text, says):
         credentials_in(text)
 
     assert "secret-b" not in str(refused.value)
+
+
+def test_an_outage_is_said_in_plain_words():
+    """A client and a command name the address and the reason, without what only a programmer of the library reads."""
+    with RegistryClient(DEAD, retries=0) as client, pytest.raises(RegistryUnavailable) as outage:
+        client.get_subjects()
+    exported = CliRunner().invoke(main, ["export", DEAD, "-"])
+
+    assert f"{DEAD} does not answer: Connection refused" == str(outage.value)
+    assert f"the registry {DEAD} does not answer: Connection refused" in exported.output + str(exported.exception)

@@ -128,7 +128,7 @@ def test_a_service_that_is_not_there():
         pass
     with pytest.raises(TransferError) as raised:
         Connection(url, retries=0).ask("GET", "/subjects")
-    assert str(raised.value).startswith(f"the registry {url} does not answer: Failed to establish a new connection")
+    assert str(raised.value).startswith(f"the registry {url} does not answer: Connection refused")
 
 
 @pytest.mark.parametrize("status", [429, 503])

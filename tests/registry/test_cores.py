@@ -7,6 +7,7 @@ import pytest
 from strata.registry import settings
 from strata.registry.node import settings as core_settings
 from strata.registry.node.cores import usable_cores
+from strata.registry.node.settings import SettingRefused
 
 # what limits, files of the control groups, groups of the process, the cores left of 8
 LIMITS = [
@@ -65,3 +66,14 @@ def test_a_node_has_a_worker_for_each_usable_core(flags, cores, workers, monkeyp
     monkeypatch.setattr(core_settings, "usable_cores", lambda: cores)
 
     assert workers == settings.load_settings(**flags).worker_count
+
+
+def test_a_number_that_is_not_one_is_refused_in_plain_words():
+    """An error about a flag says what is expected, in the words of the help."""
+    with pytest.raises(SettingRefused) as refused:
+        settings.load_settings(workers="many", drain_seconds="long")
+
+    assert [
+        "--workers (or STRATA_WORKERS) is 'many': expected a whole number",
+        "--drain-seconds (or STRATA_DRAIN_SECONDS) is 'long': expected a number",
+    ] == str(refused.value).splitlines()

@@ -85,6 +85,14 @@ def test_what_is_not_an_address_is_a_wrong_argument(target):
     assert 2 == health(target, STRATA_LISTEN=":")[0]
 
 
+def test_an_address_without_a_scheme_is_not_taken_for_a_path():
+    """HOST:PORT is a wrong argument, and the message has the URL; before, the node of this machine was asked."""
+    code, _, errors = health("10.1.2.3:8081")
+
+    assert 2 == code
+    assert "10.1.2.3:8081 is not a URL; expected http://10.1.2.3:8081 or a path such as /health/ready" in errors
+
+
 def test_a_path_asks_the_node_of_this_machine():
     """Without a URL the command asks the address of STRATA_LISTEN, and 0.0.0.0 on the loopback interface."""
     with answering(*READY) as (port, paths):
