@@ -33,7 +33,7 @@ from strata.serdes.model import RegisteredSchema
 from strata.serdes.observer import observe
 from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serde_settings import DeserializerSettings
-from strata.serdes.subject_name_strategies import Context, RecordContext, SubjectNameStrategy
+from strata.serdes.subject_name_strategies import Context, RecordContext, SubjectNameStrategy, context_of_topic
 from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
@@ -121,7 +121,10 @@ class Deserializer(Serde[DeserializerSettings], Generic[T]):
         """
         if data is None:
             return None
-        context = Context(topic, field, headers) if ctx is None else ctx
+        if ctx is None:
+            context: RecordContext = Context(topic, field, headers) if headers else context_of_topic(topic, field)
+        else:
+            context = ctx
         frame = self.open(data, context)
         value: T = self.read(frame, context, self.known(frame, context) or self.source(frame, context), data)
         return value
@@ -145,8 +148,8 @@ class Deserializer(Serde[DeserializerSettings], Generic[T]):
         try:
             if self._opening is not None:
                 return self._opening(data, context)
-            header = read_header(context) if self._looks_at_headers else None
-            return open_frame(data, header, indexed=self.indexed)
+            has_headers = self._looks_at_headers and getattr(context, "headers", None)
+            return open_frame(data, read_header(context) if has_headers else None, indexed=self.indexed)
         except (BadFrame, FrameError) as error:
             # the contexts of other clients need not have partition and offset
             raise FrameError(
@@ -159,7 +162,7 @@ class Deserializer(Serde[DeserializerSettings], Generic[T]):
     def known(self, frame: Frame, context: RecordContext) -> Source | None:
         """Return the cached source for a frame without I/O, or None on a cache miss."""
         source = self._sources.peek((frame.schema, frame.indexes, context.topic, context.field))
-        return source if source is not None and is_fresh(source) else None
+        return source if source is not None and (source.until == math.inf or is_fresh(source)) else None
 
     def source(self, frame: Frame, context: RecordContext) -> Source:
         """Return the source for a frame; ask the registry on a cache miss.

@@ -29,6 +29,7 @@ from strata.serdes.errors import FrameError
 
 __all__ = [
     "FRAMINGS",
+    "FRONTS",
     "GLUE_HEADER_SIZE",
     "GUID_HEADER_SIZE",
     "HEADER_SIZE",
@@ -185,3 +186,9 @@ FRAMINGS: dict[str, Framing] = {
     "header": _in_header,
 }
 """How a record carries its schema: the id or the GUID in front of the payload, or the GUID in a header."""
+
+FRONTS: dict[Framing, Callable[[SchemaId], bytes]] = {
+    FRAMINGS["prefix"]: SchemaId.id_to_bytes,
+    FRAMINGS["guid"]: SchemaId.guid_to_bytes,
+}
+"""What stands in front of the payload, for the framings in which it is the same for all records of a schema."""

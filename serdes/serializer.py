@@ -7,6 +7,7 @@ running them may block while their executors ask a server.
 Rules of this file: it names subjects, calls the client and frames payloads; the bytes of a format are the format's.
 """
 
+import math
 import re
 import warnings
 from abc import abstractmethod
@@ -19,12 +20,12 @@ from strata.serdes.base import Serde, T, is_fresh
 from strata.serdes.client import Schema
 from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import ErrorCode, NoSubject, RegistryError, SchemaError
-from strata.serdes.framing import SchemaId
+from strata.serdes.framing import FRONTS, SchemaId
 from strata.serdes.model import RegisteredSchema, is_class, schema_given
 from strata.serdes.observer import observe
 from strata.serdes.registry_protocol import Registry, settings_of
 from strata.serdes.serde_settings import SerializerSettings
-from strata.serdes.subject_name_strategies import Context, RecordContext, SubjectNameStrategy
+from strata.serdes.subject_name_strategies import RecordContext, SubjectNameStrategy, context_of_topic
 from strata.shared_cache import SharedCache
 
 if TYPE_CHECKING:
@@ -48,12 +49,16 @@ class BentValueWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The schema and encoder for one subject; fresh until `until`, in seconds of `time.monotonic`."""
+    """The schema and encoder for one subject; fresh until `until`, in seconds of `time.monotonic`.
+
+    `front` is what the frames have in front of the payload; None where the framing decides for each record.
+    """
 
     schema: SchemaId
     encode: Encode
     until: float
     rules: "Writing | None" = None
+    front: bytes | None = None
 
 
 class Serializer(Serde[SerializerSettings], Generic[T]):
@@ -99,7 +104,7 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
         """
         if value is None:
             return None
-        context = Context(topic, field) if ctx is None else ctx
+        context = context_of_topic(topic, field) if ctx is None else ctx
         return self.write(value, context, self.known(context) or self.target(context))
 
     def known(self, context: RecordContext) -> Target | None:
@@ -108,8 +113,9 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
         Raises:
             NoSubject: If the caller's own subject name strategy raises it.
         """
-        target = self._targets.peek(self._key(context))
-        return target if target is not None and is_fresh(target) else None
+        key = self._key(context) if self._own_strategy else (context.topic, context.field)
+        target = self._targets.peek(key)
+        return target if target is not None and (target.until == math.inf or is_fresh(target)) else None
 
     def target(self, context: RecordContext) -> Target:
         """Return the target for a context; ask the registry on a cache miss.
@@ -144,7 +150,8 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
             payload = target.encode(fields)
         else:
             payload = target.rules.payload(fields, context, target.encode)
-        return self._frame(payload, context, target.schema)
+        front = target.front
+        return self._frame(payload, context, target.schema) if front is None else front + payload
 
     def use_strategy(self, strategy: SubjectNameStrategy) -> None:
         """Use another subject name strategy."""
@@ -182,7 +189,14 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
             guid = self._client.lookup(subject, schema).guid
         encode, indexes = self._writer(schema, subject, found.schema_id)
         identity = SchemaId(found.schema_id, None if guid is None else UUID(guid), indexes)
-        return Target(identity, encode, self._settings.latest_until(), self._rules(found, schema, subject))
+        front = FRONTS.get(self._frame)
+        return Target(
+            identity,
+            encode,
+            self._settings.latest_until(),
+            self._rules(found, schema, subject),
+            None if front is None else front(identity),
+        )
 
     def _rules(self, found: RegisteredSchema, schema: Schema, subject: str) -> "Writing | None":
         """Return the rules for writing; the registry's copy of a schema may carry rules that the local one lacks."""

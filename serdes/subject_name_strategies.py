@@ -7,6 +7,7 @@ A strategy is any callable `(context, record_name) -> subject`. The context need
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 from strata.serdes.errors import NoSubject, RegistryError, SerdeError
@@ -61,6 +62,12 @@ class Context:
     key: Any = None
     partition: int | None = None
     offset: int | None = None
+
+
+@lru_cache(maxsize=1000)
+def context_of_topic(topic: str | None, field: str) -> Context:
+    """Return the context of a topic's records without headers, one for all of them."""
+    return Context(topic, field)
 
 
 SubjectNameStrategy = Callable[[RecordContext, str | None], str]

@@ -22,7 +22,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 __all__ = [
@@ -67,7 +67,7 @@ MAX_INDEX = 2**16
 MAX_INFLATED = 16 * 1024 * 1024
 """Bytes of the longest payload that a compressed frame may hold; a thousandth of them may be enough to write it."""
 
-_HEADER = struct.Struct(">BI")
+_HEADER, _ID = struct.Struct(">BI"), struct.Struct(">I")
 _PLAIN, _ZLIB = 0, 5  # the second byte of Glue's frames
 _BY_GUID, _GLUE = bytes([MAGIC_BYTE_GUID]), bytes([MAGIC_BYTE_GLUE])
 _COMPRESSED = bytes([MAGIC_BYTE_GLUE, _ZLIB])
@@ -102,8 +102,7 @@ MessagePath: TypeAlias = tuple[int, ...] | int
 """Where a Protobuf message is in its file: the index at each level, outermost first; or its place as Glue counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """A record split into its parts.
 
     Attributes:
@@ -155,6 +154,10 @@ def open_frame(data: bytes, header: bytes | None = None, *, indexed: bool = Fals
     Raises:
         BadFrame: If the bytes are not a registry frame.
     """
+    if header is None and not indexed and len(data) >= HEADER_SIZE and data[0] == MAGIC_BYTE:
+        (schema_id,) = _ID.unpack_from(data, 1)
+        if schema_id <= MAX_SCHEMA_ID:
+            return tuple.__new__(Frame, (schema_id, (), data[HEADER_SIZE:]))  # the common case, without calls
     schema, rest = split_name(data, header)
     indexes: MessagePath = ()
     if indexed:

@@ -26,6 +26,8 @@ class SharedCache(Generic[K, V]):
         self._lock = Lock()
         self._process = os.getpid()
         self._values: dict[K, V] = {}
+        self.peek: Callable[[K], V | None] = self._values.get
+        """Returns the cached value of a key, stale or not, without loading; None on a miss."""
         self._loading: dict[K, Future[V]] = {}
 
     def __len__(self) -> int:
@@ -49,10 +51,6 @@ class SharedCache(Generic[K, V]):
         if is_fresh is None or is_fresh(value):
             return value
         return self._shared_load(key, load, is_fresh)
-
-    def peek(self, key: K) -> V | None:
-        """Return the cached value of a key, stale or not, without loading; None on a miss."""
-        return self._values.get(key)
 
     def _shared_load(self, key: K, load: Callable[[], V], is_fresh: Callable[[V], bool] | None) -> V:
         if self._process != os.getpid():  # threads that held the lock or were loading did not survive the fork

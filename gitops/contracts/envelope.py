@@ -14,6 +14,7 @@ from strata.compat.formats import FORMATS as PARSERS
 from strata.compat.schema import SchemaFormat, SchemaParseError
 from strata.gitops.contracts.avro import AVRO
 from strata.gitops.contracts.json_schema import JSON
+from strata.gitops.contracts.kept import keys_of, properties_of
 from strata.gitops.contracts.protobuf import PROTOBUF
 from strata.gitops.contracts.quality import Form, checks_of, conditions_of
 from strata.gitops.contracts.shapes import (
@@ -84,6 +85,7 @@ def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
         "name": version.subject,
         "version": str(version.version),
         "status": properties.pop(_STATUS, None) or "active",
+        **keys_of(properties),
     }
     if owner := properties.pop(_OWNER, None):
         contract["team"] = {"name": owner}
@@ -167,7 +169,8 @@ def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_typ
     said = custom.get(TYPE) or _KINDS.get(str(schema.get("physicalType")), "AVRO")
     schema_format = FORMATS[schema_type or str(said)]
     subject = custom.get(SUBJECT) or f"{schema.get('physicalName') or schema['name']}-value"
-    properties = {**custom_of(contract), _CONTRACT: contract["id"], _STATUS: contract.get("status")}
+    kept = properties_of(contract, is_own=TEXT in custom)
+    properties = {**custom_of(contract), **kept, _CONTRACT: contract["id"], _STATUS: contract.get("status")}
     team = contract.get("team")
     properties[_OWNER] = team.get("name") if isinstance(team, dict) else contract.get("owner")
     description = contract.get("description")
@@ -193,7 +196,7 @@ def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_typ
         entry["references"] = references
     if any(rest.values()):
         entry["rules"] = {name: value for name, value in rest.items() if value}
-    others = unread({**contract, "schema": [schema]}, has_options=schema_format.has_options, is_own=TEXT in custom)
+    others = unread({**contract, "schema": [schema]}, has_options=schema_format.has_options)
     index = contract["schema"].index(schema)
     paths = tuple(path.replace("schema[0]", f"schema[{index}]", 1) for path in others)
     return Imported(subject, made.text, schema_format.ending, entry, left_out, made.left_out, paths)

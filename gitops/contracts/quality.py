@@ -15,7 +15,8 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _NUMBERS = ("integer", "number")
 _BOUNDS = {"minimum": ">=", "maximum": "<=", "exclusiveMinimum": ">", "exclusiveMaximum": "<"}
 _LENGTHS = {"minLength": ">=", "maxLength": "<="}
-_ZERO = ("0", 0)
+_NONE_AT_ALL = {"mustBe": "0", "mustBeLessThan": "1", "mustBeLessOrEqualTo": "0"}
+"""The ways to say that no row may fail; less than one percent is another thing."""
 
 
 class Form(NamedTuple):
@@ -90,7 +91,8 @@ def _check(value: str, check: Mapping[str, Any], kind: str) -> str | None:
     if check.get("type") == "custom":
         return str(check["implementation"]) if check.get("engine") == ENGINE and check.get("implementation") else None
     metric, arguments = check.get("metric"), check.get("arguments") or {}
-    if check.get("mustBe") not in _ZERO:
+    bounds = [name for name, bound in _NONE_AT_ALL.items() if str(check.get(name)) == bound]
+    if not bounds or (bounds == ["mustBeLessThan"] and check.get("unit") == "percent"):
         return None
     if metric == "nullValues":
         return f"{value} != null"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from strata.gitops.contracts.kept import KEPT
 from strata.gitops.contracts.shapes import custom_of, type_name
 
 __all__ = ["unread"]
@@ -12,20 +13,19 @@ _ELEMENT = ("name", "physicalType", "logicalType", "description", "properties", 
 _SCHEMA = (*_ELEMENT, "physicalName")
 _PROPERTY = (*_ELEMENT, "required", "classification", "tags", "items", "map", "enum", "logicalTypeOptions")
 _CHECK = ("name", "type", "engine", "implementation", "metric", "arguments", "mustBe", "description")
+_BOUNDS = ("mustBeLessThan", "mustBeLessOrEqualTo", "unit")
 _OF_RULES = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern")
 _OURS = ("namespace", "protoPackageName", "syntax", "enumValues", "additionalProperties", "$schema", "$id")
-_OWN = ("name", "version")
 
 
-def unread(contract: Mapping[str, Any], *, has_options: bool, is_own: bool) -> Iterator[str]:
+def unread(contract: Mapping[str, Any], *, has_options: bool) -> Iterator[str]:
     """Yield the paths of what an import does not take.
 
     Args:
         contract: the contract, whose structure is checked.
         has_options: whether the schemas have the options of types and the titles of properties.
-        is_own: whether an export of ours wrote it, which gives it the name and version of the subject.
     """
-    yield from _others(contract, "", (*_CONTRACT, *(_OWN if is_own else ())))
+    yield from _others(contract, "", (*_CONTRACT, *KEPT))
     for name, known in (("team", ("name",)), ("description", ("purpose",))):
         value = contract.get(name)
         if isinstance(value, dict):
@@ -51,7 +51,7 @@ def _element(element: Mapping[str, Any], where: str, known: tuple[str, ...], *, 
     if not has_options:
         yield from _others(element.get("logicalTypeOptions") or {}, f"{where}.logicalTypeOptions", _OF_RULES)
     for index, check in enumerate(element.get("quality") or ()):
-        yield from _others(check, f"{where}.quality[{index}]", _CHECK)
+        yield from _others(check, f"{where}.quality[{index}]", (*_CHECK, *_BOUNDS))
     for index, value in enumerate(element.get("enum") or ()):
         yield from _others(value, f"{where}.enum[{index}]", ("value",))
     for index, one in enumerate(element.get("properties") or ()):

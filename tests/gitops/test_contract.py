@@ -312,7 +312,7 @@ schema:
         map: {key: {logicalType: string}, value: {logicalType: integer, required: true}}
       - {name: price, logicalType: number, logicalTypeOptions: {minimum: 0, multipleOf: 2}}
 """
-UNTAKEN = ["name", "version", "servers", "roles", "team.members", "schema[0].dataGranularityDescription",
+UNTAKEN = ["team.members", "schema[0].dataGranularityDescription",
            "schema[0].properties[0].primaryKey", "schema[0].properties[0].unique",
            "schema[0].properties[0].physicalName", "schema[0].properties[1].enum[1].label"]  # fmt: skip
 
@@ -347,10 +347,15 @@ def test_no_key_goes_unread_without_a_word(files, kind):
         assert ("record", []) == (fields["payload"]["type"], fields["payload"]["fields"])
 
 
-def test_an_export_is_a_contract_of_the_standard(files, service):
-    """What is exported of each format is valid by the JSON Schema of the standard, as its own package has it."""
+def faults_of(contract):
+    """Return what the JSON Schema of the standard, as its own package has it, finds wrong in a contract."""
     standard = pytest.importorskip("open_data_contract_standard")
     judge = jsonschema_rs.validator_for(json.loads((Path(standard.__file__).with_name("schema.json")).read_text()))
+    return [error.message for error in judge.iter_errors(contract)]
+
+
+def test_an_export_is_a_contract_of_the_standard(files, service):
+    """What is exported of each format is valid by the JSON Schema of the standard, as its own package has it."""
     texts = {"AVRO": json.dumps(ORDER), "JSON": json.dumps(JSON_ORDER), "PROTOBUF": PROTOBUF_ORDER}
     metadata = {**METADATA, "tags": {"**.note": ["PII"]}}
     for kind, text in texts.items():
@@ -358,7 +363,7 @@ def test_an_export_is_a_contract_of_the_standard(files, service):
         made = yaml.safe_load(
             files.run("contract", "export", kind, "--url", service.url, code=0).partition("\nPROTOBUF: only")[0]
         )
-        assert [] == [error.message for error in judge.iter_errors(made)]
+        assert [] == faults_of(made)
 
 
 def test_a_contract_of_others_is_enforced(files, service):
@@ -469,14 +474,57 @@ def test_names_that_begin_with_a_digit(files):
 
 
 def test_checks_that_one_record_decides():
-    """Checks of missing and null values have conditions; those with another bound than zero are about all rows."""
+    """Checks of missing and null values have conditions; those that some rows may fail are about all rows."""
     field = {"logicalType": "string", "quality": [
         {"metric": "nullValues", "mustBe": "0"},
         {"metric": "missingValues", "mustBe": 0, "arguments": {"missingValues": ["", "n/a"]}},
         {"metric": "nullValues", "mustBeLessThan": 5, "unit": "percent"},
+        {"metric": "nullValues", "mustBeLessThan": "1"},
+        {"metric": "nullValues", "mustBeLessThan": 1, "unit": "percent"},
+        {"metric": "nullValues", "mustBeLessOrEqualTo": 0, "unit": "percent"},
         {"metric": "rowCount", "mustBeGreaterThan": 1},
         {"type": "text", "description": "nice"},
     ]}  # fmt: skip
     rules, left_out = conditions_of(("a", "b"), field, nullable=True)
-    assert ["message.a.b != null", 'message.a.b == null || !(message.a.b in ["", "n/a"])'] == [r["expr"] for r in rules]
-    assert ["a.b.nullValues", "a.b.rowCount", "a.b.quality5"] == left_out
+    missing = 'message.a.b == null || !(message.a.b in ["", "n/a"])'
+    assert ["message.a.b != null", missing, *["message.a.b != null"] * 2] == [rule["expr"] for rule in rules]
+    assert ["a.b.nullValues", "a.b.nullValues", "a.b.rowCount", "a.b.quality8"] == left_out
+
+
+AROUND = """
+apiVersion: v3.1.0
+kind: DataContract
+id: one
+status: active
+name: Orders
+version: 2.0.0
+domain: sales
+tags: [gold]
+servers:
+  - {server: production, type: kafka, host: "broker:9092", format: avro}
+  - {server: copy, type: postgres, host: db, port: 5432, database: shop, schema: public}
+roles: [{role: reader, access: read, firstLevelApprovers: ada}]
+slaProperties: [{property: latency, value: 4, unit: d, element: orders.id}]
+price: {priceAmount: 9.95, priceCurrency: EUR, priceUnit: megabyte}
+support: [{channel: "#orders", url: "https://chat.example/orders"}]
+schema:
+  - {name: orders, properties: [{name: id, logicalType: integer, required: true}]}
+"""
+
+
+def test_what_is_around_a_schema_is_kept(files, service):
+    """Servers, roles, service levels, prices and the like go into metadata, and an export has them again."""
+    files.put("odcs.yaml", AROUND)
+    output = files.run("contract", "import", "odcs.yaml", code=0)
+    entry = yaml.safe_load((files.root / "strata.yaml").read_text())["subjects"][0]
+    metadata = entry["metadata"]
+    service.register("orders-value", (files.root / "orders-value.avsc").read_text(), metadata=metadata)
+
+    files.run("contract", "export", "orders-value", "--url", service.url, "--out=again.yaml", code=0)
+
+    assert "left out" not in output
+    again = yaml.safe_load((files.root / "again.yaml").read_text())
+    before = yaml.safe_load(AROUND)
+    around = [name for name in before if name != "schema"]
+    assert {name: before[name] for name in around} == {name: again[name] for name in around}
+    assert [] == faults_of(again)
