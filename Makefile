@@ -60,7 +60,8 @@ test-fast: setup  ## the tests that start no service, in less than a minute
 coverage: setup  ## the whole suite with a report of the lines that it runs, in coverage/index.html
 	$(BIN)/pytest -m 'not slow' $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
 
-test-all: setup  ## the same on examples that are new each time, and what takes longer
+test-all: setup  ## the same on examples that are new each time, and what takes longer; with Go, on Vault's own engine
+	if command -v go >/dev/null; then $(BIN)/python -m harness.transit; fi
 	$(BIN)/pytest --hypothesis-profile=explore
 
 test-faults: setup  ## RUNS (70) seeded runs with faults on each log, and their tables in docs/faults.md

@@ -3,8 +3,8 @@
     with real_transit() as (url, token):
         HcVault({"token.id": token}, {}).wrap(f"{url}/transit/keys/k", material)
 
-The build takes long (641 packages of Go), so tests that need the engine are skipped until it was built. Vault's
-licence (BUSL) allows it for tests; nothing of it is shipped.
+The build takes long (641 packages of Go), so tests that need the engine are skipped until it was built; `make test-all`
+builds it once where there is Go. Vault's licence (BUSL) allows it for tests; nothing of it is shipped.
 """
 
 import os
@@ -60,6 +60,8 @@ def real_transit() -> Iterator[tuple[str, str]]:
 
 
 def _build(program: Path) -> None:
+    if program.exists():
+        return
     program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
         shutil.copy(_SOURCE, scratch)

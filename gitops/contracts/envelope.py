@@ -64,7 +64,7 @@ def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
     properties = dict(metadata.pop("properties", None) or {})
     checks, rest = checks_of(version.rule_set)
     references = [_reference(one) for one in version.references]
-    schema = {"name": shape.name or version.subject, "physicalName": version.subject, **_described(shape)}
+    schema = {"name": shape.name or version.subject, "physicalName": _topic(version.subject), **_described(shape)}
     schema |= customs(
         {
             SUBJECT: version.subject,
@@ -92,6 +92,12 @@ def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
     if shape.doc:
         contract["description"] = {"purpose": shape.doc}
     return contract | customs(properties) | {"schema": [schema]}, _unsaid(version, schema, shape)
+
+
+def _topic(subject: str) -> str:
+    """Return the topic of a subject's records, which other tools read; the subject if its name does not say."""
+    _, _, name = subject.rpartition(":") if subject.startswith(":.") else ("", "", subject)
+    return name.removesuffix("-value") or subject
 
 
 def _described(shape: Shape) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from strata.compat.protobuf.printer import print_file
 from strata.compat.protobuf.syntax import read_file
 from strata.compat.schema import SchemaParseError
 from strata.gitops.contracts.shapes import (
+    MAP_VALUE,
     NAME,
     NAMED,
     Format,
@@ -169,8 +170,10 @@ class _Reader:
 
     def _map(self, found: re.Match[str], around: str, path: tuple[str, ...]) -> dict[str, Any]:
         value, _ = self._typed(found[2], around, (*path, "value"))
-        return {"logicalType": "object", "physicalType": f"map<{found[1]}>",
-                "properties": [{"name": "value", **value, "required": True}]}  # fmt: skip
+        made = {"logicalType": "object", "physicalType": f"map<{found[1]}>"}
+        if value.get("physicalType") in SCALARS:  # a property would be a key of the map, for other tools
+            return {**made, **customs({MAP_VALUE: {**value, "required": True}})}
+        return {**made, "properties": [{"name": "value", **value, "required": True}]}
 
     def _inside(self, path: tuple[str, ...]) -> Iterable[str]:
         """Return the messages that a path leads through."""

@@ -14,6 +14,7 @@ from strata.gitops.errors import GitopsError
 __all__ = [
     "DEPTH",
     "EXACT",
+    "MAP_VALUE",
     "NAME",
     "NAMED",
     "TAGS",
@@ -37,7 +38,7 @@ __all__ = [
 
 DEPTH = 50
 _NAMED_KINDS = ("record", "enum", "message")
-TAGS, EXACT, NAMED = "confluent:tags", "strata.type", "strata.typeName"
+TAGS, EXACT, NAMED, MAP_VALUE = "confluent:tags", "strata.type", "strata.typeName", "strata.mapValue"
 NAME = re.compile(r"[^A-Za-z0-9_]")
 TYPE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
@@ -151,7 +152,8 @@ def map_value(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if one.get("logicalType") == "map":
         return (one.get("map") or {}).get("value") or {}
     if str(one.get("physicalType")).startswith("map<"):
-        return next(iter(one.get("properties") or ()), {})
+        value = custom_of(one).get(MAP_VALUE)
+        return value if isinstance(value, dict) else next(iter(one.get("properties") or ()), {})
     return None
 
 
