@@ -95,10 +95,13 @@ class ConfluentCollector:
         certificates: Callable[[], Mapping[str, float]],
     ) -> None:
         numbers = {(route.method, route.path): number for number, route in enumerate(routes.every)}
-        self._groups = [[numbers[route] for route in found if route in numbers] for found in ENDPOINTS.values()]
+        self._groups = [[numbers[route] for route in group if route in numbers] for group in ENDPOINTS.values()]
         api = [number for (_, path), number in numbers.items() if not path.startswith(_NOT_API)]
         self._api = [*api, routes.number(None)]
-        self._batches = {name: [numbers[ENDPOINTS[f"associations.batch-{name}"][0]]] for name in ("get", "mutate")}
+        self._batches = {
+            name: [numbers[route] for route in ENDPOINTS[f"associations.batch-{name}"][:1] if route in numbers]
+            for name in ("get", "mutate")
+        }
         self._node, self._writer, self._certificates = node, writer, certificates
         self._windows = windows
 
@@ -139,7 +142,7 @@ class ConfluentCollector:
     def _calls(self) -> Iterator[Metric]:
         for prefix, routes in [
             ("api", self._api),
-            *((f"association_batch_{name}", found) for name, found in self._batches.items()),
+            *((f"association_batch_{name}", batch) for name, batch in self._batches.items()),
         ]:
             counts = self._windows.ever(routes)
             yield _gauge(f"{prefix}_success_count", sum(counts[1:4]))
