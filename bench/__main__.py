@@ -17,6 +17,7 @@ __all__ = ["main"]
 SECTIONS = {
     "service": "bench.service",
     "latency": "bench.service_latency",
+    "new_versions": "bench.new_versions",
     "counting": "bench.counting",
     "witnesses": "bench.witnesses",
     "scale": "bench.scale",

@@ -41,6 +41,11 @@ class ParsedSchema:
     canonical: str  # the text that is stored, and from which the identity of the schema is computed
 
     @property
+    def is_read_alike(self) -> bool:
+        """Whether the stored text, read leniently and without references, is known to give this very model."""
+        return False
+
+    @property
     def outline(self) -> int:
         """A number that schemas share if they are equivalent, and most others do not."""
         return 0

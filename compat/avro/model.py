@@ -255,6 +255,12 @@ class AvroSchema(ParsedSchema):
     names: Names = field(repr=False)
     external: frozenset[str] = frozenset()  # types whose definitions are referenced schemas; printed as names
 
+    @property
+    def is_read_alike(self) -> bool:
+        """Whether all fields of the record at the root are settled, so that its text defines types where it did."""
+        root = self.root
+        return isinstance(root, RecordType) and None not in [field.text for field in root.fields]
+
     @cached_property
     def outline(self) -> int:
         """A number made of the names at the root."""

@@ -50,6 +50,7 @@ _PAIRS: Final = {
 _NAMED: Final = (model.EnumType, model.FixedType, model.RecordType)
 _MOST_BYTES: Final = 512 << 10  # of keys in one generation of `KnownFields`; a parsed field takes twenty times as much
 _LONGEST: Final = 4 << 10  # bytes of one key
+_MOST_TYPES: Final = 8  # that a known field defines
 
 _Object = dict[str, model.Json]
 _NamedT = TypeVar("_NamedT", model.EnumType, model.FixedType, model.RecordType)
@@ -299,21 +300,27 @@ class _Parser:
         it defines itself, in a record of the same namespace.
         """
         self._limits.look_at_clock()
-        table, key, named_key = self._known_fields, b"", b""
+        table, key = self._known_fields, b""
         if table is not None:
             key = table.key(json)
-            named_key = b"\0%b %b" % (record.namespace.encode(), key)
-            known = table.get(key) or table.get(named_key)
+            known = table.get(key)
+            if known is None and isinstance(json, dict) and not isinstance(json.get("type"), str):
+                known = table.get(_key_of_names(key, record.namespace))
             if known is not None and self._adopts(known):
                 return known
         uses, defined = len(self._uses), len(self._defined)
         field = self._new_field(json, record)
-        names = {node.name.full: node for node in self._defined[defined:]}
-        if names.keys() >= set(self._uses[uses:]):
-            types = tuple(names.values())
-            field.settle(print_field(field, record.namespace, names, self._limits), types)
+        types = self._defined[defined:]
+        names = {node.name.full: node for node in types} if types else {}
+        is_closed = len(self._uses) == uses or names.keys() >= set(self._uses[uses:])
+        # Fields inside a settled one have texts, too, so the names bound how often a part of the schema is printed.
+        if is_closed and (not types or (len(types) <= _MOST_TYPES and 0 < len(key) <= _LONGEST)):
+            field.settle(print_field(field, record.namespace, names, self._limits), tuple(types))
             if table is not None:
-                table.put(named_key if types else key, field)
+                key = _key_of_names(key, record.namespace) if types else key
+                table.put(key, field)
+                if self._strict:  # what a new schema may have reads the same in a stored one
+                    _KNOWN_FIELDS[False].put(key, field)
         return field
 
     def _adopts(self, field: model.Field) -> bool:
@@ -448,6 +455,11 @@ _BUILDERS: Final[Mapping[str, Callable[[_Parser, _Object, str], model.Node]]] = 
     "array": _Parser._array,
     "map": _Parser._map,
 }
+
+
+def _key_of_names(key: bytes, namespace: str) -> bytes:
+    """Return the key of a field that defines names; a NUL is in no JSON, so no other key begins with it."""
+    return b"\0%b %b" % (namespace.encode(), key)
 
 
 def _properties(json: _Object, words: frozenset[str]) -> model.Properties:

@@ -36,6 +36,7 @@ __all__ = [
     "count_in",
     "equivalent",
     "inline_tags",
+    "keep_as_stored",
     "parse_request",
     "parse_version",
     "printed",
@@ -144,6 +145,13 @@ def parse_request(
     except (SchemaParseError, UnicodeEncodeError) as error:
         raise errors.invalid_schema(_invalid_message(subject, request, str(error))) from None
     return Candidate(parsed, text, references, request.contract, limits)
+
+
+def keep_as_stored(candidate: Candidate) -> None:
+    """Let the version that is about to hold a schema be found in the cache, where the next version will look for it."""
+    parsed = candidate.parsed
+    if not candidate.references and candidate.text == parsed.canonical and parsed.is_read_alike:
+        _schemas.put((candidate.schema_type, candidate.text, False, ()), parsed, _size(candidate.text))
 
 
 def parse_version(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:

@@ -17,7 +17,7 @@ from strata.registry.core.decide.decision import Decision
 from strata.registry.core.decide.highest_id import mark_highest
 from strata.registry.core.effective_settings import EffectiveConfig, Mode, config_in_force, mode_in_force
 from strata.registry.core.findings import findings_json
-from strata.registry.core.parsing import Candidate, inline_tags, parse_request, with_tags
+from strata.registry.core.parsing import Candidate, inline_tags, keep_as_stored, parse_request, with_tags
 from strata.registry.core.references import check_not_owned
 from strata.registry.core.rule_sets import check_rule_set, with_key_names
 from strata.registry.core.schema_request import Contract, SchemaRequest
@@ -307,6 +307,7 @@ def _store(
         candidate.contract.metadata,
         candidate.contract.rule_set,
     )
+    keep_as_stored(candidate)
     schema = StoredSchema(schema_id, candidate.schema_type, candidate.text, candidate.digest, value)
     records = [*before, encode(SchemaKey(subject, version), value)]
     context = context_of(subject)

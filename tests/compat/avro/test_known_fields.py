@@ -93,6 +93,18 @@ def test_a_known_field_counts(bound):
         parse(text, strict=True, limits=Limits(**bound))
 
 
+def test_deep_fields_are_not_kept_at_each_level():
+    """A field that defines many types has no text of its own, so a deep schema does not take memory by the square."""
+    node = "int"
+    for number in range(20):
+        node = {"type": "record", "name": f"N{number}", "fields": [{"name": "inner", "type": node}]}
+    schema = parse(record({"name": "outer", "type": node}), strict=True)
+    texts = [schema.root.fields[0].text, *(schema.names[f"a.N{number}"].fields[0].text for number in range(20))]
+
+    assert 9 == sum(text is not None for text in texts)
+    assert schema.canonical == parse(schema.canonical, strict=False).canonical
+
+
 def test_the_first_fault_counts():
     """A repeated name is reported before what is wrong with a later field, at its place."""
     inner = {"type": "record", "name": "I", "fields": [optional("a"), optional("a"), {"name": "b", "type": 1}]}
@@ -133,6 +145,31 @@ def test_an_infinite_number_is_no_null():
 
     assert text.format('"Infinity"') == parse(text.format("1e400"), strict=True).canonical
     assert text.format("null") == parse(text.format("null"), strict=True).canonical
+
+
+def test_a_stored_schema_shares_the_fields_of_a_new_one():
+    """A field that is legal in a new schema reads the same once it is stored."""
+    (new,), (stored,) = fields_of(record(optional("shared"))), fields_of(record(optional("shared")), strict=False)
+
+    assert new is stored
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ([optional("a"), {"name": "p", "type": POINT}], True),
+        ([{"name": "p", "type": ENUM}, {"name": "q", "type": "E"}], False),
+        ([{"name": "before", "type": "E"}, {"name": "p", "type": ENUM}], False),
+    ],
+    ids=["settled", "name used", "name used before its definition"],
+)
+def test_a_canonical_text_gives_the_same_model(fields, expected):
+    """A record whose fields are settled is the same after it was stored."""
+    new = parse(record(*fields), strict=True)
+    stored = parse(new.canonical, strict=False)
+
+    assert expected == new.is_read_alike
+    assert not expected or (repr(new.root), repr(new.names)) == (repr(stored.root), repr(stored.names))
 
 
 @pytest.mark.parametrize(
