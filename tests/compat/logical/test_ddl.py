@@ -86,11 +86,12 @@ def test_duckdb_makes_the_table(row):
 
 def test_clickhouse_makes_the_table():
     """ClickHouse takes its statement for a schema with every type, comments included."""
-    chdb = pytest.importorskip("chdb", reason="chdb has a hundred megabytes, and is not among the tools")
-    described = f"{statement_of(EVERYTHING, 'orders', 'clickhouse')}; DESCRIBE TABLE orders"
+    chdb = pytest.importorskip("chdb.session", reason="chdb has a hundred megabytes, and is not among the tools")
+    with chdb.Session() as session:
+        session.query(statement_of(EVERYTHING, "orders", "clickhouse"))
+        described = str(session.query("DESCRIBE TABLE orders", "JSONEachRow"))
 
-    columns = {row["name"]: row for row in map(json.loads, str(chdb.query(described, "JSONEachRow")).splitlines())}
-
+    columns = {row["name"]: row for row in map(json.loads, described.splitlines())}
     assert [field["name"] for field in EVERYTHING["fields"]] == list(columns)
     assert COMMENT == columns["b"]["comment"]
 
