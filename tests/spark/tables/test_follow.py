@@ -18,7 +18,7 @@ from harness.every_column import COMMENT, EVERYTHING, statement_of
 from harness.registry import RegistryNode
 from harness.table_driver import Driver
 from harness.table_readers import columns_of, rows_of
-from strata.serdes import AvroSerializer
+from strata.serdes import AvroSerializer, JsonSerializer
 from strata.serdes.client import RegistryClient
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -152,6 +152,32 @@ def test_a_table_with_keys(format: str, topic: Topic, driver: Driver, folder: Pa
     assert {1: 3, 2: 2} == {row["id"]: row["delay"] for row in first["rows"]}
     assert {2: 7} == {row["id"]: row["delay"] for row in second["rows"]}
     assert ["the record has no value, and its key cannot be decoded"] == [row["reason"] for row in second["dead"]]
+
+
+@pytest.mark.parametrize("format", TABLES)
+def test_formats_of_json(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002 - as above
+    """Strings of JSON become columns of the types that their formats mean, and other values dead letters."""
+    at = {"type": "string", "format": "date-time", "description": "When it left"}
+    schema = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}, "at": at}})
+    serialize = JsonSerializer(topic.client, schema, conf={"validate": False})
+    values = [{"n": 1, "at": "2026-11-26T14:00:00.25+01:00"}, {"n": 2, "at": "yesterday"}, {"n": 3}]
+    topic.put(*((None, serialize(value, topic=topic.name)) for value in values))
+
+    result = driver.ask(
+        table=f"{TABLES[format]}_json",
+        subject=f"{topic.name}-value",
+        checkpoint=str(folder / f"{format}.json.checkpoint"),
+        format=format,
+        options={"typed_formats": True},
+    )
+
+    assert result["error"] is None, result["error"]
+    assert "timestamp" == result["columns"]["at"]
+    assert "When it left" == result["comments"]["at"]
+    written = folder / ("lake/db" if format == "iceberg" else "warehouse") / "flights_json"
+    moments = {row["n"]: row["at"] for row in rows_of(format, written).to_pylist()}
+    assert {1: datetime(2026, 11, 26, 13, 0, 0, 250000, UTC), 3: None} == moments
+    assert ["invalid date-time"] == [row["reason"] for row in result["dead"]]
 
 
 VALUE = {
