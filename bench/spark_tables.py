@@ -27,8 +27,8 @@ __all__ = ["run"]
 BATCHES = 4
 ROWS = 200_000
 """Of each batch."""
-ROUNDS = 5
-WARM_UPS = 2
+ROUNDS = 3
+WARM_UPS = 1
 FORMATS = ("iceberg", "delta")
 _SUBJECT = "orders-value"
 _FRAMES = "value binary, topic string, partition int, offset bigint"
@@ -66,7 +66,7 @@ def run() -> str:
     rows = [_row(format_, job, seconds) for format_ in FORMATS for job in (_GOOD, _BOTH, _FOLLOW)]
     scale = (
         f"{BATCHES} batches of {ROWS:,} orders of 20 fields in 3 writer schemas, from Parquet files, local[2], "
-        f"{ROUNDS} rounds in turn after {WARM_UPS} to warm up: the best of each, and the median of its ratio to "
+        f"{ROUNDS} rounds in turn after one to warm up: the best of each, and the median of its ratio to "
         "another job in the same round"
     )
     return f"{scale}.\n\n{table(_HEAD, rows)}"

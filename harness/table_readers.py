@@ -26,8 +26,15 @@ def rows_of(format_: str, folder: Path) -> pa.Table:
     if format_ == "iceberg":
         return _iceberg(folder).scan().to_arrow()
     files, _ = _delta(folder)
-    parts = [pq.read_table(folder / name, partitioning=None) for name in sorted(files)]
+    parts = [_in_utc(pq.read_table(folder / name, coerce_int96_timestamp_unit="us")) for name in sorted(files)]
     return pa.concat_tables(parts, promote_options="permissive")
+
+
+def _in_utc(rows: pa.Table) -> pa.Table:
+    """Return rows whose moments are in UTC: Spark writes them in a type without a time zone (INT96)."""
+    moment = pa.timestamp("us", "UTC")
+    fields = [field.with_type(moment) if field.type == pa.timestamp("us") else field for field in rows.schema]
+    return rows.cast(pa.schema(fields))
 
 
 def columns_of(format_: str, folder: Path) -> dict[str, str]:

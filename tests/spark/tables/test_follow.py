@@ -176,7 +176,8 @@ def test_formats_of_json(format: str, topic: Topic, driver: Driver, folder: Path
     assert "When it left" == result["comments"]["at"]
     written = folder / ("lake/db" if format == "iceberg" else "warehouse") / "flights_json"
     moments = {row["n"]: row["at"] for row in rows_of(format, written).to_pylist()}
-    assert {1: datetime(2026, 11, 26, 13, 0, 0, 250000, UTC), 3: None} == moments
+    assert moments.pop(3) is None
+    assert {1: datetime(2026, 11, 26, 13, 0, 0, 250000, UTC)} == moments
     assert ["invalid date-time"] == [row["reason"] for row in result["dead"]]
 
 
