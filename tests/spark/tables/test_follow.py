@@ -308,3 +308,12 @@ def test_the_table_of_a_statement(format: str, topic: Topic, driver: Driver, fol
         (row["i"], row["s"], row["u"], row["lines"]) for row in result["rows"]
     ]
     assert COMMENT == result["comments"]["b"]
+
+
+def test_the_table_of_parquet_files(driver: Driver) -> None:
+    """Spark makes the table of Parquet files too, with its comments."""
+    driver.ask(sql=statement_of(EVERYTHING, "by_ddl_in_parquet", "parquet"))
+    columns = driver.ask(sql="DESCRIBE TABLE by_ddl_in_parquet")["rows"]
+
+    assert [field["name"] for field in EVERYTHING["fields"]] == [column["col_name"] for column in columns]
+    assert COMMENT == columns[0]["comment"]
