@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from strata.compat.levels import Direction
-from strata.compat.logical.comparison import Consumer, TableFinding
+from strata.compat.logical.comparison import TableFinding
 from strata.compat.logical.policy import TableCheck
 from strata.compat.result import Finding
 
 __all__ = ["table_findings"]
 
-_TABLES: Final = {Consumer.FLINK: "Flink", Consumer.ICEBERG: "Iceberg (format version 2)"}
 _KEEP_TYPE: Final = "Keep the type {before}, or add a field under another name."
 
 # By rule: of the new schema by itself, or of a table that follows it from the previous version to the new one.
@@ -61,12 +60,12 @@ def table_findings(check: TableCheck) -> Iterator[Finding]:
             version=check.version,
             previous=before or None,
             new=after or None,
-            table=_TABLES[check.consumer] if check.consumer else "Flink, Iceberg",
+            table=check.rules.label if check.rules else "Flink, Iceberg",
         )
 
 
 def _advice(check: TableCheck, found: TableFinding) -> str:
-    table = f"Tables of {_TABLES[check.consumer]}" if check.consumer else "Tables"
+    table = f"Tables of {check.rules.label}" if check.rules else "Tables"
     previous = "the previous version" if check.version is None else f"version {check.version}"
     if check.direction is None:
         problem = f"{table} cannot hold the schema"

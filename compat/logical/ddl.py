@@ -13,7 +13,7 @@ from typing import Final
 
 from strata.compat.logical.types import UNBOUNDED, Column, Kind, LogicalSchema, LogicalType, TranslationError
 
-__all__ = ["DIALECTS", "table_name", "table_statement"]
+__all__ = ["DIALECTS", "column_type", "counted_unit", "table_name", "table_statement"]
 
 _MICROSECONDS: Final = 6
 _MILLISECONDS: Final = 3
@@ -175,12 +175,32 @@ def table_statement(schema: LogicalSchema, table: str, dialect: str, *, not_null
     Raises:
         TranslationError: the schema is not a record, or it contains itself.
     """
-    return _Writer(schema, DIALECTS[dialect], not_null).statement(table)
+    return _Writer(schema, dialect, not_null).statement(table)
+
+
+def column_type(node: LogicalType, dialect: str) -> str:
+    """Return the type of a column without parts in the words of an engine; of another one, the name of its kind."""
+    word = DIALECTS[dialect].words.get(node.kind)
+    return str(node) if word is None else word if isinstance(word, str) else word(node)
+
+
+def counted_unit(node: LogicalType, word: str) -> str:
+    """Return what a column counts that holds times as numbers: `milliseconds`; an empty text if it does not."""
+    if node.kind not in (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ) or word not in ("INT", "BIGINT"):
+        return ""
+    precision = node.numbers[0]
+    return (
+        "milliseconds"
+        if precision <= _MILLISECONDS
+        else "microseconds"
+        if precision <= _MICROSECONDS
+        else "nanoseconds"
+    )
 
 
 class _Writer:
-    def __init__(self, schema: LogicalSchema, dialect: _Dialect, not_null: bool) -> None:
-        self._schema, self._dialect, self._not_null = schema, dialect, not_null
+    def __init__(self, schema: LogicalSchema, dialect: str, not_null: bool) -> None:
+        self._schema, self._name, self._dialect, self._not_null = schema, dialect, DIALECTS[dialect], not_null
         self._open: list[str] = []
 
     def statement(self, table: str) -> str:
@@ -224,8 +244,7 @@ class _Writer:
             case Kind.MULTISET:
                 count = LogicalType(Kind.INT)
                 return dialect.map.format(self._type(node.parts[0], is_key=True), self._type(count))
-        word = dialect.words[node.kind]
-        text = word if isinstance(word, str) else word(node)
+        text = column_type(node, self._name)
         may_be_null = (node.nullable or not self._not_null) and not is_key
         return dialect.nullable.format(text) if dialect.nullable and may_be_null else text
 

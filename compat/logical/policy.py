@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from strata.compat.levels import LEVELS, Direction, Level
 from strata.compat.limits import Limits
-from strata.compat.logical.comparison import Consumer, TableFinding, compare
+from strata.compat.logical.comparison import TableFinding, compare
+from strata.compat.logical.tables import POLICY, TableRules
 from strata.compat.logical.types import LogicalSchema, TranslationError, check_depth
 from strata.compat.logical.validity import validate
 from strata.compat.schema import ParsedSchema, SchemaFormat
@@ -22,10 +23,10 @@ _ORDER: Final = (Direction.BACKWARD, Direction.FORWARD)
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """The findings of one consumer: on the new schema by itself, or in comparison with a previous version."""
+    """The findings of one kind of table: on the new schema by itself, or in comparison with a previous version."""
 
     findings: tuple[TableFinding, ...]
-    consumer: Consumer | None = None  # None: the schema has no logical type
+    rules: TableRules | None = None  # None: the schema has no logical type
     direction: Direction | None = None
     version: int | None = None
 
@@ -33,11 +34,11 @@ class TableCheck:
     def message(self) -> str:
         """The findings as one message, in the reference's words."""
         text = "\n".join(map(str, self.findings))
-        if self.consumer is None:
+        if self.rules is None:
             return f"Schema cannot be represented as a logical type: {self.findings[0].text}"
         if self.direction is None:
-            return f"Logical validity ({self.consumer}): {text}"
-        return f"Logical compatibility ({self.consumer}, {self.direction.lower()}): {text}"
+            return f"Logical validity ({self.rules.name}): {text}"
+        return f"Logical compatibility ({self.rules.name}, {self.direction.lower()}): {text}"
 
 
 def translate(schema: ParsedSchema, union: str, limits: Limits) -> LogicalSchema:
@@ -101,7 +102,7 @@ def check_tables(
         update = translate(new, union, limits)
     except TranslationError as error:
         return [TableCheck((TableFinding("NO_LOGICAL_TYPE", str(error)),))]
-    checks = [TableCheck(tuple(validate(update, consumer, limits)), consumer) for consumer in Consumer]
+    checks = [TableCheck(tuple(validate(update, rules, limits)), rules) for rules in POLICY]
     rule = LEVELS[level]
     compared = previous if rule.transitive else previous[-1:]
     for version, schema, names in compared if rule.directions else ():
@@ -113,7 +114,6 @@ def check_tables(
             if direction in rule.directions:
                 pair = (original, update) if direction is Direction.BACKWARD else (update, original)
                 checks += [
-                    TableCheck(tuple(compare(*pair, consumer, limits)), consumer, direction, version)
-                    for consumer in Consumer
+                    TableCheck(tuple(compare(*pair, rules, limits)), rules, direction, version) for rules in POLICY
                 ]
     return [check for check in checks if check.findings]

@@ -1,13 +1,14 @@
-"""Whether a table can hold the records of a schema at all, for each consumer.
+"""Whether a table of a kind can hold the records of a schema at all.
 
-Source of the rules: the policy LOGICAL of the Confluent Schema Registry 8.5, from its answers.
+Source of the rules that all tables share: the policy LOGICAL of the Confluent Schema Registry 8.5, from its answers.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
 from strata.compat.limits import Limits
-from strata.compat.logical.comparison import Consumer, TableFinding
+from strata.compat.logical.comparison import TableFinding
+from strata.compat.logical.tables import TableRules
 from strata.compat.logical.types import Kind, LogicalSchema, LogicalType
 
 __all__ = ["validate"]
@@ -15,21 +16,19 @@ __all__ = ["validate"]
 _LARGEST_PRECISION: Final = 38
 _UNKNOWN_SCALE: Final = -1
 _SHORTEST: Final = {Kind.CHAR: 1, Kind.BINARY: 1, Kind.VARCHAR: 0, Kind.VARBINARY: 0}
-_NANOS: Final = 6
 
 
-def validate(schema: LogicalSchema, consumer: Consumer, limits: Limits) -> list[TableFinding]:
-    """Return why tables of a consumer cannot hold a schema: of a struct first, then of its fields, depth first."""
-    walk = _Walk(schema, consumer, limits)
+def validate(schema: LogicalSchema, rules: TableRules, limits: Limits) -> list[TableFinding]:
+    """Return why tables of a kind cannot hold a schema: of a struct first, then of its fields, depth first."""
+    walk = _Walk(schema, rules, limits)
     return list(walk.type(schema.root, ""))
 
 
 class _Walk:
     """One validation; a named type is walked once, at the first path that reaches it."""
 
-    def __init__(self, schema: LogicalSchema, consumer: Consumer, limits: Limits) -> None:
-        self._schema, self._limits = schema, limits
-        self._iceberg = consumer is Consumer.ICEBERG
+    def __init__(self, schema: LogicalSchema, rules: TableRules, limits: Limits) -> None:
+        self._schema, self._rules, self._limits = schema, rules, limits
         self._walked: set[str] = set()
         self._cyclic: dict[str, bool] = {}
 
@@ -39,8 +38,9 @@ class _Walk:
         if node.kind is Kind.REFERENCE:
             yield from self._reference(node.name, path)
         elif node.kind in (Kind.STRUCT, Kind.UNION):
-            if self._iceberg:
+            if self._rules.is_case_blind:
                 yield from _struct(node, path)
+            yield from self._refused(node, path)
             for column in node.columns:
                 here = f"{path}.{column.name}" if path else column.name
                 yield from self.type(column.type, here)
@@ -94,12 +94,11 @@ class _Walk:
             if length < least:
                 text = f"{node.kind} length {length} is below the minimum of {least}"
                 yield TableFinding("LENGTH_OUT_OF_RANGE", text, path)
-        elif self._iceberg and node.kind is Kind.VARIANT:
-            text = "VARIANT needs Iceberg's variant type, which arrived in format-version 3"
-            yield TableFinding("UNREPRESENTABLE_TYPE", text, path)
-        elif self._iceberg and node.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ) and node.numbers[0] > _NANOS:
-            text = f"{node} needs Iceberg's nanosecond timestamp types, which arrived in format-version 3"
-            yield TableFinding("UNREPRESENTABLE_TYPE", text, path)
+        yield from self._refused(node, path)
+
+    def _refused(self, node: LogicalType, path: str) -> Iterator[TableFinding]:
+        if reason := self._rules.refused(node):
+            yield TableFinding("UNREPRESENTABLE_TYPE", reason, path)
 
 
 def _decimal(precision: int, scale: int, path: str) -> Iterator[TableFinding]:
