@@ -214,6 +214,7 @@ _EXACT: Final[_Pairs] = frozenset(
 )  # fmt: skip
 """The pairs of types of which the second has each value of the first as it is."""
 _WHOLE_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}  # as Delta counts them
+_FEWEST_DIGITS: Final = 10  # of a decimal that an integer column of Delta can become
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +268,10 @@ class _Columns:
         return has_places and precision - scale >= most - places
 
     def _can_become(self, before: LogicalType, after: LogicalType) -> bool:
-        return self.widens_scale or (before.kind is Kind.DECIMAL and before.numbers[1] == after.numbers[1])
+        """Return whether the engine can make a column a decimal that has all of its values."""
+        if before.kind is not Kind.DECIMAL:
+            return self.widens_scale and after.numbers[0] - after.numbers[1] >= _FEWEST_DIGITS
+        return self.widens_scale or before.numbers[1] == after.numbers[1]
 
     def rules(
         self, label: str, refused: Callable[[LogicalType], str] = _anything, *, has_multisets: bool = False,
@@ -294,7 +298,7 @@ class _Columns:
 def _not_in_flink(node: LogicalType) -> str:
     if node.kind is Kind.UNION:
         return "Flink's Avro format reads no union of several types"
-    most = {Kind.TIME: _MILLIS, Kind.TIMESTAMP: _MICROS, Kind.TIMESTAMP_LTZ: _MICROS}.get(node.kind)
+    most = _MILLIS if node.kind in _TEMPORAL else UNBOUNDED
     return (
         f"Flink's Avro format reads {node.kind} up to a precision of {most}" if most and node.numbers[0] > most else ""
     )

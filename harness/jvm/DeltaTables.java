@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.delta.TypeWidening;
 import org.apache.spark.sql.delta.schema.SchemaMergingUtils;
 import org.apache.spark.sql.delta.schema.SchemaUtils;
@@ -82,7 +81,7 @@ public final class DeltaTables {
       String key = change(path + "{key}", ((MapType) before).keyType(), ((MapType) after).keyType());
       return key != null ? key : change(path + "{}", ((MapType) before).valueType(), ((MapType) after).valueType());
     }
-    if (before.equals(after) || keeps(before, after) || widens(before, after)) {
+    if (SparkColumns.holds(before, after) || widens(before, after)) {
       return null;
     }
     return path + ": neither widens " + before.sql() + " to " + after.sql() + " nor holds it";
@@ -93,10 +92,6 @@ public final class DeltaTables {
         && after instanceof AtomicType
         && TypeWidening.isTypeChangeSupported((AtomicType) before, (AtomicType) after)
         && SchemaUtils.canChangeDataType(before, after, Modes.names(), Modes.unmapped(), Modes.noPath(), true, true).isEmpty();
-  }
-
-  private static boolean keeps(DataType before, DataType after) {
-    return before instanceof AtomicType && after instanceof AtomicType && Cast.canUpCast(after, before);
   }
 
   private static String said(Throwable error) {

@@ -35,6 +35,8 @@ import org.apache.flink.table.types.logical.IntType;
 import org.apache.flink.table.types.logical.MapType;
 import org.apache.flink.table.types.logical.MultisetType;
 import org.apache.flink.table.types.logical.RowType;
+import org.apache.flink.table.types.logical.SmallIntType;
+import org.apache.flink.table.types.logical.TinyIntType;
 import org.apache.flink.table.types.logical.utils.LogicalTypeCasts;
 import org.apache.flink.table.types.logical.utils.LogicalTypeParser;
 
@@ -43,7 +45,8 @@ import org.apache.flink.table.types.logical.utils.LogicalTypeParser;
  * The answer says where Flink's type system has no implicit cast (`cast`), and why its Avro format cannot read with
  * the new type what was written with the old one, or what differs in the values (`read`).
  *
- * <p>With `writer`, an Avro schema, rows are written with it instead; the row type before is not needed then.
+ * <p>With `writer`, an Avro schema, rows are written with it instead; the row type before is not needed then. With
+ * `keep` the table may keep a column or its type, and must read the rows of both types.
  */
 public final class FlinkTables {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -70,6 +73,12 @@ public final class FlinkTables {
         return answer;
       }
       RowType after = row(question.get("after").asText());
+      if (question.path("keep").asBoolean()) {
+        RowType table = (RowType) holding("", before, after);
+        put(answer, "read", read(question, before, table));
+        put(answer, "new", read(question, after, table));
+        return answer;
+      }
       if (before != null) {
         put(answer, "cast", cast("", before, after));
       }
@@ -134,6 +143,56 @@ public final class FlinkTables {
     return before.isNullable() && !after.isNullable() ? path + ": " + before + " to " + after : null;
   }
 
+  /** Returns the type of a table that has every column of two, each of the one type that holds the values of both. */
+  private static org.apache.flink.table.types.logical.LogicalType holding(
+      String path,
+      org.apache.flink.table.types.logical.LogicalType before,
+      org.apache.flink.table.types.logical.LogicalType after) {
+    if (before instanceof RowType && after instanceof RowType) {
+      List<RowType.RowField> fields = new ArrayList<>();
+      for (RowType.RowField field : ((RowType) before).getFields()) {
+        int place = ((RowType) after).getFieldIndex(field.getName());
+        org.apache.flink.table.types.logical.LogicalType type =
+            place < 0
+                ? field.getType()
+                : holding(path + "." + field.getName(), field.getType(), ((RowType) after).getTypeAt(place));
+        fields.add(new RowType.RowField(field.getName(), type.copy(true)));
+      }
+      for (RowType.RowField field : ((RowType) after).getFields()) {
+        if (((RowType) before).getFieldIndex(field.getName()) < 0) {
+          fields.add(new RowType.RowField(field.getName(), field.getType().copy(true)));
+        }
+      }
+      return new RowType(true, fields);
+    }
+    if (before instanceof ArrayType && after instanceof ArrayType) {
+      return new ArrayType(
+          holding(path + "[]", ((ArrayType) before).getElementType(), ((ArrayType) after).getElementType()));
+    }
+    if (before instanceof MapType && after instanceof MapType) {
+      return new MapType(
+          holding(path + "{key}", ((MapType) before).getKeyType(), ((MapType) after).getKeyType()),
+          holding(path + "{}", ((MapType) before).getValueType(), ((MapType) after).getValueType()));
+    }
+    for (org.apache.flink.table.types.logical.LogicalType table : List.of(before, after)) {
+      if (holds(table, before) && holds(table, after)) {
+        return table;
+      }
+    }
+    throw new IllegalArgumentException(path + ": neither " + before + " nor " + after + " holds both");
+  }
+
+  private static boolean holds(
+      org.apache.flink.table.types.logical.LogicalType table, org.apache.flink.table.types.logical.LogicalType values) {
+    if (table.copy(true).equals(values.copy(true))) {
+      return true;
+    }
+    RowType rows = RowType.of(values.copy(true));
+    RowType columns = RowType.of(table.copy(true));
+    return LogicalTypeCasts.supportsImplicitCast(values.copy(true), table.copy(true))
+        && read(JSON.createObjectNode(), rows, columns) == null;
+  }
+
   // ---- Its Avro format
 
   private static String read(JsonNode question, RowType before, RowType after) {
@@ -145,7 +204,7 @@ public final class FlinkTables {
               : notNull(AvroSchemaConverter.convertToSchema(before, false));
       AvroToRowDataConverters.AvroToRowDataConverter rows = AvroToRowDataConverters.createRowConverter(after, false);
       for (int which = 0; which < 3; which++) {
-        GenericRecord written = (GenericRecord) value(writer, which);
+        GenericRecord written = (GenericRecord) value(writer, question.has("writer") ? null : before, which);
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         BinaryEncoder encoder = EncoderFactory.get().binaryEncoder(bytes, null);
         new GenericDatumWriter<GenericRecord>(writer).write(written, encoder);
@@ -175,8 +234,14 @@ public final class FlinkTables {
   }
 
   /** Returns the largest value of a type (0), the smallest (1), or one with every null that it may have (2). */
-  private static Object value(Schema schema, int which) {
+  private static Object value(Schema schema, org.apache.flink.table.types.logical.LogicalType type, int which) {
     boolean largest = which == 0;
+    if (type instanceof TinyIntType && schema.getType() == Schema.Type.INT) {
+      return largest ? (int) Byte.MAX_VALUE : (int) Byte.MIN_VALUE;
+    }
+    if (type instanceof SmallIntType && schema.getType() == Schema.Type.INT) {
+      return largest ? (int) Short.MAX_VALUE : (int) Short.MIN_VALUE;
+    }
     LogicalType logical = schema.getLogicalType();
     if (logical instanceof LogicalTypes.Decimal) {
       LogicalTypes.Decimal decimal = (LogicalTypes.Decimal) logical;
@@ -209,23 +274,22 @@ public final class FlinkTables {
         List<String> symbols = schema.getEnumSymbols();
         return new GenericData.EnumSymbol(schema, symbols.get(largest ? symbols.size() - 1 : 0));
       case ARRAY:
-        return new ArrayList<>(List.of()) {
-          {
-            add(value(schema.getElementType(), which));
-          }
-        };
+        return new ArrayList<>(List.of(value(schema.getElementType(), type instanceof ArrayType ? ((ArrayType) type).getElementType() : null, which)));
       case MAP:
         Map<String, Object> map = new TreeMap<>();
-        map.put("\u00fc", value(schema.getValueType(), which));
+        map.put("\u00fc", value(schema.getValueType(), type instanceof MapType ? ((MapType) type).getValueType() : null, which));
         return map;
       case RECORD:
         GenericRecord record = new GenericData.Record(schema);
-        schema.getFields().forEach(field -> record.put(field.pos(), value(field.schema(), which)));
+        RowType row = type instanceof RowType ? (RowType) type : null;
+        for (Schema.Field field : schema.getFields()) {
+          record.put(field.pos(), value(field.schema(), row == null ? null : row.getTypeAt(field.pos()), which));
+        }
         return record;
       case UNION:
         List<Schema> branches = schema.getTypes();
         boolean hasNull = branches.stream().anyMatch(branch -> branch.getType() == Schema.Type.NULL);
-        return which == 2 && hasNull ? null : value(notNull(schema, largest), which);
+        return which == 2 && hasNull ? null : value(notNull(schema, largest), type, which);
       default:
         return null;
     }

@@ -95,7 +95,9 @@ public final class IcebergTables {
       Schema after = schema(question.get("after"));
       UpdateSchema update = table.updateSchema();
       if (question.path("keep").asBoolean()) {
-        update.caseSensitive(false).unionByNameWith(after).commit();
+        StructType wanted = SparkSchemaUtil.convert(after);
+        StructType kept = (StructType) SparkColumns.stored(SparkSchemaUtil.convert(table.schema()), wanted);
+        update.caseSensitive(false).unionByNameWith(SparkSchemaUtil.convert(kept)).commit();
       } else {
         change(update, "", table.schema().asStruct(), after.asStruct());
         update.commit();
