@@ -1,15 +1,17 @@
 """Check the schemas of a tree: can they be parsed, and may they follow the versions that exist already? Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from strata.compat.check import CheckResult, Previous, check
 from strata.compat.formats import FORMATS
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import Limits
 from strata.compat.logical.advice import table_findings
+from strata.compat.logical.policy import check_engines
 from strata.compat.result import Finding
 from strata.compat.schema import ParsedSchema, SchemaParseError
 from strata.compat.witness.search import SILENT_CHANGE, budget_within, proven, silent_changes
@@ -31,6 +33,10 @@ class Severity(StrEnum):
     ERROR = "error"
     UNJUDGED = "unjudged"
     NOTE = "note"
+
+
+_IN_CONTAINERS: Final = re.compile(r"\[\]|\{(?:key)?\}")  # elements, values and keys in the path of a table
+_SEVERITIES: Final = {"NO_TABLE": Severity.NOTE}  # others are errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +70,13 @@ class Options:
         level: the compatibility level of all subjects; None for that of each.
         policy: how strictly differences count; None for that of each.
         silent: how much it matters that a change is accepted although values change without an error.
+        tables: the engines whose tables must be able to follow.
     """
 
     level: Level | None = None
     policy: Policy | None = None
     silent: Severity = Severity.NOTE
+    tables: tuple[str, ...] = ()
 
 
 def check_tree(desired: Desired, against: Versions | None, options: Options, label: str) -> list[Problem]:
@@ -94,7 +102,7 @@ def check_tree(desired: Desired, against: Versions | None, options: Options, lab
             level = _level(desired, subject, against, options)
             grouped = _Grouped(against, desired.group(subject.name)) if against else None
             policy = _policy(desired, subject, against, options)
-            found = list(_check_subject(subject, parser, earlier, grouped, level, policy, options.silent))
+            found = list(_check_subject(subject, parser, earlier, grouped, level, policy, options))
             broken |= {one.subject for one in found if one.rule == INVALID}
             problems += found
     return problems + [
@@ -156,7 +164,7 @@ def _check_subject(
     against: _Grouped | None,
     level: Level,
     policy: Policy,
-    silent: Severity,
+    options: Options,
 ) -> Iterator[Problem]:
     text = subject.text or ""
 
@@ -177,19 +185,22 @@ def _check_subject(
     if subject.unnamed:
         yield problem(Severity.ERROR, UNNAMED, subject.unnamed)
         return
-    if policy is not Policy.LOGICAL and (against is None or not LEVELS[level].directions):
+    is_checked = policy is Policy.LOGICAL or (against is not None and bool(LEVELS[level].directions))
+    if not is_checked and not options.tables:
         return
     versions = against.versions(subject) if against else ()
     renamed = not versions and subject.file_name not in ("", subject.name)
     if renamed and against and against.source.versions(subject.file_name):
         yield problem(Severity.UNJUDGED, UNJUDGED, _renamed(subject, against.source.label))
         return
-    looked_at = versions if LEVELS[level].transitive else versions[-1:]
+    looked_at = versions if LEVELS[level].transitive or options.tables else versions[-1:]
     if looked_at and not subject.references and all((one.text, one.references) == (text, ()) for one in looked_at):
         return  # most files of a commit are those of the commit before
     try:
         previous = [Previous(one.version, earlier.parse(one, strict=False)) for one in looked_at]
-        result = check(new, previous, level, policy, Limits().started())
+        result = check(new, previous, level, policy, Limits().started()) if is_checked else CheckResult(compatible=True)
+        tables = [(version.version, version.schema, version.union) for version in previous]
+        engines = check_engines(new, tables, options.tables, Limits().started()) if options.tables else []
     except (SchemaParseError, GitopsError) as error:
         label = against.source.label if against else ""
         yield problem(Severity.UNJUDGED, UNJUDGED, f"The earlier version in {label} cannot be used: {error}")
@@ -197,9 +208,14 @@ def _check_subject(
     is_numbered = against is None or not isinstance(against.source, TreeVersions)
     metadata = versions[-1].metadata if subject.metadata is None and versions else subject.metadata
     refuses = _property(metadata, _SILENT) == _REFUSE
-    for found in _findings(new, previous, level, result, is_numbered=is_numbered):
-        position = position_of(text, "" if found.table else found.path, found.field, subject.format)
-        severity = silent if found.rule == SILENT_CHANGE and not refuses else Severity.ERROR
+    result = replace(result, tables=(*result.tables, *engines))
+    compared = previous if LEVELS[level].transitive else previous[-1:]
+    for found in _findings(new, compared, level, result, is_numbered=is_numbered):
+        path, names = ("", _IN_CONTAINERS.sub("", found.field)) if found.table else (found.path, found.field)
+        position = position_of(text, path, names, subject.format)
+        severity = _SEVERITIES.get(found.rule, Severity.ERROR)
+        if found.rule == SILENT_CHANGE and not refuses:
+            severity = options.silent
         yield Problem(severity, found.rule, subject.name, subject.file, position, found.advice, found)
 
 

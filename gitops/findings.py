@@ -13,5 +13,6 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     return {
         "path": finding.path, "field": finding.field, "direction": finding.direction,
         "version": finding.version, "previous": finding.previous, "new": finding.new,
+        **({"table": finding.table} if finding.table else {}),
         **({} if finding.proof is None else as_json(finding.proof)),
     }  # fmt: skip

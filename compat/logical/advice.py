@@ -15,6 +15,7 @@ _KEEP_TYPE: Final = "Keep the type {before}, or add a field under another name."
 # By rule: of the new schema by itself, or of a table that follows it from the previous version to the new one.
 _ADVICE: Final[Mapping[str, str]] = {
     "NO_LOGICAL_TYPE": "Change the schema, or set compatibilityPolicy to STRICT.",
+    "NO_TABLE": "Nothing else is judged.",
     "CYCLIC_TYPE": "Hold the inner value in a type of its own, or as text or bytes.",
     "UNRESOLVED_TYPE_REF": "Define the type, or refer to the schema that does.",
     "PRECISION_OUT_OF_RANGE": "Use a precision of 1 to 38.",

@@ -1,7 +1,7 @@
-"""The policy LOGICAL: whether tables of Flink and Iceberg can hold a schema, and follow the change to it.
+"""Whether tables can hold a schema, and follow the change to it: under the policy LOGICAL, or by the rules of engines.
 
-A new schema must be valid by itself, whatever the level. Then each previous version that the level compares is compared
-in its directions, oldest first. The messages are the reference's, to the letter.
+Under the policy, a new schema must be valid by itself, whatever the level. Then each previous version that the level
+compares is compared in its directions, oldest first. The messages are the reference's, to the letter.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,12 +11,12 @@ from typing import Any, Final
 from strata.compat.levels import LEVELS, Direction, Level
 from strata.compat.limits import Limits
 from strata.compat.logical.comparison import TableFinding, compare
-from strata.compat.logical.tables import POLICY, TableRules
-from strata.compat.logical.types import LogicalSchema, TranslationError, check_depth
+from strata.compat.logical.tables import ENGINES, POLICY, TableRules
+from strata.compat.logical.types import Kind, LogicalSchema, TranslationError, check_depth
 from strata.compat.logical.validity import validate
 from strata.compat.schema import ParsedSchema, SchemaFormat
 
-__all__ = ["TableCheck", "check_tables", "translate"]
+__all__ = ["TableCheck", "check_engines", "check_tables", "translate"]
 
 _ORDER: Final = (Direction.BACKWARD, Direction.FORWARD)
 
@@ -117,3 +117,56 @@ def check_tables(
                     TableCheck(tuple(compare(*pair, rules, limits)), rules, direction, version) for rules in POLICY
                 ]
     return [check for check in checks if check.findings]
+
+
+def check_engines(
+    new: ParsedSchema,
+    previous: Sequence[tuple[int, ParsedSchema, str]],
+    engines: Sequence[str],
+    limits: Limits,
+    union: str = "",
+) -> list[TableCheck]:
+    """Return why tables of engines cannot follow to a new schema; nothing if they can.
+
+    A table has the columns of every version that it followed, so each is compared, whatever the level.
+
+    Args:
+        new: the new schema.
+        previous: the number, schema and `confluent:union` of each version before it, oldest first.
+        engines: the names of the engines, keys of `ENGINES`.
+        limits: bounds on time.
+        union: the metadata property `confluent:union` of the new version.
+
+    Raises:
+        OutOfTime: the time of `limits` ran out.
+    """
+    try:
+        update = _columns(new, union, limits)
+    except TranslationError as error:
+        return [TableCheck((TableFinding("NO_LOGICAL_TYPE", str(error)),), ENGINES[name]) for name in engines]
+    if update is None:
+        finding = TableFinding("NO_TABLE", "a table needs a record")
+        return [TableCheck((finding,), ENGINES[name]) for name in engines]
+    originals: list[tuple[int, LogicalSchema]] = []
+    for version, schema, names in reversed(previous):
+        try:
+            original = _columns(schema, names, limits)
+        except TranslationError:
+            continue  # no table had it
+        if original is not None:
+            originals.append((version, original))
+    checks = []
+    for rules in (ENGINES[name] for name in engines):
+        checks.append(TableCheck(tuple(validate(update, rules, limits)), rules))
+        seen: set[TableFinding] = set()
+        for version, original in originals:
+            findings = tuple(one for one in compare(original, update, rules, limits) if one not in seen)
+            seen.update(findings)
+            checks.append(TableCheck(findings, rules, Direction.BACKWARD, version))
+    return [check for check in checks if check.findings]
+
+
+def _columns(schema: ParsedSchema, union: str, limits: Limits) -> LogicalSchema | None:
+    """Return the logical type of a schema; None if it has no columns."""
+    translated = translate(schema, union, limits)
+    return translated if translated.resolve(translated.root).kind in (Kind.STRUCT, Kind.UNION) else None

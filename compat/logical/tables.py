@@ -249,6 +249,8 @@ class _Columns:
             return None
         if self._has_all(before, after) or (self._has_all(after, before) and self._can_become(before, after)):
             return None
+        if before.kind is after.kind is Kind.DECIMAL:
+            return _SCALE if not self.widens_scale else " (neither type has every value of the other)"
         wider = sorted(wide for narrow, wide in self.widens if narrow == words[0])
         return f" ({words[0]} can become {' or '.join(wider)})" if wider else ""
 
@@ -298,10 +300,9 @@ class _Columns:
 def _not_in_flink(node: LogicalType) -> str:
     if node.kind is Kind.UNION:
         return "Flink's Avro format reads no union of several types"
-    most = _MILLIS if node.kind in _TEMPORAL else UNBOUNDED
-    return (
-        f"Flink's Avro format reads {node.kind} up to a precision of {most}" if most and node.numbers[0] > most else ""
-    )
+    if node.kind in _TEMPORAL and node.numbers[0] > _MILLIS:
+        return f"Flink's Avro format reads {node.kind} with a precision of at most {_MILLIS}"
+    return ""
 
 
 def _variant(node: LogicalType) -> str:

@@ -15,6 +15,16 @@ _OF_GITHUB = ("github", "sarif")
 _OUTPUTS = ("text", "json", "github", "sarif", "junit")
 
 
+def _engines(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Return the engines that an option names."""
+    from strata.compat.logical.tables import ENGINES
+
+    names = tuple(dict.fromkeys(name.strip().lower() for name in value.split(","))) if value is not None else ()
+    if unknown := [name for name in names if name not in ENGINES]:
+        raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join(ENGINES)}.")
+    return names
+
+
 @click.command(short_help="Check schema files, offline, against earlier ones.")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option(
@@ -23,10 +33,12 @@ _OUTPUTS = ("text", "json", "github", "sarif", "junit")
     help="what the schemas follow: a folder, an export file, a Git revision or a registry  [only parse]",
 )
 @click.option("--level", type=click.Choice(_LEVELS, case_sensitive=False), help="compatibility level of all subjects")
-@click.option("--policy", type=click.Choice(("STRICT", "LENIENT"), case_sensitive=False),
-              help="how strictly differences of JSON Schemas count  [compatibilityPolicy, or STRICT]")  # fmt: skip
+@click.option("--policy", type=click.Choice(("STRICT", "LENIENT", "LOGICAL"), case_sensitive=False),
+              help="how strictly differences count  [compatibilityPolicy, or STRICT]")  # fmt: skip
 @click.option("--silent", type=click.Choice(("note", "error")), default="note",
               help="how to report an accepted change that alters values without an error  [note]")  # fmt: skip
+@click.option("--tables", metavar="ENGINES", callback=_engines,
+              help="engines whose tables must be able to follow: iceberg, delta and flink, with commas")  # fmt: skip
 @click.option("--output", type=click.Choice(_OUTPUTS), default="text", help="format of the report  [text]")
 @click.option("--output-file", metavar="FILE", help="write the report to a file")
 @manifest_option
@@ -34,8 +46,9 @@ _OUTPUTS = ("text", "json", "github", "sarif", "junit")
 @connected
 @reporting
 def check(
-    *, paths: tuple[str, ...], against: str | None, level: str | None, policy: str | None, silent: str, output: str,
-    output_file: str | None, manifests: tuple[str, ...], environment: str | None, connection: dict[str, Any],
+    *, paths: tuple[str, ...], against: str | None, level: str | None, policy: str | None, silent: str,
+    tables: tuple[str, ...], output: str, output_file: str | None, manifests: tuple[str, ...],
+    environment: str | None, connection: dict[str, Any],
 ) -> int:  # fmt: skip
     """Check that schemas can be parsed, and are compatible with those that they follow.
 
@@ -46,12 +59,16 @@ def check(
     Each incompatibility comes with the smallest record that shows it. An accepted change that alters
     values without an error is a note; with --silent error it fails the check.
 
+    With --tables, tables of these engines must be able to follow too: a table that has the columns of all earlier
+    versions gets the new ones, keeps every value that it has, and takes the new values as they are.
+
     Exit codes: 0 no problem; 1 a schema is invalid or incompatible; 2 something could not be judged.
 
     \b
     strata check --against origin/main
     strata check schemas/ --against https://registry.example.com --level FULL
     strata check --against backup.jsonl.gz --output sarif --output-file strata.sarif
+    strata check --against origin/main --tables iceberg,delta
     """  # noqa: D301 - click wants the character itself
     from strata.compat.levels import Level, Policy
     from strata.gitops.checks import Options, Severity, check_tree
@@ -70,7 +87,7 @@ def check(
     if against is not None:
         earlier = service_at(connection, against) if is_url(against) else versions_at(against, selection)
     options = Options(
-        Level(level.upper()) if level else None, Policy(policy.upper()) if policy else None, Severity(silent)
+        Level(level.upper()) if level else None, Policy(policy.upper()) if policy else None, Severity(silent), tables
     )
     problems = check_tree(desired, earlier, options, str(selection.root))
     checked = selection.part(desired)

@@ -40,6 +40,7 @@ from strata.registry.core.decide.decision import Decision
 from strata.registry.core.decide.delete import delete_subject, delete_version
 from strata.registry.core.decide.register import Registered, Rules, register
 from strata.registry.core.decide.tag import change_tags
+from strata.registry.core.logical_form import LOGICAL, posted_refusal, stored_refusal
 from strata.registry.core.lookup import LATEST
 from strata.registry.core.rights.route_rights import listed, on_subject, one_of, referred_to
 from strata.registry.core.rights.rules import Operation, ResourceType
@@ -183,6 +184,8 @@ async def register_schema(
     form: Form = "",
 ) -> Response:
     """Register a schema under a subject; return the existing version if it is already registered."""
+    if form == LOGICAL:
+        raise posted_refusal(body.text, body.schema_type)
     asked = body.request(exchange.limits)
     if force or asked.schema_id is not None:
         await exchange.require(Operation.ALTER_CONFIGS, ResourceType.SUBJECT, subject)
@@ -208,7 +211,7 @@ async def register_schema(
     "GET",
     "/{subject}/versions/{version}",
     SchemaAnswer,
-    (40401, 40402, 42202),
+    (40401, 40402, 42201, 42202),
     kept=Kept.FOR_GOOD,
     need=referred_to(Operation.READ),
 )
@@ -223,7 +226,7 @@ async def version(
 ) -> Response:
     """Return a version of a subject."""
     state, entry = await _version(exchange, subject, version, deleted)
-    text, tags = await exchange.text_of(state, entry, form), await exchange.tags_of(state, entry, find_tags)
+    text, tags = await _text(exchange, state, entry, form), await exchange.tags_of(state, entry, find_tags)
     return answer(schema_version(entry, text=text, tags=tags, reference_format=reference_format))
 
 
@@ -253,7 +256,7 @@ async def tags(
     "GET",
     "/{subject}/versions/{version}/schema",
     TextAnswer,
-    (40401, 40402, 42202),
+    (40401, 40402, 42201, 42202),
     kept=Kept.FOR_GOOD,
     need=referred_to(Operation.READ),
 )
@@ -266,7 +269,7 @@ async def version_text(
 ) -> Response:
     """Return the text of a version as it is."""
     state, entry = await _version(exchange, subject, version, deleted)
-    return text_answer(await exchange.text_of(state, entry, form))
+    return text_answer(await _text(exchange, state, entry, form))
 
 
 @router.reads(
@@ -304,6 +307,13 @@ async def delete_one(
             lambda state: delete_version(state, aliased(state, subject), version, permanent=permanent)
         )
     )
+
+
+async def _text(exchange: Exchange, state: State, entry: SchemaVersion, form: str) -> str:
+    """Return the text of a version; these two routes know the form `logical`."""
+    if form == LOGICAL:
+        raise await exchange.service.writer.in_thread(stored_refusal, state, entry)
+    return await exchange.text_of(state, entry, form)
 
 
 def _target(state: State, subject: str) -> Subject:
