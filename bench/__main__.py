@@ -20,6 +20,7 @@ SECTIONS = {
     "new_versions": "bench.new_versions",
     "counting": "bench.counting",
     "witnesses": "bench.witnesses",
+    "policies": "bench.policies",
     "scale": "bench.scale",
     "pages": "bench.pages",
     "serdes": "bench.serdes_decode",

@@ -26,7 +26,7 @@ from strata.compat.avro.model import (
 )
 from strata.compat.limits import Limits
 from strata.compat.logical import types
-from strata.compat.logical.types import Column, Default, Kind, LogicalSchema, LogicalType, TranslationError
+from strata.compat.logical.types import Column, Default, Kind, LogicalSchema, LogicalType, TranslationError, map_key
 
 __all__ = ["translate"]
 
@@ -131,10 +131,12 @@ class _Translation:
         return Column(field.name, node, _default(field), field.doc or "")
 
     def _union(self, node: UnionType, names: _Names, path: tuple[str, ...]) -> LogicalType:
-        same = _same_unions(node)
+        # A union of primitives contains nothing, so it is not worth a name.
+        same = "" if all(isinstance(branch, PrimitiveType) for branch in node.branches) else _same_unions(node)
         if same in self._open:
             raise TranslationError(f"Cyclic schemas are not supported.\nFound a cycle in the field: {'.'.join(path)}")
-        self._open.add(same)
+        if same:
+            self._open.add(same)
         branches = [branch for branch in node.branches if not _is_null(branch)]
         nullable = len(branches) < len(node.branches)
         translated = [self.type(branch, names, path) for branch in branches]
@@ -227,15 +229,6 @@ def _decimal(properties: Properties) -> LogicalType:
     if not _is_number(precision):
         raise TranslationError("precision property must be a JSON Integer.")
     return types.decimal(int(precision), int(scale) if _is_number(scale) else 0)
-
-
-def map_key(properties: Mapping[str, Any]) -> LogicalType:
-    """Return the type of the keys of a map whose keys are texts in its format."""
-    length = properties.get("logical.key.length")
-    if not isinstance(length, int) or isinstance(length, bool):
-        return types.sized(Kind.VARCHAR)
-    kind = Kind.CHAR if properties.get("logical.key.type") == "CHAR" else Kind.VARCHAR
-    return types.sized(kind, length)
 
 
 def _is_array_of_entries(node: ArrayType, items: Node) -> bool:

@@ -15,8 +15,7 @@ from strata.compat.json_schema import model
 from strata.compat.json_schema.json_text import Json, write_json
 from strata.compat.limits import Limits
 from strata.compat.logical import types
-from strata.compat.logical.avro import map_key
-from strata.compat.logical.types import Column, Default, Kind, LogicalSchema, LogicalType, TranslationError
+from strata.compat.logical.types import Column, Default, Kind, LogicalSchema, LogicalType, TranslationError, map_key
 
 __all__ = ["translate"]
 

@@ -7,9 +7,9 @@ the reference.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from strata.compat.limits import Limits
 
@@ -27,6 +27,7 @@ __all__ = [
     "check_depth",
     "decimal",
     "enum",
+    "map_key",
     "map_of",
     "reference",
     "sized",
@@ -98,7 +99,9 @@ class LogicalType:
 
     def or_null(self, nullable: bool = True) -> "LogicalType":
         """Return the same type with another flag."""
-        return self if self.nullable is nullable else replace(self, nullable=nullable)
+        if self.nullable is nullable:
+            return self
+        return LogicalType(self.kind, nullable, self.numbers, self.columns, self.parts, self.name)
 
     def __str__(self) -> str:
         """Return the type as messages write it."""
@@ -233,6 +236,15 @@ def union(branches: list[tuple[str, LogicalType]], *, nullable: bool) -> Logical
 def array(element: LogicalType) -> LogicalType:
     """Return an array."""
     return LogicalType(Kind.ARRAY, parts=(element,))
+
+
+def map_key(properties: Mapping[str, Any]) -> LogicalType:
+    """Return the type of the keys of a map whose keys are texts in its format."""
+    length = properties.get("logical.key.length")
+    if not isinstance(length, int) or isinstance(length, bool):
+        return sized(Kind.VARCHAR)
+    kind = Kind.CHAR if properties.get("logical.key.type") == "CHAR" else Kind.VARCHAR
+    return sized(kind, length)
 
 
 def map_of(key: LogicalType, value: LogicalType, flink_type: object = None) -> LogicalType:
