@@ -109,12 +109,17 @@ def test_a_policy_is_set_in_upper_case_and_an_unknown_one_unsets_it(api, path, p
 REQUIRED = """{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}%s]}"""
 ADDED = {"schema": REQUIRED % ', {"name": "b", "type": "int", "default": 1}'}
 EMPTY = {"schema": '{"type": "record", "name": "E", "fields": []}'}
+ASSOCIATION = {
+    "resourceName": "t", "resourceNamespace": "n", "resourceId": "1", "resourceType": "topic",
+    "associations": [{"associationType": "value", "lifecycle": "STRONG", "schema": EMPTY}],
+}  # fmt: skip
 UNDER_LOGICAL = [
     ("a new version", "s", ("POST", "/subjects/s/versions", ADDED), 40901),
     ("the first version of a subject", "t", ("POST", "/subjects/t/versions", EMPTY), 40901),
     ("inherited", None, ("POST", "/subjects/s/versions", ADDED), 40901),
     ("inherited by a subject that sets a level only", None, ("POST", "/subjects/level/versions", EMPTY), 40901),
     ("tags", "e", ("POST", "/subjects/e/versions/1/tags", {"metadata": {"properties": {"a": "b"}}}), 40901),
+    ("an association with a schema", None, ("POST", "/associations", ASSOCIATION), 40901),
     ("what stands", "e", ("POST", "/subjects/e/versions", EMPTY), None),
     ("by force", "s", ("POST", "/subjects/s/versions?force=true", ADDED), None),
     ("a look-up", "e", ("POST", "/subjects/e", EMPTY), None),

@@ -203,12 +203,15 @@ def _with_defaults(wanted: Wanted) -> Wanted:
 def _registered(
     state: State, held: Association | None, subject: Subject, wanted: Wanted, rules: Rules
 ) -> Decision[Registered | None]:
-    """Register the schema that came with an association; skip the compatibility check if the association is new."""
+    """Register the schema that came with an association.
+
+    A subject that has schemas gets no new one with a new association, so nothing is compared with them: the answer is
+    that it has some.
+    """
     if not wanted.schema:
         return Decision(None, [])
-    decision = register(
-        state, subject, wanted.schema, replace(rules, normalize=wanted.normalize, force=rules.force or held is None)
-    )
+    force = rules.force or (held is None and state.latest(subject) is not None)
+    decision = register(state, subject, wanted.schema, replace(rules, normalize=wanted.normalize, force=force))
     if wanted.op == "CREATE" and decision.answer.is_new and state.latest(subject):
         if held:
             raise errors.association_for_resource_exists(wanted.association_type, held.value.resource_id)
