@@ -1,13 +1,12 @@
-"""Verdicts on tables beside those of the engines: of recorded pairs of schemas in both directions, and of all leaf types.
+"""Verdicts on tables beside those of the engines: recorded pairs of schemas in both directions, and all leaf types.
 
-python -m harness.table_cases [SIZE]     judge SIZE pairs (all), and write the tables of docs/compatibility.md
+python -m harness.table_cases [NAME …] [--keep]     judge all pairs, and write the tables of docs/compatibility.md
 """
 
 import gzip
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,12 +23,11 @@ from strata.compat.logical.types import Column, Kind, LogicalSchema, LogicalType
 from strata.compat.logical.validity import validate
 from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
-__all__ = ["JUDGES", "Judge", "Pair", "Tally", "judged", "leaf_pairs", "recorded_pairs"]
+__all__ = ["JUDGES", "Judge", "Pair", "Tally", "judged", "leaf_pairs", "recorded_pairs", "report"]
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _RECORDED: Final = _ROOT / "tests/conformance/logical_compat.jsonl.gz"
 _DOCUMENT: Final = _ROOT / "docs/compatibility.md"
-_BEGIN, _END = "<!-- engines: begin -->", "<!-- engines: end -->"
 
 
 class Pair(NamedTuple):
@@ -78,6 +76,7 @@ _DECIMALS: Final = (
     (3, 0), (5, 0), (9, 2), (10, 0), (12, 2), (12, 4), (19, 0), (20, 0), (22, 2), (38, 0), (38, 10),
 )  # fmt: skip
 _SIZED: Final = (Kind.CHAR, Kind.VARCHAR, Kind.BINARY, Kind.VARBINARY)
+_READ_EVERY: Final = 16  # files take most of the time
 _TIMES: Final = (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
 
 
@@ -108,15 +107,17 @@ class Judge:
         rules: our rules.
         ask: asks the engine.
         columns: returns the columns of a schema as the engine reads them.
-        more: what each question says besides.
         refuses: the parts of an answer that mean that the engine refuses.
+        keeps: whether the table keeps columns that are gone, and types that hold the new values.
+        reads: whether the engine is asked to write and read files, which it is for some of the pairs.
     """
 
     rules: TableRules
     ask: Callable[[Sequence[Question]], list[Answer]]
     columns: Callable[[LogicalSchema], object]
     refuses: tuple[str, ...]
-    more: Mapping[str, bool] = field(default_factory=dict)
+    keeps: bool = False
+    reads: bool = False
 
 
 def _columns_of(dialect: str) -> Callable[[LogicalSchema], str]:
@@ -124,19 +125,18 @@ def _columns_of(dialect: str) -> Callable[[LogicalSchema], str]:
 
 
 JUDGES: Final[Mapping[str, Judge]] = {
-    "LOGICAL, ICEBERG_V2": Judge(ICEBERG, in_iceberg, iceberg_schema, ("create", "change", "read"), {"read": True}),
-    "LOGICAL, FLINK": Judge(FLINK, in_flink, flink_row, ("create", "cast", "read")),
+    "LOGICAL, ICEBERG_V2": Judge(ICEBERG, in_iceberg, iceberg_schema, ("change", "read"), reads=True),
+    "LOGICAL, FLINK": Judge(FLINK, in_flink, flink_row, ("cast", "read")),
     "--tables iceberg": Judge(
         ENGINES["iceberg"],
         in_iceberg,
         _columns_of("iceberg"),
-        ("create", "change", "read"),
-        {"read": True, "keep": True},
+        ("change", "read"),
+        keeps=True,
+        reads=True,
     ),
-    "--tables delta": Judge(ENGINES["delta"], in_delta, _columns_of("delta"), ("create", "change")),
-    "--tables flink": Judge(
-        ENGINES["flink"], in_flink, _columns_of("flink"), ("create", "read", "new"), {"keep": True}
-    ),
+    "--tables delta": Judge(ENGINES["delta"], in_delta, _columns_of("delta"), ("change",)),
+    "--tables flink": Judge(ENGINES["flink"], in_flink, _columns_of("flink"), ("cast", "read", "new"), keeps=True),
 }
 
 
@@ -149,12 +149,14 @@ class Tally:
         refused: how many of these are refusals.
         ours: the pairs that our rules alone refuse, by rule, with the types of the first finding.
         theirs: the pairs that the engine alone refuses, by its reason.
+        unheld: the pairs of types that the engine's tables cannot have, whatever changes, by its reason.
     """
 
     agreed: int = 0
     refused: int = 0
     ours: dict[str, list[str]] = field(default_factory=dict)
     theirs: dict[str, list[str]] = field(default_factory=dict)
+    unheld: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -174,11 +176,15 @@ def judged(judge: Judge, pairs: Sequence[Pair]) -> Tally:
         except TranslationError:
             continue
         asked.append(pair)
-        questions.append({"before": before, "after": after, **judge.more})
+        reads = judge.reads and len(questions) % _READ_EVERY == 0
+        questions.append({"before": before, "after": after, "keep": judge.keeps, "read": reads})
     tally = Tally()
     for pair, answer in zip(asked, judge.ask(questions), strict=True):
         findings = compare(pair.before, pair.after, judge.rules, DEFAULT_LIMITS)
         reasons = [answer[part] for part in judge.refuses if part in answer]
+        if "create" in answer:
+            tally.unheld.setdefault(_plain(answer["create"]), []).append(f"{pair.name}: {answer['create']}")
+            continue
         if bool(findings) == bool(reasons):
             tally.agreed += 1
             tally.refused += bool(findings)
@@ -191,22 +197,49 @@ def judged(judge: Judge, pairs: Sequence[Pair]) -> Tally:
     return tally
 
 
+_VARYING: Final = re.compile(r"org\.apache[\w.]+|(?<=field )[\w.]+|'[^']*'|\.[\w.\[\]{}]+|: .*|-?\d{3,}")
+
+
+_WORDS: Final = {"was ": "another value is read"}
+
+
 def _plain(reason: str) -> str:
-    """Return a reason without the names and types in it."""
-    return re.sub(r"\s*[:;].*|'[^']*'|\.[\w.\[\]{}]+", "", reason)[:80]
+    """Return a reason without the names, types and values in it."""
+    field_ = re.search(r"missing required field|(?<= )was (?=.*, is )", reason)
+    return (
+        _WORDS.get(field_[0], field_[0]) if field_ else " ".join(_VARYING.sub(" ", reason).split())[:80] or reason[:80]
+    )
+
+
+def report(name: str, tally: Tally) -> str:
+    """Return what came of the pairs of a judge, as Markdown."""
+    lines = [
+        f"`{name}`: {tally.total:,} pairs, the same verdict on {tally.agreed:,}, {tally.refused:,} of them refusals.",
+        f"For {sum(map(len, tally.unheld.values())):,} more the engine has no table at all.",
+        "",
+        "| who refuses alone | rule or reason | pairs | for example |",
+        "| --- | --- | --: | --- |",
+    ]
+    parts = (("our rules", tally.ours), ("the engine", tally.theirs), ("the engine, any table", tally.unheld))
+    for title, differing in parts:
+        for reason, pairs in sorted(differing.items(), key=lambda item: -len(item[1])):
+            example = pairs[0].partition(": ")[2].replace("|", "\\|")
+            lines.append(f"| {title} | {reason} | {len(pairs):,} | {example} |")
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Judge, and print the tables."""
-    size = int(arguments[0]) if arguments else None
-    names = arguments[1:] or list(JUDGES)
+    """Judge, and print the tables; with `--keep`, write them into the document."""
+    names = [name for name in arguments if name in JUDGES] or list(JUDGES)
     pairs = [*recorded_pairs(), *leaf_pairs()]
     for name in names:
-        tally = judged(JUDGES[name], pairs[:size])
-        print(f"{name}: {tally.total} pairs, {tally.agreed} the same, {tally.refused} of these refused", flush=True)
-        for title, differing in (("ours alone", tally.ours), ("engine alone", tally.theirs)):
-            for rule, examples in sorted(differing.items(), key=lambda item: -len(item[1])):
-                print(f"  {title}: {len(examples)} {rule}: {examples[:3]}", flush=True)
+        text = report(name, judged(JUDGES[name], pairs))
+        sys.stdout.write(f"{text}\n\n")
+        sys.stdout.flush()
+        if "--keep" in arguments:
+            begin, end = (f"<!-- {name}: {word} -->" for word in ("begin", "end"))
+            before, _, rest = _DOCUMENT.read_text().partition(begin)
+            _DOCUMENT.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
     return 0
 
 

@@ -209,7 +209,7 @@ _EXACT: Final[_Pairs] = frozenset(
     {
         ("TINYINT", "SMALLINT"), ("TINYINT", "INT"), ("TINYINT", "BIGINT"), ("TINYINT", "FLOAT"), ("TINYINT", "DOUBLE"),
         ("SMALLINT", "INT"), ("SMALLINT", "BIGINT"), ("SMALLINT", "FLOAT"), ("SMALLINT", "DOUBLE"),
-        ("INT", "BIGINT"), ("INT", "DOUBLE"), ("FLOAT", "DOUBLE"),
+        ("INT", "BIGINT"), ("INT", "DOUBLE"), ("FLOAT", "DOUBLE"), ("DATE", "TIMESTAMP_NTZ"),
     }
 )  # fmt: skip
 """The pairs of types of which the second has each value of the first as it is."""
@@ -276,9 +276,13 @@ class _Columns:
         return self.widens_scale or before.numbers[1] == after.numbers[1]
 
     def rules(
-        self, label: str, refused: Callable[[LogicalType], str] = _anything, *, has_multisets: bool = False,
-        is_case_blind: bool = True, keeps_keys: bool = False,
-    ) -> TableRules:  # fmt: skip
+        self,
+        label: str,
+        refused: Callable[[LogicalType], str] = _anything,
+        *,
+        is_case_blind: bool = True,
+        keeps_keys: bool = False,
+    ) -> TableRules:
         """Return the rules of the engine's tables."""
         return TableRules(
             self.dialect,
@@ -288,7 +292,7 @@ class _Columns:
             word=self.word,
             column_name=str.lower if is_case_blind else _as_written,
             key=self._key if keeps_keys else None,
-            has_multisets=has_multisets,
+            has_multisets=False,
             is_case_blind=is_case_blind,
             columns_not_null=False,
         )
@@ -300,6 +304,10 @@ class _Columns:
 def _not_in_flink(node: LogicalType) -> str:
     if node.kind is Kind.UNION:
         return "Flink's Avro format reads no union of several types"
+    if node.kind is Kind.VARIANT:
+        return "Flink's Avro format reads no VARIANT"
+    if node.kind in (Kind.MAP, Kind.MULTISET) and node.parts[0].kind not in _TEXTS:
+        return f"Flink's Avro format reads maps by text, not by {node.parts[0].kind}"
     if node.kind in _TEMPORAL and node.numbers[0] > _MILLIS:
         return f"Flink's Avro format reads {node.kind} with a precision of at most {_MILLIS}"
     return ""
@@ -315,7 +323,7 @@ ENGINES: Final[Mapping[str, TableRules]] = {
     ),
     "delta": _Columns(
         "delta",
-        (_EXACT - {("TINYINT", "FLOAT"), ("SMALLINT", "FLOAT")}) | {("DATE", "TIMESTAMP_NTZ")},
+        _EXACT - {("TINYINT", "FLOAT"), ("SMALLINT", "FLOAT")},
         widens_scale=True,
     ).rules("Delta with type widening"),
     "flink": _Columns(
@@ -323,12 +331,10 @@ ENGINES: Final[Mapping[str, TableRules]] = {
         _EXACT,
         keeps_scale=True,
         same={
-            Kind.CHAR: "STRING",
-            Kind.VARCHAR: "STRING",
-            Kind.ENUM: "STRING",
-            Kind.BINARY: "BYTES",
-            Kind.VARBINARY: "BYTES",
+            **dict.fromkeys(_TEXTS, "STRING"),
+            **dict.fromkeys(_BYTES, "BYTES"),
+            **{kind: str(kind) for kind in _TEMPORAL},
         },
-    ).rules("Flink", _not_in_flink, has_multisets=True, is_case_blind=False),
+    ).rules("Flink", _not_in_flink, is_case_blind=False),
 }
 """The tables of engines by the name of their dialect, with columns that may be null."""

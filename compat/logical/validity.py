@@ -46,9 +46,11 @@ class _Walk:
                 yield from self.type(column.type, here)
         elif node.kind is Kind.MAP:
             key, value = node.parts
+            yield from self._refused(node, path)
             yield from self.type(key, f"{path}{{key}}")
             yield from self.type(value, f"{path}{{}}")
         elif node.kind in (Kind.ARRAY, Kind.MULTISET):
+            yield from self._refused(node, path)
             yield from self.type(node.parts[0], f"{path}[]")
         else:
             yield from self._leaf(node, path)

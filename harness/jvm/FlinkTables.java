@@ -7,6 +7,7 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -43,7 +44,8 @@ import org.apache.flink.table.types.logical.utils.LogicalTypeParser;
 /**
  * Judges changes of tables with Flink's own types and its Avro format. Each line names the row types before and after.
  * The answer says where Flink's type system has no implicit cast (`cast`), and why its Avro format cannot read with
- * the new type what was written with the old one, or what differs in the values (`read`).
+ * the new type what was written with the old one, or what differs in the values (`read`). It cannot have a table
+ * whose rows it does not read as they were written (`create`).
  *
  * <p>With `writer`, an Avro schema, rows are written with it instead; the row type before is not needed then. With
  * `keep` the table may keep a column or its type, and must read the rows of both types.
@@ -73,8 +75,19 @@ public final class FlinkTables {
         return answer;
       }
       RowType after = row(question.get("after").asText());
+      for (RowType table : before == null ? List.<RowType>of() : List.of(before, after)) {
+        put(answer, "create", read(JSON.createObjectNode(), table, table));
+        if (answer.has("create")) {
+          return answer;
+        }
+      }
       if (question.path("keep").asBoolean()) {
-        RowType table = (RowType) holding("", before, after);
+        RowType table;
+        try {
+          table = (RowType) holding("", before, after);
+        } catch (IllegalArgumentException error) {
+          return answer.put("cast", said(error));
+        }
         put(answer, "read", read(question, before, table));
         put(answer, "new", read(question, after, table));
         return answer;
@@ -110,12 +123,7 @@ public final class FlinkTables {
       for (RowType.RowField field : ((RowType) after).getFields()) {
         int place = ((RowType) before).getFieldIndex(field.getName());
         String here = path + "." + field.getName();
-        String found = null;
-        if (place >= 0) {
-          found = cast(here, ((RowType) before).getTypeAt(place), field.getType());
-        } else if (!field.getType().isNullable()) {
-          found = here + ": a new column that may not be null";
-        }
+        String found = place < 0 ? null : cast(here, ((RowType) before).getTypeAt(place), field.getType());
         if (found != null) {
           return found;
         }
@@ -274,7 +282,7 @@ public final class FlinkTables {
         List<String> symbols = schema.getEnumSymbols();
         return new GenericData.EnumSymbol(schema, symbols.get(largest ? symbols.size() - 1 : 0));
       case ARRAY:
-        return new ArrayList<>(List.of(value(schema.getElementType(), type instanceof ArrayType ? ((ArrayType) type).getElementType() : null, which)));
+        return new ArrayList<>(Collections.singletonList(value(schema.getElementType(), type instanceof ArrayType ? ((ArrayType) type).getElementType() : null, which)));
       case MAP:
         Map<String, Object> map = new TreeMap<>();
         map.put("\u00fc", value(schema.getValueType(), type instanceof MapType ? ((MapType) type).getValueType() : null, which));

@@ -33,7 +33,12 @@ final class SparkColumns {
     }
     Object[] extremes = extremes(values);
     for (Object extreme : extremes) {
-      Object stored = new Cast(Literal.create(extreme, values), column, scala.Option.apply("UTC"), EvalMode.ANSI()).eval(null);
+      Object stored;
+      try {
+        stored = new Cast(Literal.create(extreme, values), column, scala.Option.apply("UTC"), EvalMode.ANSI()).eval(null);
+      } catch (ArithmeticException overflow) {
+        return false;
+      }
       if (stored == null || number(extreme, values) == null || !number(extreme, values).equals(number(stored, column))) {
         return false;
       }
