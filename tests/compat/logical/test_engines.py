@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from harness.table_cases import JUDGES, judged, leaf_pairs, recorded_pairs
-from harness.table_judges import columns_of
+from harness.table_cases import JUDGES, Pair, judged, leaf_pairs, recorded_pairs
+from harness.table_files import Changed, differences
 from strata.compat.formats import FORMATS
 from strata.compat.limits import DEFAULT_LIMITS
-from strata.compat.logical.policy import check_engines
-from strata.compat.logical.types import LogicalSchema, struct
+from strata.compat.logical.ddl import column_type
+from strata.compat.logical.policy import check_engines, translate
+from strata.compat.logical.tables import ENGINES
 from strata.compat.schema import SchemaFormat
 
 
@@ -120,7 +121,7 @@ def test_types(row):
 
     checks = check_engines(schema(fields), [], ALL, DEFAULT_LIMITS)
 
-    assert dict.fromkeys(engines, [rule]) == {
+    assert {engine: [rule] for engine in engines} == {
         check.rules.name: [finding.rule for finding in check.findings] for check in checks
     }
 
@@ -148,3 +149,72 @@ def test_all_versions_count():
     (check,) = check_engines(schema({"a": "int", "b": "int"}), versions, ["delta"], DEFAULT_LIMITS)
 
     assert (1, "b") == (check.version, check.findings[0].path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("engine", ALL)
+def test_the_engines_on_the_rows(engine):
+    """Each engine has the opinion on the changes above that its rules have."""
+    pairs = [Pair(row[0], *(translate(schema(fields), "", DEFAULT_LIMITS) for fields in row[1:3])) for row in ROWS]
+
+    tally = judged(JUDGES[f"--tables {engine}"], pairs)
+
+    assert ({}, {}, {}) == (tally.ours, tally.theirs, tally.unheld)
+    assert len(ROWS) == tally.total
+
+
+# judge, our rules that refuse alone, the reasons of the engine that refuses alone; docs/compatibility.md explains them
+DIFFERING = [
+    ("LOGICAL, ICEBERG_V2", {"FIELD_DELETED", "FIELD_REORDERED", "FIELD_DELETED and FIELD_REORDERED"},
+     {"Incompatible change", "Cannot change column nullability"}),
+    ("LOGICAL, FLINK", {NO_CHANGE, "NON_NULLABLE_DEFAULT_REMOVED"},
+     {"missing required field", "Found int, expecting union", "Found int, expecting bytes",
+      "Found long, expecting union", "Found long, expecting bytes"}),
+    ("--tables iceberg", {NO_CHANGE}, set()),
+    ("--tables delta", {NO_CHANGE}, set()),
+    ("--tables flink", {NO_CHANGE}, set()),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("name", "ours", "theirs"), DIFFERING, ids=[row[0] for row in DIFFERING])
+def test_the_engines_on_all_pairs(name, ours, theirs):
+    """The verdicts on thousands of pairs are those of the engines, but for the documented differences."""
+    tally = judged(JUDGES[name], [*recorded_pairs(), *leaf_pairs()])
+
+    assert (ours, theirs) == (set(tally.ours), set(tally.theirs))
+    assert tally.total > 3500
+    assert tally.agreed - tally.refused > 500
+    assert tally.refused > 2000
+
+
+def changed_columns(dialect):
+    """Return the changes of one column that `--tables` accepts, each pair of types once."""
+    words = {}
+    for pair in leaf_pairs():
+        before, after = (side.root.columns[0].type for side in (pair.before, pair.after))
+        if ENGINES[dialect].change(before, after) is None:
+            words[column_type(before, dialect), column_type(after, dialect)] = None
+    return [Changed(f"c{place}", *pair) for place, pair in enumerate(words) if pair[0] != pair[1]]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("dialect", "fewest"), [("delta", 150), ("iceberg", 70)])
+def test_files(dialect, fewest, tmp_path):
+    """Real tables take every accepted change of a column, and read old and new rows as they were written."""
+    columns = changed_columns(dialect)
+
+    assert len(columns) >= fewest
+    assert [] == differences(columns, dialect, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_files_show_a_lost_value(tmp_path):
+    """The judge of files sees a value that a column cannot hold."""
+    (difference,) = differences([Changed("c0", "DOUBLE", "BIGINT"), Changed("c1", "INT", "BIGINT")], "delta", tmp_path)
+
+    assert difference.startswith("DOUBLE to BIGINT")
