@@ -310,3 +310,57 @@ def test_a_change_of_values_is_a_note_or_an_error(files):
     assert "1 error" in files.run("check", "--against=HEAD", "--silent=error", code=1)
     files.put("strata.yaml", "subjects: [{name: o, file: o.avsc, metadata: {properties: {strata.silent: refuse}}}]")
     assert "1 error" in files.run("check", "--against=HEAD", code=1)
+
+
+def line(sku):
+    """Return the text of an order with lines of a type."""
+    lines = {"type": "array", "items": {"type": "record", "name": "Line", "fields": [{"name": "sku", "type": sku}]}}
+    return json.dumps({"type": "record", "name": "Order", "fields": [{"name": "lines", "type": lines}]}, indent=1)
+
+
+def test_tables_must_be_able_to_follow(files):
+    """A refusal names the table, the column and both types, at its place in the file; the level has no say."""
+    files.put("o.avsc", line("int"))
+    files.commit()
+    files.put("o.avsc", line("double"))
+    asked = ("check", "--against=HEAD", "--level=NONE", "--tables=Iceberg, delta", "--output=json")
+    (found,) = json.loads(files.run(*asked, code=1))["problems"]
+
+    place = {"file": "o.avsc", "line": 14, "severity": "error", "rule": "UNSUPPORTED_TYPE_CHANGE"}
+    column = {"table": "Iceberg (format version 2)", "path": "lines[].sku", "previous": "INT", "new": "DOUBLE"}
+    assert place | column == {name: found[name] for name in (*place, *column)}
+    assert "(INT can become BIGINT). Keep the type INT, or add a field under another name." in found["message"]
+    files.run("check", "--against=HEAD", "--level=NONE", "--tables=delta", code=0)
+
+
+def test_tables_of_a_first_version(files):
+    """Without an earlier version it is judged whether a table can hold the schema; a scalar is a note."""
+    files.put("o.avsc", '{"type": "record", "name": "O", "fields": [{"name": "a", "type": ["int", "string"]}]}')
+    files.put("key.avsc", '"string"')
+    shown = files.run("check", "--tables", "flink", code=1)
+
+    assert "error: Tables of Flink cannot hold the schema at 'a': Flink's Avro format reads no union" in shown
+    assert "note: Tables of Flink cannot hold the schema: a table needs a record." in shown
+    assert "2 schemas checked, 1 error" in shown
+
+
+def test_an_unknown_engine(files):
+    """An engine without rules is an error that names those that have some."""
+    assert "'hive' is not one of iceberg, delta, flink" in files.run("check", "--tables", "delta,hive", code=2)
+
+
+def test_tables_keep_columns_of_old_versions(files, record):
+    """A field that comes back with another type is compared with the version that had it."""
+    data = export(version(1, record("a", "b")), version(2, record("a")))
+    (files.root / "e.jsonl.gz").write_bytes(gzip.compress(data))
+    files.put("o.avsc", record("a").replace('"a"', '"b"').replace('"long"', '"string"'))
+    shown = files.run("check", "o.avsc", "--against=e.jsonl.gz", "--level=NONE", "--tables=delta", code=1)
+
+    assert "from version 1 to the new schema at 'b': type changed from BIGINT to STRING" in shown
+
+
+def test_the_policy_logical(files):
+    """`--policy LOGICAL` judges as a registry with that policy does."""
+    files.put("o.avsc", '{"type": "record", "name": "O", "fields": []}')
+
+    assert "EMPTY_STRUCT" in files.run("check", "--policy=LOGICAL", code=1)
