@@ -40,7 +40,11 @@ def differences(columns: Sequence[Changed], dialect: str, folder: Path) -> list[
         dialect: delta or iceberg.
         folder: a folder for the table.
     """
-    question = {"conf": conf(folder, ()), "dialect": dialect, "columns": [asdict(column) for column in columns]}
+    question = {
+        "conf": conf(folder, (), None, "local[2]"),
+        "dialect": dialect,
+        "columns": [asdict(column) for column in columns],
+    }
     done = subprocess.run(
         [sys.executable, "-m", "harness.table_files", json.dumps(question)],
         cwd=ROOT, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
