@@ -1,6 +1,7 @@
 """The documents for contributors name files, functions and tests that exist."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,35 @@ def test_a_package_page_names_no_file_that_is_gone(package):
     known = [f"/{file.relative_to(folder)}" for file in folder.rglob("*.py")]
     gone = (one for one in names if not any(file.endswith(f"/{one}") for file in known) and not (ROOT / one).exists())
     assert [] == sorted(gone)
+
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def _prose(page):
+    return re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+
+
+def _anchors(page):
+    headings = (heading for heading in re.findall(r"^#+ (.*)", _prose(page), re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_somewhere():
+    """Each link of a document that stays in the repository names a file, and a heading of it."""
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    links = [
+        (page, target, anchor)
+        for page in map(ROOT.joinpath, listed.stdout.split())
+        for target, _, anchor in (link.partition("#") for link in LINK.findall(_prose(page)))
+        if not target.startswith(("http:", "https:", "mailto:"))
+    ]
+    dead = {
+        (str(page.relative_to(ROOT)), target, anchor)
+        for page, target, anchor in links
+        if not (place := page.parent / target if target else page).exists()
+        or (anchor and place.suffix == ".md" and anchor not in _anchors(place))
+    }
+
+    assert len(links) > 200
+    assert set() == dead
