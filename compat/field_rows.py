@@ -84,7 +84,7 @@ def _avro_rows(schema: ParsedSchema) -> Iterator[FieldRow]:
             yield FieldRow(path, node["name"], False, _cut(_avro_type(node["type"])), default, doc, tags)
 
 
-def _avro_type(tree: Any) -> str:
+def _avro_type(tree: object) -> str:
     if isinstance(tree, list):
         return " | ".join(map(_avro_type, tree))
     if not isinstance(tree, dict):
@@ -112,7 +112,7 @@ def _listed(first: Iterable[str], count: int, between: str = ", ") -> str:
 
 
 def _json_rows(schema: ParsedSchema) -> Iterator[FieldRow]:
-    required: dict[str, list[Any]] = {}
+    required: dict[str, list[object]] = {}
     for (path, kind), node in json_tags.entities(json_text.read_json(schema.canonical, DEFAULT_LIMITS), DEFAULT_LIMITS):
         doc, tags = _words(node.get("description")) or _words(node.get("title")), _tags(node)
         if kind is EntityType.RECORD:
@@ -127,7 +127,7 @@ def _json_rows(schema: ParsedSchema) -> Iterator[FieldRow]:
         yield FieldRow(path, name, False, _cut(_json_type(node)), default, doc, tags, name in required[record])
 
 
-def _json_type(node: Any) -> str:
+def _json_type(node: object) -> str:
     if not isinstance(node, dict):
         return "any" if node is True else "nothing"
     if isinstance(node.get("$ref"), str):
@@ -183,16 +183,16 @@ def _meta_doc(options: Options) -> str:
     return ""
 
 
-def _tags(node: Mapping[str, Any]) -> tuple[str, ...]:
+def _tags(node: Mapping[str, object]) -> tuple[str, ...]:
     tags = node.get(TAGS)
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _value(node: Mapping[str, Any], name: str, write: Callable[[Any], str]) -> str | None:
+def _value(node: Mapping[str, object], name: str, write: Callable[[Any], str]) -> str | None:
     """Return an attribute as short JSON text; None if there is none."""
     return _cut(write(node[name])) if name in node else None
 

@@ -19,7 +19,7 @@ from strata.compat.schema import ParsedSchema, SchemaFormat, SchemaParseError
 
 __all__ = ["Entity", "EntityType", "Tags", "retagged", "tags_of"]
 
-_Nodes = Iterable[tuple[Entity, dict[str, Any]]]
+_Nodes = Iterable[tuple[Entity, dict[str, object]]]
 
 
 def tags_of(schema: ParsedSchema) -> Tags:
@@ -68,18 +68,18 @@ def _retagged_json(schema: ParsedSchema, add: Tags, remove: Tags) -> tuple[str, 
     return write(tree), seen
 
 
-def _tags(node: Mapping[str, Any]) -> list[str]:
+def _tags(node: Mapping[str, object]) -> list[str]:
     tags = node.get(TAGS)
     return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
 
 
-def _json_nodes(tree: Any) -> Iterator[tuple[Entity, dict[str, Any]]]:
+def _json_nodes(tree: object) -> Iterator[tuple[Entity, dict[str, object]]]:
     return json_tags.entities(tree, DEFAULT_LIMITS)
 
 
 # Functions that read the text, find its entities and print it.
 _JSON_FORMATS: Final[
-    Mapping[SchemaFormat, tuple[Callable[[str], Any], Callable[[Any], _Nodes], Callable[[Any], str]]]
+    Mapping[SchemaFormat, tuple[Callable[[str], object], Callable[[object], _Nodes], Callable[[Any], str]]]
 ] = {
     SchemaFormat.AVRO: (
         lambda text: avro_json.read_json(text, DEFAULT_LIMITS),

@@ -58,7 +58,7 @@ class Subject:
     references: tuple[Reference, ...] = ()
     normalize: bool = False
     metadata: Mapping[str, Any] | None = None
-    rule_set: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, object] | None = None
     settings: Settings = NO_SETTINGS
     rights: tuple[Right, ...] | None = None
     unnamed: str = ""

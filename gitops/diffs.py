@@ -33,9 +33,9 @@ class SubjectDifference:
     contract: tuple[str, ...] = ()
     unknown: str = ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the difference as JSON values."""
-        found: dict[str, Any] = {"subject": self.subject}
+        found: dict[str, object] = {"subject": self.subject}
         found |= {"onlyIn": self.only_in} if self.only_in else {}
         found |= {"schema": as_json(self.schema)} if self.schema else {}
         found |= {"contract": list(self.contract)} if self.contract else {}
@@ -83,12 +83,12 @@ def _difference(before: Held, after: Held, old: Parser, new: Parser) -> SubjectD
     return SubjectDifference(after.subject, schema=schema, contract=contract) if schema or contract else None
 
 
-def _is_open(part: Any, version: Held) -> bool:
+def _is_open(part: object, version: Held) -> bool:
     """Return whether a manifest leaves metadata or rules as they are."""
     return part is None and bool(version.file)
 
 
-def _shown(part: Any) -> Any:
+def _shown(part: Any) -> object:
     """Return metadata or rules without what plans and registries write into them."""
     properties = (part or {}).get("properties")
     if properties:

@@ -38,7 +38,7 @@ class Source(Protocol):
     def version(self, subject: str, number: int | None) -> Held | None:
         """Return a version; None for the number is the latest live one."""
 
-    def config(self, scope: str) -> Mapping[str, Any]:
+    def config(self, scope: str) -> Mapping[str, object]:
         """Return the configuration that a scope itself has."""
 
     def mode(self, scope: str) -> str | None:
@@ -92,7 +92,7 @@ def left_out(source: Source, patterns: Sequence[str]) -> list[str]:
     return [name for name, one in latest if one is None or one.format not in _ENDINGS]
 
 
-def _add_rights(top: dict[str, Any], entries: Sequence[dict[str, Any]], source: Source, *, whole: bool) -> None:
+def _add_rights(top: dict[str, Any], entries: Sequence[dict[str, object]], source: Source, *, whole: bool) -> None:
     """Add the rights on subjects and contexts to their entries and, of a whole registry, all others at the top."""
     places = {on_subject(str(entry["name"])): entry for entry in entries}
     places |= {on_context(f":.{name}:"): section for name, section in top.get("contexts", {}).items()}
@@ -110,9 +110,9 @@ def _about(about: Resource) -> dict[str, str]:
 
 def _entry(
     version: Held, files: Mapping[str, str], found: Mapping[str, Held], source: Source, owner: str | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the entry of a subject in the manifest."""
-    entry: dict[str, Any] = {"name": version.subject, "file": files[version.subject]}
+    entry: dict[str, object] = {"name": version.subject, "file": files[version.subject]}
     references = [_reference(one.name, one.subject, one.version, version.subject, found, files)
                   for one in version.references]  # fmt: skip
     if references or NAMES[version.format](version.text, files[version.subject]).needed:
@@ -130,7 +130,7 @@ def _entry(
 
 def _reference(
     name: str, subject: str, number: int | None, home: str, found: Mapping[str, Held], files: Mapping[str, str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return a reference: by file if the dump has the version, and the subject is spelled as a plan would."""
     target = qualified(subject, home)
     latest = found.get(target)
@@ -144,7 +144,7 @@ def _plain(subject: str) -> str:
     return subject[subject.index(":", 2) + 1 :] if subject.startswith(":.") else subject
 
 
-def _settings(source: Source, scope: str) -> dict[str, Any]:
+def _settings(source: Source, scope: str) -> dict[str, object]:
     config = dict(source.config(scope))
     level, alias, mode = config.pop(_LEVEL, None), config.pop("alias", None), source.mode(scope)
     found = {"compatibility": level, "alias": alias, "config": config or None, "mode": mode}
@@ -175,7 +175,7 @@ def _file_names(found: Mapping[str, Held]) -> dict[str, str]:
     return names
 
 
-def _write(folder: Path, top: Mapping[str, Any], schemas: Mapping[str, Held]) -> None:
+def _write(folder: Path, top: Mapping[str, object], schemas: Mapping[str, Held]) -> None:
     manifest = folder / DEFAULT_NAMES[0]
     if manifest.exists():
         raise GitopsError(f"{manifest} exists; dump into another folder, or move it away")
@@ -190,7 +190,7 @@ def _write(folder: Path, top: Mapping[str, Any], schemas: Mapping[str, Held]) ->
         raise GitopsError(f"cannot write to {folder}: {error}") from None
 
 
-def manifest_text(top: Mapping[str, Any]) -> str:
+def manifest_text(top: Mapping[str, object]) -> str:
     """Return a manifest as YAML."""
     text: str = yaml.dump(_escaped(top), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
     return text
@@ -199,12 +199,12 @@ def manifest_text(top: Mapping[str, Any]) -> str:
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
     """A dumper without aliases, which a manifest may not have."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the signature is PyYAML's
         """Return True: nothing is written as an alias."""
         return True
 
 
-def _escaped(value: Any) -> Any:
+def _escaped(value: object) -> object:
     """Return a value whose texts have no variables of the environment."""
     if isinstance(value, Mapping):
         return {key: _escaped(each) for key, each in value.items()}

@@ -28,7 +28,7 @@ class ExportVersions:
         self.label = str(path)
         self._versions: dict[str, dict[int, Held]] = {}
         self._deleted: set[tuple[str, int]] = set()
-        self._configs: dict[str, Mapping[str, Any]] = {}
+        self._configs: dict[str, Mapping[str, object]] = {}
         self._modes: dict[str, str] = {}
         self._rules: list[Mapping[str, str]] = []
         for key, value in _records(path):
@@ -95,7 +95,7 @@ class ExportVersions:
         """Return the names under which there are settings; the empty name is the registry."""
         return sorted({*self._configs, *self._modes})
 
-    def config(self, scope: str) -> Mapping[str, Any]:
+    def config(self, scope: str) -> Mapping[str, object]:
         """Return the configuration that a scope itself has."""
         return {k: v for k, v in self._configs.get(scope, {}).items() if k != "subject" and v is not None}
 
@@ -112,7 +112,7 @@ def _context(subject: str) -> str:
     return subject[: subject.index(":", 2) + 1] if subject.startswith(":.") else ""
 
 
-def _records(path: Path) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _records(path: Path) -> list[tuple[Mapping[str, object], Mapping[str, object]]]:
     try:
         data = path.read_bytes()
         if data.startswith(_GZIP):
@@ -137,5 +137,5 @@ _ORDER = ("principal", "host", "resource_type", "resource", "pattern_type", "ope
 _RULE_FIELDS = {"resourceType": "resource_type", "patternType": "pattern_type"}
 
 
-def _is_known(key: Mapping[str, Any]) -> bool:
+def _is_known(key: Mapping[str, object]) -> bool:
     return key.get("keytype") in _KINDS or (key.get("keytype"), key.get("kind")) == ("NOOP", "ACL")

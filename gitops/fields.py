@@ -21,7 +21,7 @@ class Fields:
         GitopsError: If the value is not a mapping.
     """
 
-    def __init__(self, where: str, value: Any) -> None:
+    def __init__(self, where: str, value: object) -> None:
         if value in (None, ""):
             value = {}
         if not isinstance(value, dict):
@@ -42,7 +42,7 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return name in self._value
 
-    def raw(self, name: str) -> Any:
+    def raw(self, name: str) -> object:
         """Return a value as it is; None if it is absent."""
         return self._value.get(name)
 

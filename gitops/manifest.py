@@ -49,7 +49,7 @@ class Settings:
         mode: the mode.
     """
 
-    config: Mapping[str, Any] | None = None
+    config: Mapping[str, object] | None = None
     mode: str | None = None
 
     def __bool__(self) -> bool:
@@ -88,8 +88,8 @@ class Entry:
     format: str | None = None
     references: tuple[Fields | str, ...] | None = None
     normalize: bool = False
-    metadata: Mapping[str, Any] | None = None
-    rule_set: Mapping[str, Any] | None = None
+    metadata: Mapping[str, object] | None = None
+    rule_set: Mapping[str, object] | None = None
     settings: Settings = NO_SETTINGS
     rights: tuple[Right, ...] | None = None
 
@@ -125,7 +125,7 @@ def read_manifest(
     Raises:
         GitopsError: If a file is not a manifest, or no file has the environment.
     """
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     known = environment is None
     for name in names:
         document = _document(tree, name, environ)
@@ -142,7 +142,7 @@ def read_manifest(
     return _manifest(Fields(" + ".join(names), merged))
 
 
-def _document(tree: Tree, name: str, environ: Mapping[str, str]) -> dict[str, Any]:
+def _document(tree: Tree, name: str, environ: Mapping[str, str]) -> dict[str, object]:
     from strata.strict_yaml import InvalidText, read_text  # YAML is slow to import, and many trees have no manifest
 
     try:
@@ -154,7 +154,7 @@ def _document(tree: Tree, name: str, environ: Mapping[str, str]) -> dict[str, An
     return dict(_expanded(value, environ, name))
 
 
-def _expanded(value: Any, environ: Mapping[str, str], where: str) -> Any:
+def _expanded(value: object, environ: Mapping[str, str], where: str) -> Any:
     """Return a value with the environment variables in its texts replaced."""
     if isinstance(value, dict):
         return {key: _expanded(each, environ, f"{where}.{key}") for key, each in value.items()}
@@ -174,12 +174,12 @@ def _expanded(value: Any, environ: Mapping[str, str], where: str) -> Any:
     return _VARIABLE.sub(variable, value)
 
 
-def _merge(merged: dict[str, Any], layer: Mapping[str, Any], file: str) -> None:
+def _merge(merged: dict[str, Any], layer: Mapping[str, object], file: str) -> None:
     """Merge a layer into a document; paths in it are relative to its file."""
     folder = posixpath.dirname(file)
     for key, value in layer.items():
         if key == "subjects":
-            items: list[dict[str, Any]] = []
+            items: list[dict[str, object]] = []
             for where, item in Fields(file, layer).items("subjects"):
                 if not Fields(where, item).only(_SUBJECT).text("name"):
                     raise GitopsError(f"{where}: a subject needs a name")
@@ -191,7 +191,9 @@ def _merge(merged: dict[str, Any], layer: Mapping[str, Any], file: str) -> None:
             merged[key] = value
 
 
-def _merged_subjects(before: Sequence[dict[str, Any]], layer: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merged_subjects(
+    before: Sequence[dict[str, object]], layer: Sequence[dict[str, object]]
+) -> list[dict[str, object]]:
     """Return subjects with those of a layer merged over them; an entry that merges with none is a new one."""
     merged = [*before]
     for item in layer:
@@ -206,13 +208,13 @@ def _merged_subjects(before: Sequence[dict[str, Any]], layer: Sequence[dict[str,
     return merged
 
 
-def _is_overridden(entry: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+def _is_overridden(entry: Mapping[str, object], item: Mapping[str, object]) -> bool:
     """Return whether an item of a later layer is about the subjects of an entry."""
     same_context = item.get("context", entry.get("context")) == entry.get("context", item.get("context"))
     return bool(entry["name"] == item["name"]) and same_context
 
 
-def _merge_mappings(merged: dict[str, Any], layer: Mapping[str, Any]) -> None:
+def _merge_mappings(merged: dict[str, Any], layer: Mapping[str, object]) -> None:
     for key, value in layer.items():
         if isinstance(value, dict) and isinstance(merged.get(key), dict):
             _merge_mappings(merged[key], value)
@@ -220,10 +222,10 @@ def _merge_mappings(merged: dict[str, Any], layer: Mapping[str, Any]) -> None:
             merged[key] = value
 
 
-def _placed(subject: Mapping[str, Any], folder: str) -> dict[str, Any]:
+def _placed(subject: Mapping[str, Any], folder: str) -> dict[str, object]:
     """Return a subject whose paths are relative to the tree."""
 
-    def placed(path: Any) -> Any:
+    def placed(path: object) -> object:
         if not isinstance(path, str):
             return path
         place = posixpath.normpath(posixpath.join(folder, path))
@@ -293,7 +295,7 @@ def _references(section: Fields) -> tuple[Fields | str, ...] | None:
     return tuple(_reference(where, item) for where, item in section.items("references"))
 
 
-def _reference(where: str, item: Any) -> Fields | str:
+def _reference(where: str, item: object) -> Fields | str:
     if isinstance(item, str):
         return item
     found = Fields(where, item).only(dict.fromkeys(("file", "name", "subject", "version")))
@@ -302,7 +304,7 @@ def _reference(where: str, item: Any) -> Fields | str:
     return found
 
 
-def _metadata(section: Fields) -> Mapping[str, Any] | None:
+def _metadata(section: Fields) -> Mapping[str, object] | None:
     """Return the metadata of a subject, into which `tags` is merged."""
     if "metadata" not in section and "tags" not in section:
         return None
@@ -320,7 +322,7 @@ def _metadata(section: Fields) -> Mapping[str, Any] | None:
     return {name: value for name, value in metadata.items() if value}
 
 
-def _rule_set(section: Fields) -> Mapping[str, Any]:
+def _rule_set(section: Fields) -> Mapping[str, object]:
     """Return rules with their flags as booleans."""
     phases = dict(section.raw_all())
     for phase in ("migrationRules", "domainRules", "encodingRules"):
@@ -334,7 +336,7 @@ def _rule_set(section: Fields) -> Mapping[str, Any]:
 
 def _settings(section: Fields, alias: str | None = None) -> Settings:
     config = section.inner("config").only(_CONFIG)
-    found: dict[str, Any] = {name: config.flag(name) for name in _FLAGS if name in config}
+    found: dict[str, object] = {name: config.flag(name) for name in _FLAGS if name in config}
     found |= {name: config.text(name) for name in _TEXTS if name in config}
     found |= {
         name: _rule_set(config.inner(name)) if name in _RULE_SETS else config.inner(name).raw_all()

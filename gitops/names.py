@@ -8,7 +8,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 __all__ = ["NAMES", "Names", "default_name", "file_format", "stem"]
 
@@ -77,7 +76,7 @@ def _avro(text: str, _: str) -> Names:
     return Names(own, tuple(defined), tuple(dict.fromkeys(name for name in used if name not in defined)))
 
 
-def _walk_avro(node: Any, namespace: str, defined: list[str], used: list[str], depth: int) -> None:
+def _walk_avro(node: object, namespace: str, defined: list[str], used: list[str], depth: int) -> None:
     if depth > _DEPTH:
         return
     if isinstance(node, str):
@@ -128,7 +127,7 @@ def _json_schema(text: str, file: str) -> Names:
     return Names(title if isinstance(title, str) else "", defined, needed)
 
 
-def _refs(node: Any, depth: int) -> Iterator[str]:
+def _refs(node: object, depth: int) -> Iterator[str]:
     if depth > _DEPTH:
         return
     if isinstance(node, dict):
@@ -141,7 +140,7 @@ def _refs(node: Any, depth: int) -> Iterator[str]:
             yield from _refs(one, depth + 1)
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -142,7 +142,7 @@ def make_plan(desired: Desired, registry: Registry, *, prune: bool, label: str) 
         elif step["action"] == "rights" and step["resource"] in kept and not step["rules"]:
             continue  # the subject stays, and so do the rights on it
         elif outcome.changed or outcome.error is not None:
-            seen: dict[str, Any] = {"goesBack": True} if outcome.goes_back else {}
+            seen: dict[str, object] = {"goesBack": True} if outcome.goes_back else {}
             if judged.offset is None and outcome.version is not None:
                 seen["expects"] = outcome.version
             if outcome.basis is not None:
@@ -294,7 +294,7 @@ def _proof_lines(findings: Sequence[Finding]) -> Iterator[str]:
             yield from (f"  {line}" for line in proof)
 
 
-def _edits(where: str, before: Any, after: Any) -> Iterator[str]:
+def _edits(where: str, before: object, after: object) -> Iterator[str]:
     """Yield a line for each value that differs, by its path."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in dict.fromkeys((*before, *after)):
@@ -304,7 +304,7 @@ def _edits(where: str, before: Any, after: Any) -> Iterator[str]:
         yield f"{where}: {_shown(before)} → {_shown(after)}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return "(none)"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

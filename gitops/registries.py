@@ -69,11 +69,11 @@ class Registry(Protocol):
     def service(self) -> Service:
         """Its REST API."""
 
-    def judge(self, steps: Sequence[Mapping[str, Any]]) -> Judgement:
+    def judge(self, steps: Sequence[Mapping[str, object]]) -> Judgement:
         """Return what would become of steps, without a write."""
 
     def carry_out(
-        self, steps: Sequence[Mapping[str, Any]], offset: int | None, done: Callable[[int], None]
+        self, steps: Sequence[Mapping[str, object]], offset: int | None, done: Callable[[int], None]
     ) -> list[Outcome]:
         """Carry out steps.
 
@@ -99,13 +99,13 @@ class _AtOnce:
     def __init__(self, service: Service) -> None:
         self.service = service
 
-    def judge(self, steps: Sequence[Mapping[str, Any]]) -> Judgement:
+    def judge(self, steps: Sequence[Mapping[str, object]]) -> Judgement:
         """Return what the service would do with steps."""
         answer = self._send({"dryRun": True, "steps": [{**step, "basis": None} for step in steps]})
         return Judgement(tuple(map(_outcome, answer["results"])), int(answer["offset"]))
 
     def carry_out(
-        self, steps: Sequence[Mapping[str, Any]], offset: int | None, done: Callable[[int], None]
+        self, steps: Sequence[Mapping[str, object]], offset: int | None, done: Callable[[int], None]
     ) -> list[Outcome]:
         """Send all steps as one batch."""
         is_based = offset is None or all(step.get("basis") for step in steps)
@@ -123,7 +123,7 @@ class _AtOnce:
         done(len(steps))
         return [_outcome(result) for result in answer["results"]]
 
-    def _send(self, body: Mapping[str, Any]) -> Any:
+    def _send(self, body: Mapping[str, object]) -> Any:
         try:
             return self.service.send("POST", APPLY, body)
         except RegistryError as error:
@@ -153,7 +153,7 @@ class _StepByStep:
         self._changing.clear()
         self._opened.clear()
         deleted = frozenset(str(step["subject"]) for step in steps if step["action"] == "delete")
-        judges: dict[str, Callable[[Mapping[str, Any]], Outcome]] = {
+        judges: dict[str, Callable[[Mapping[str, object]], Outcome]] = {
             "settings": self._judge_settings,
             "register": lambda step: self._judge_schema(step, planned),
             "delete": lambda step: self._judge_deletion(step, deleted),
@@ -161,7 +161,7 @@ class _StepByStep:
         }
         return Judgement(tuple(self._if_open(step, judges[step["action"]](step)) for step in steps))
 
-    def _if_open(self, step: Mapping[str, Any], outcome: Outcome) -> Outcome:
+    def _if_open(self, step: Mapping[str, object], outcome: Outcome) -> Outcome:
         """Return the outcome of a step, which is an error if it changes a scope that is read-only."""
         scope = str(step["subject"])
         is_mode, around = "mode" in step, {scope, qualified("", scope), ""}
@@ -181,7 +181,7 @@ class _StepByStep:
             changed = True
         return Outcome(changed)
 
-    def _judge_schema(self, step: Mapping[str, Any], planned: dict[str, int]) -> Outcome:
+    def _judge_schema(self, step: Mapping[str, object], planned: dict[str, int]) -> Outcome:
         subject = str(step["subject"])
         latest = self.service.version(subject, None)
         is_new = self._refers_to_new(step, planned)
@@ -196,7 +196,7 @@ class _StepByStep:
         error = None if is_unsure else self._refusal(step, body)
         return Outcome(error is None, version, error, goes_back=found is not None)
 
-    def _judge_deletion(self, step: Mapping[str, Any], deleted: frozenset[str]) -> Outcome:
+    def _judge_deletion(self, step: Mapping[str, object], deleted: frozenset[str]) -> Outcome:
         subject = str(step["subject"])
         users = {
             str(one["subject"])
@@ -212,7 +212,7 @@ class _StepByStep:
         references = step["schema"].get("references", ())
         return any(one["version"] == -1 and qualified(one["subject"], step["subject"]) in planned for one in references)
 
-    def _pinned(self, step: Mapping[str, Any]) -> dict[str, Any]:
+    def _pinned(self, step: Mapping[str, Any]) -> dict[str, object]:
         """Return the body of a registration with the numbers of latest versions."""
         body = dict(step["schema"])
         if "references" in body:
@@ -228,7 +228,7 @@ class _StepByStep:
         latest = self.service.version(subject, None)
         return latest.version if latest else -1
 
-    def _look_up(self, step: Mapping[str, Any], body: Mapping[str, Any]) -> Held | None:
+    def _look_up(self, step: Mapping[str, object], body: Mapping[str, object]) -> Held | None:
         subject = str(step["subject"])
         latest = self.service.version(subject, None)
         known = {"metadata": latest and latest.metadata, "ruleSet": latest and latest.rule_set}
@@ -244,7 +244,7 @@ class _StepByStep:
                 return self.service.version(subject, int(answer["version"]))
         return None
 
-    def _refusal(self, step: Mapping[str, Any], body: Mapping[str, Any]) -> str | None:
+    def _refusal(self, step: Mapping[str, object], body: Mapping[str, object]) -> str | None:
         """Return why the registry would reject a schema, as far as its check of compatibility says."""
         path = f"/compatibility/subjects/{segment(str(step['subject']))}/versions"
         try:
@@ -255,7 +255,7 @@ class _StepByStep:
 
     def carry_out(
         self,
-        steps: Sequence[Mapping[str, Any]],
+        steps: Sequence[Mapping[str, object]],
         offset: int | None,  # noqa: ARG002 - such a registry has none
         done: Callable[[int], None],
     ) -> list[Outcome]:
@@ -296,7 +296,7 @@ class _StepByStep:
         return Outcome(changed=True, version=int(version))
 
 
-def _so_far(steps: Sequence[Mapping[str, Any]], done: int) -> str:
+def _so_far(steps: Sequence[Mapping[str, object]], done: int) -> str:
     """Return which of some steps are done, and which are not."""
     named = [f"{one['action']} {one['subject'] or 'the registry'}" for one in steps]
     before = f" ({', '.join(named[:done])})" if done else ""

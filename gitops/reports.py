@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Any
 from urllib.parse import quote
 
 from strata import __version__
@@ -60,8 +59,8 @@ def _json(problems: Sequence[Problem], checked: Desired) -> str:
     )
 
 
-def _as_json(problem: Problem) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _as_json(problem: Problem) -> dict[str, object]:
+    found: dict[str, object] = {
         "severity": problem.severity, "rule": problem.rule, "subject": problem.subject, "file": problem.file,
         "line": problem.position.line, "column": problem.position.column, "message": problem.message,
     }  # fmt: skip
@@ -115,7 +114,7 @@ def _sarif(problems: Sequence[Problem], _: Desired) -> str:
     return json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(rule: str) -> dict[str, Any]:
+def _rule(rule: str) -> dict[str, object]:
     """Return a rule with the texts that GitHub shows beside its results."""
     words = rule.replace("_", " ").capitalize()
     meaning = _MEANINGS.get(rule, "The schema may not follow an earlier version at its compatibility level.")
@@ -128,7 +127,7 @@ def _rule(rule: str) -> dict[str, Any]:
     }
 
 
-def _location(problem: Problem) -> dict[str, Any]:
+def _location(problem: Problem) -> dict[str, object]:
     logical = {"logicalLocations": [{"name": problem.subject, "kind": "resource"}]}
     region = {"startLine": problem.position.line, "startColumn": problem.position.column}
     return {"physicalLocation": {"artifactLocation": {"uri": quote(problem.file)}, "region": region}, **logical}

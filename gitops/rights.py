@@ -106,7 +106,7 @@ def _rights(entry: Fields) -> Iterable[Right]:
             yield Right(principal, operation.upper(), permission, entry.text("host") or _ANYWHERE)
 
 
-def entries_of(rules: Iterable[Mapping[str, str]]) -> dict[Resource, list[dict[str, Any]]]:
+def entries_of(rules: Iterable[Mapping[str, str]]) -> dict[Resource, list[dict[str, object]]]:
     """Return rules of a registry as entries of a manifest, by what they are about."""
     grouped: dict[Resource, dict[tuple[str, str], dict[str, Any]]] = {}
     for rule in rules:

@@ -27,7 +27,7 @@ class Service:
         self.label = client.settings.urls[0]
         self._numbers: dict[tuple[str, bool], list[int]] = {}
         self._versions: dict[tuple[str, str], Held | None] = {}
-        self._configs: dict[str, Mapping[str, Any]] = {}
+        self._configs: dict[str, Mapping[str, object]] = {}
         self._modes: dict[str, str | None] = {}
 
     def get(self, path: str, **query: str) -> Any:
@@ -38,7 +38,7 @@ class Service:
         """
         return self.client.ask(lambda answer: answer, "GET", path, query=query or None)
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, /, **query: str) -> Any:
+    def send(self, method: str, path: str, body: Mapping[str, object] | None = None, /, **query: str) -> Any:
         """Send a request and return the JSON of its answer.
 
         Raises:
@@ -116,7 +116,7 @@ class Service:
             return None
         return found
 
-    def config(self, scope: str) -> Mapping[str, Any]:
+    def config(self, scope: str) -> Mapping[str, object]:
         """Return the configuration that a subject, a context or, under the empty name, the registry itself has."""
         return self._own("/config", scope)
 
@@ -158,7 +158,7 @@ class Service:
             return False
         return True
 
-    def _own(self, route: str, scope: str) -> Mapping[str, Any]:
+    def _own(self, route: str, scope: str) -> Mapping[str, object]:
         try:
             answer = self.get(f"{route}/{segment(scope)}" if scope else route)
         except RegistryError as error:

@@ -34,13 +34,13 @@ def steps_of(desired: Desired) -> list[dict[str, Any]]:
     return steps + [step for step in modes if step["mode"] != _OPEN]
 
 
-def register_step(subject: Subject, owner: str | None) -> dict[str, Any]:
+def register_step(subject: Subject, owner: str | None) -> dict[str, object]:
     """Return the step that registers the schema of a subject."""
     step = {"action": "register", "subject": subject.name, "schema": schema_body(subject, owner)}
     return step | ({"normalize": True} if subject.normalize else {})
 
 
-def deletions(gone: Mapping[str, Held]) -> list[dict[str, Any]]:
+def deletions(gone: Mapping[str, Held]) -> list[dict[str, object]]:
     """Return the steps that delete some subjects, those that refer to others first.
 
     Args:
@@ -55,7 +55,7 @@ def deletions(gone: Mapping[str, Held]) -> list[dict[str, Any]]:
     return [{"action": "delete", "subject": name} for name in TopologicalSorter(users).static_order()]
 
 
-def rights_steps(desired: Desired, gone: Collection[str], *, only: bool) -> list[dict[str, Any]]:
+def rights_steps(desired: Desired, gone: Collection[str], *, only: bool) -> list[dict[str, object]]:
     """Return the steps that set the rights of a tree.
 
     Args:
@@ -73,15 +73,15 @@ def rights_steps(desired: Desired, gone: Collection[str], *, only: bool) -> list
     return steps + [_rights_step(on_subject(name), (), only=True) for name in gone if wanted]
 
 
-def _rights_step(about: Resource, rights: Sequence[Right], *, only: bool) -> dict[str, Any]:
+def _rights_step(about: Resource, rights: Sequence[Right], *, only: bool) -> dict[str, object]:
     named = {"resource_type": about.type, "resource": about.name, "pattern_type": about.pattern}
     rules = [right._asdict() for right in dict.fromkeys(rights)]
     return {"action": "rights", "subject": "", **named, "rules": rules} | ({"only": True} if only else {})
 
 
-def schema_body(subject: Subject, owner: str | None) -> dict[str, Any]:
+def schema_body(subject: Subject, owner: str | None) -> dict[str, object]:
     """Return the body of the registration of a subject; references into the tree are to the latest version."""
-    body: dict[str, Any] = {"schema": subject.text, "schemaType": subject.format}
+    body: dict[str, object] = {"schema": subject.text, "schemaType": subject.format}
     if subject.references:
         body["references"] = [
             {"name": one.name, "subject": _spelled(one, subject.name), "version": one.version or _LATEST}

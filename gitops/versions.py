@@ -22,7 +22,7 @@ class Held:
     text: str
     references: tuple[Reference, ...] = ()
     metadata: Mapping[str, Any] | None = None
-    rule_set: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, object] | None = None
     file: str = ""
     normalize: bool = False
 

@@ -5,7 +5,6 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Any
 
 from fastapi import FastAPI
 
@@ -235,7 +234,7 @@ class _Application(FastAPI):
 
     routers: Sequence[Router] = ()
 
-    def openapi(self) -> dict[str, Any]:
+    def openapi(self) -> dict[str, object]:
         """Return the OpenAPI document."""
         if self.openapi_schema is None:
             for router in self.routers:

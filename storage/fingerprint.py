@@ -22,7 +22,7 @@ _CHUNK = 2047  # bytes; hashlib releases the interpreter lock for more, and wait
 def fingerprint(
     text: str,
     references: Sequence[tuple[str, str, int]] = (),
-    metadata: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, object] | None = None,
     rule_set: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return the 16-byte digest of a schema text with its references, metadata and rules.

@@ -52,7 +52,7 @@ _NO_COUNT = FormatCount()
 _EVER = 2  # where `FormatCount` begins to count what happened, in the order of what is
 _DELETED = attrgetter("deleted")
 # The parts of a State that are maps of values as they are in the log, with what in the key they are found by.
-_WHOLE: Mapping[type, tuple[str, Callable[[Any], Any]]] = {
+_WHOLE: Mapping[type, tuple[str, Callable[[object], object]]] = {
     records.AclKey: ("acls", lambda key: key),
     records.StandbyKey: ("standbys", attrgetter("scope")),
     records.LoweredKey: ("lowered", attrgetter("context")),

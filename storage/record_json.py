@@ -48,7 +48,7 @@ class RecordError(ValueError):
 
 def properties_of(item: records.Key | records.Value | Reference) -> dict[str, Any]:
     """Return the properties of a key, value or reference by their names on the wire, without absent and empty ones."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for attribute, name, kind, _ in PROPERTIES[type(item)]:
         value = getattr(item, attribute)
         if kind is dict:
@@ -62,7 +62,7 @@ def properties_of(item: records.Key | records.Value | Reference) -> dict[str, An
     return found
 
 
-def from_properties(kind: type[_T], content: Mapping[str, Any]) -> _T:
+def from_properties(kind: type[_T], content: Mapping[str, object]) -> _T:
     """Return a key, value or reference from its properties by their names on the wire.
 
     Raises:
@@ -96,12 +96,14 @@ def encode(key: records.Key, value: records.Value = None) -> Record:
     return Record(_dump(head), None if content is None else _dump(content))
 
 
-def _dump(content: Mapping[str, Any]) -> bytes:
+def _dump(content: Mapping[str, object]) -> bytes:
     # Not orjson: an integer beyond 64 bits in metadata must keep its digits.
     return _ENCODER.encode(content).encode()
 
 
-def _value_json(key: records.Key, properties: Mapping[str, Any], value: records.Value) -> Mapping[str, Any] | None:
+def _value_json(
+    key: records.Key, properties: Mapping[str, object], value: records.Value
+) -> Mapping[str, object] | None:
     match key, value:
         case records.ClearSubjectKey(), _:
             return properties
@@ -212,7 +214,7 @@ def decode_value(key: records.Key, data: bytes | None) -> records.Value:
             return value
 
 
-def _load(data: bytes, what: str) -> dict[str, Any]:
+def _load(data: bytes, what: str) -> dict[str, object]:
     try:
         content = orjson.loads(data)
     except ValueError:
@@ -226,7 +228,7 @@ def _load(data: bytes, what: str) -> dict[str, Any]:
     return content
 
 
-def _typed(content: Mapping[str, Any], name: str, kind: type[_T], default: _T | EllipsisType = ...) -> _T:
+def _typed(content: Mapping[str, object], name: str, kind: type[_T], default: _T | EllipsisType = ...) -> _T:
     value = content.get(name)
     if value is None and not isinstance(default, EllipsisType):
         return default
@@ -235,14 +237,14 @@ def _typed(content: Mapping[str, Any], name: str, kind: type[_T], default: _T | 
     return value
 
 
-def _texts(content: Mapping[str, Any], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+def _texts(content: Mapping[str, object], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
     found = tuple(_typed(content, name, list, default))
     if not all(isinstance(item, str) for item in found):
         raise RecordError(f"expected only texts in {name!r}")
     return found
 
 
-def _check_texts(value: Any) -> None:
+def _check_texts(value: object) -> None:
     """Reject a value with a map of other things than texts."""
     for attribute, name, kind, _ in PROPERTIES[type(value)]:
         if kind is dict and not all(isinstance(item, str) for item in getattr(value, attribute).values()):
@@ -259,7 +261,7 @@ def _check_version(version: int) -> None:
         raise RecordError(f"the version {version} is out of range")
 
 
-def _noop(content: Mapping[str, Any]) -> type[records.Key]:
+def _noop(content: Mapping[str, object]) -> type[records.Key]:
     """Return the type of a NOOP's key, which other registries read as a NOOP even if it is a Strata record."""
     kind = content.get("kind")
     if isinstance(kind, str) and kind in _KINDS:
@@ -271,7 +273,7 @@ _KINDS: Mapping[str, type[records.Key]] = {head["kind"]: kind for kind, head in 
 _KEYS: Mapping[str, type[records.Key]] = {head["keytype"]: kind for kind, head in HEADS.items()}
 
 
-def _schema_value(key: records.SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
+def _schema_value(key: records.SchemaKey, content: Mapping[str, object]) -> SchemaValue:
     # The key decides: some old values lack the subject and version, or have other ones.
     value = from_properties(SchemaValue, {**content, "subject": key.subject, "version": key.version})
     _check_id(value.schema_id)
@@ -279,7 +281,7 @@ def _schema_value(key: records.SchemaKey, content: Mapping[str, Any]) -> SchemaV
     return value
 
 
-def _config_value(content: Mapping[str, Any]) -> records.ConfigValue:
+def _config_value(content: Mapping[str, object]) -> records.ConfigValue:
     fields: dict[str, Any] = {
         name: _typed(content, name, kind) for name, kind in CONFIG_FIELDS.items() if content.get(name) is not None
     }
@@ -292,7 +294,7 @@ def _config_value(content: Mapping[str, Any]) -> records.ConfigValue:
     return records.ConfigValue(fields)
 
 
-def _reference(item: Any) -> Reference:
+def _reference(item: object) -> Reference:
     if not isinstance(item, dict):
         raise RecordError("a reference is not a JSON object")
     return from_properties(Reference, item)

@@ -25,7 +25,7 @@ class Property(NamedTuple):
     default: Any = ...
 
 
-def _same(name: str, kind: type = str, default: Any = ...) -> Property:
+def _same(name: str, kind: type = str, default: object = ...) -> Property:
     return Property(name, name, kind, default)
 
 

@@ -1,7 +1,7 @@
 """A difference as text lines for people, and as JSON values for programs."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from strata.compat.difference.compare import Change, Difference, Effect
 from strata.compat.difference.outcomes import Verdict
@@ -84,7 +84,7 @@ def values(change: Change) -> tuple[str | None, str | None]:
     return before, after
 
 
-def as_json(difference: Difference, *, most: int = 1000) -> dict[str, Any]:
+def as_json(difference: Difference, *, most: int = 1000) -> dict[str, object]:
     """Return a difference as JSON values.
 
     Args:
@@ -100,7 +100,7 @@ def as_json(difference: Difference, *, most: int = 1000) -> dict[str, Any]:
     }
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: Change) -> dict[str, object]:
     return {
         "kind": change.kind.value,
         "path": change.path,
@@ -112,7 +112,7 @@ def _change_json(change: Change) -> dict[str, Any]:
     }
 
 
-def _effect_json(effect: Effect) -> dict[str, Any]:
+def _effect_json(effect: Effect) -> dict[str, object]:
     causes = [outcome.cause.value for outcome in effect.outcomes]
     return {"verdict": effect.verdict.value, "refused": effect.refused, "causes": causes, "words": effect.words}
 

@@ -16,8 +16,8 @@ from strata.compat.schema import SchemaParseError
 
 __all__ = ["entities"]
 
-_Nodes = Iterator[tuple[Entity, dict[str, Any]]]
-_Step = tuple[str, Any]  # the extension of the path, and the schema there
+_Nodes = Iterator[tuple[Entity, dict[str, object]]]
+_Step = tuple[str, object]  # the extension of the path, and the schema there
 
 _OBJECT: Final = frozenset({"properties", "required", "additionalProperties", "patternProperties", "minProperties",
                             "maxProperties", "dependencies", "propertyNames"})  # fmt: skip
@@ -26,7 +26,7 @@ _COMBINED: Final = ("allOf", "anyOf", "oneOf")
 _CONDITIONAL: Final = ("if", "then", "else")
 
 
-def entities(tree: Any, limits: Limits) -> _Nodes:
+def entities(tree: object, limits: Limits) -> _Nodes:
     """Yield the objects and properties of a schema, with the JSON objects that hold their attributes.
 
     Args:
@@ -42,11 +42,11 @@ def entities(tree: Any, limits: Limits) -> _Nodes:
 class _Walk:
     """A walk through one document, with a bound on its length."""
 
-    def __init__(self, root: Any, bound: int) -> None:
+    def __init__(self, root: object, bound: int) -> None:
         self._root = root
         self._bound = self._left = bound
 
-    def entities(self, node: Any, path: str, around: frozenset[int]) -> _Nodes:
+    def entities(self, node: object, path: str, around: frozenset[int]) -> _Nodes:
         """Yield the entities of a schema; `around` has the object ids of the schemas on the path."""
         self._left -= 1
         if self._left < 0:
@@ -64,7 +64,7 @@ class _Walk:
                 else:
                     yield from self.entities(schema, f"{prefix}{step}.", around)
 
-    def _typed(self, node: dict[str, Any], path: str, around: frozenset[int]) -> _Nodes:
+    def _typed(self, node: dict[str, object], path: str, around: frozenset[int]) -> _Nodes:
         kind = path.rpartition(".")[2]
         if kind == "array":
             for step, items in _items(node):
@@ -96,7 +96,7 @@ def _facets(node: dict[str, Any]) -> list[list[_Step]]:
     return facets + _types(node)
 
 
-def _types(node: dict[str, Any]) -> list[list[_Step]]:
+def _types(node: dict[str, object]) -> list[list[_Step]]:
     types = node.get("type")
     if isinstance(types, list):
         return [[(f"anyof.{i}.{name}" if len(types) > 1 else str(name), node) for i, name in enumerate(types)]]
@@ -106,7 +106,7 @@ def _types(node: dict[str, Any]) -> list[list[_Step]]:
     return [[(name, node)] for name in guessed]
 
 
-def _items(node: dict[str, Any]) -> Iterator[_Step]:
+def _items(node: dict[str, object]) -> Iterator[_Step]:
     for keyword in ("items", "prefixItems"):
         items = node.get(keyword)
         if isinstance(items, dict):
@@ -115,7 +115,7 @@ def _items(node: dict[str, Any]) -> Iterator[_Step]:
             yield from ((f"{i}.", item) for i, item in enumerate(items))
 
 
-def _target(root: Any, node: Any) -> Any:
+def _target(root: object, node: object) -> object:
     """Return the target of a `$ref` into the document, or the node itself; a reference is followed only once."""
     reference = node.get("$ref") if isinstance(node, dict) else None
     if not isinstance(reference, str) or not reference.startswith("#"):

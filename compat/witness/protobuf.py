@@ -196,7 +196,7 @@ class _Search:
                 group = field.containing_oneof.name if field.containing_oneof is not None else f"/{tag}"
                 members.setdefault(group, field)
 
-        def write(message: Any) -> None:
+        def write(message: object) -> None:
             for field in members.values():
                 next(candidates(field))(message)
 

@@ -16,12 +16,12 @@ from strata.compat.proofs import JsonValue
 
 __all__ = ["Write", "candidates", "is_kept", "is_set", "new", "put", "shown", "type_text", "value_of"]
 
-Write: TypeAlias = Callable[[Any], None]
+Write: TypeAlias = Callable[[object], None]
 """Sets a part of a message."""
 
 _MOST_SYMBOLS: Final = 50
 _DEEPEST: Final = 100  # messages inside each other
-_SCALARS: Final[Mapping[int, tuple[Any, ...]]] = {
+_SCALARS: Final[Mapping[int, tuple[object, ...]]] = {
     **dict.fromkeys((FieldDescriptor.CPPTYPE_INT32,), (1, -1, 2**31 - 1, -(2**31))),
     **dict.fromkeys((FieldDescriptor.CPPTYPE_INT64,), (1, -1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, -(2**63))),
     **dict.fromkeys((FieldDescriptor.CPPTYPE_UINT32,), (1, 2**31, 2**32 - 1)),
@@ -31,7 +31,7 @@ _SCALARS: Final[Mapping[int, tuple[Any, ...]]] = {
 }
 _TEXTS: Final = ("a", "é", "\b\x01", "\n\x01a", "")
 _BYTES: Final = (b"a", b"\xff", b"\b\x01", b"\b\x96\x01", b"")
-_ZEROS: Final[Mapping[int, Any]] = {
+_ZEROS: Final[Mapping[int, object]] = {
     **dict.fromkeys(_SCALARS, 0),
     FieldDescriptor.CPPTYPE_BOOL: False,
     FieldDescriptor.CPPTYPE_FLOAT: 0.0,
@@ -55,7 +55,7 @@ def new(kind: Descriptor, depth: int = 0) -> Any:
     return message
 
 
-def _zero(field: FieldDescriptor) -> Any:
+def _zero(field: FieldDescriptor) -> object:
     if field.enum_type is not None:
         return field.enum_type.values[0].number
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
@@ -63,7 +63,7 @@ def _zero(field: FieldDescriptor) -> Any:
     return _ZEROS[field.cpp_type]
 
 
-def put(message: Any, field: FieldDescriptor, inner: Message) -> None:
+def put(message: object, field: FieldDescriptor, inner: Message) -> None:
     """Set a field that holds messages, or add a message to it; an inner message of a map is its entry."""
     held = getattr(message, field.name)
     if _is_map(field):
@@ -136,20 +136,20 @@ def _entries(field: FieldDescriptor, target: FieldDescriptor | None) -> Iterator
         yield partial(_put_copies, field, [held])
 
 
-def _put_copies(field: FieldDescriptor, held: Sequence[Message], message: Any) -> None:
+def _put_copies(field: FieldDescriptor, held: Sequence[Message], message: object) -> None:
     for one in held:
         put(message, field, one)
 
 
-def _set(name: str, value: Any, message: Any) -> None:
+def _set(name: str, value: object, message: object) -> None:
     setattr(message, name, value)
 
 
-def _extend(name: str, values: Sequence[Any], message: Any) -> None:
+def _extend(name: str, values: Sequence[object], message: object) -> None:
     getattr(message, name).extend(values)
 
 
-def _values(field: FieldDescriptor, target: FieldDescriptor | None) -> Sequence[Any]:
+def _values(field: FieldDescriptor, target: FieldDescriptor | None) -> Sequence[object]:
     if field.enum_type is not None:
         known = target.enum_type if target is not None else None
         symbols = field.enum_type.values
@@ -196,7 +196,7 @@ def is_kept(before: Any, after: Any, number: int) -> bool:
     )
 
 
-def _listed(message: Any, field: FieldDescriptor) -> list[Any]:
+def _listed(message: object, field: FieldDescriptor) -> list[object]:
     value = getattr(message, field.name)
     if _is_map(field):
         kind = GetMessageClass(_kind(field))
@@ -204,8 +204,8 @@ def _listed(message: Any, field: FieldDescriptor) -> list[Any]:
     return list(value) if field.is_repeated else [value]
 
 
-def _entry(kind: type[Message], field: FieldDescriptor, key: Any, value: Any) -> Any:
-    made: Any = kind()
+def _entry(kind: type[Message], field: FieldDescriptor, key: object, value: object) -> object:
+    made: object = kind()
     setattr(made, _kind(field).fields_by_number[1].name, key)
     inner = _kind(field).fields_by_number[2]
     if inner.message_type is None:
@@ -216,7 +216,7 @@ def _entry(kind: type[Message], field: FieldDescriptor, key: Any, value: Any) ->
     return made
 
 
-def _same(source: FieldDescriptor, value: Any, field: FieldDescriptor, other: Any) -> bool:
+def _same(source: FieldDescriptor, value: object, field: FieldDescriptor, other: object) -> bool:
     if source.message_type is not None or field.message_type is not None:
         if source.message_type is None or field.message_type is None:
             return False

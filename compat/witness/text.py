@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from strata.compat.levels import Direction
 from strata.compat.proofs import as_json
@@ -24,7 +24,7 @@ def lines_of(finding: Finding) -> Iterator[str]:
         yield from lines(as_json(finding.proof), finding.direction, finding.version)
 
 
-def lines(shown: Mapping[str, Any], direction: str | None, version: int | None) -> Iterator[str]:
+def lines(shown: Mapping[str, object], direction: str | None, version: int | None) -> Iterator[str]:
     """Yield what happens to which record, in one or two lines without control characters.
 
     Args:
@@ -35,7 +35,7 @@ def lines(shown: Mapping[str, Any], direction: str | None, version: int | None) 
     yield from map(_printable, _lines(shown, direction, version))
 
 
-def _lines(shown: Mapping[str, Any], direction: str | None, version: int | None) -> Iterator[str]:
+def _lines(shown: Mapping[str, object], direction: str | None, version: int | None) -> Iterator[str]:
     witness, reason = shown.get("witness"), shown.get("noWitness")
     if reason is not None:
         yield _REASONS.get(str(reason), str(reason))
@@ -56,7 +56,7 @@ def _lines(shown: Mapping[str, Any], direction: str | None, version: int | None)
         yield f"Written as {_text(witness.get('writtenAs'))}, read as {_text(witness.get('readAs'))}."
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -48,7 +47,7 @@ def _engines(_context: click.Context, _parameter: click.Parameter, value: str | 
 def check(
     *, paths: tuple[str, ...], against: str | None, level: str | None, policy: str | None, silent: str,
     tables: tuple[str, ...], output: str, output_file: str | None, manifests: tuple[str, ...],
-    environment: str | None, connection: dict[str, Any],
+    environment: str | None, connection: dict[str, object],
 ) -> int:  # fmt: skip
     """Check that schemas can be parsed, and are compatible with those that they follow.
 

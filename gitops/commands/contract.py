@@ -1,7 +1,6 @@
 """`strata contract`: data contracts of the Open Data Contract Standard, out of a registry and into files."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -24,7 +23,7 @@ def contract() -> None:
 @click.option("--out", metavar="FILE", help="write to a file  [standard output]")
 @connected
 @reporting
-def export_(*, subject: str, version: int | None, out: str | None, connection: dict[str, Any]) -> None:
+def export_(*, subject: str, version: int | None, out: str | None, connection: dict[str, object]) -> None:
     """Write the contract of SUBJECT: owner, status, descriptions, types, classifications, quality.
 
     SUBJECT is an Avro record, a JSON Schema of an object, or a Protobuf message. The command names what a contract

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,7 +24,7 @@ _FORBIDDEN = 403
 @connected
 @reporting
 def dump(
-    *, folder: str, export: str | None, subjects: tuple[str, ...], owner: str | None, connection: dict[str, Any]
+    *, folder: str, export: str | None, subjects: tuple[str, ...], owner: str | None, connection: dict[str, object]
 ) -> None:
     """Write the latest version of each subject, and all settings, into FOLDER.
 
@@ -75,7 +75,7 @@ def _may_read_rights(source: "Source") -> bool:
 @environment_option
 @connected
 @reporting
-def diff(*, a: str, b: str | None, output: str, environment: str | None, connection: dict[str, Any]) -> int:
+def diff(*, a: str, b: str | None, output: str, environment: str | None, connection: dict[str, object]) -> int:
     """Compare the latest versions of subjects in A and B, each a URL, folder, export file or Git revision.
 
     Without B, A is compared with the working folder. Differences of white space or of the order of keys do not count.

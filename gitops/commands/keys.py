@@ -1,7 +1,6 @@
 """`strata keys rewrap`: data keys of field encryption, wrapped again by their KMS."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -33,7 +32,7 @@ def keys() -> None:
 @connected
 @reporting
 def rewrap(
-    *, kek: str, subjects: tuple[str, ...], kms_config: Path | None, dry_run: bool, connection: dict[str, Any]
+    *, kek: str, subjects: tuple[str, ...], kms_config: Path | None, dry_run: bool, connection: dict[str, object]
 ) -> int:
     """Wrap the data keys of the key encryption key KEK again, and replace them in the registry.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -36,7 +36,7 @@ _prune = click.option("--prune", is_flag=True, help="delete the owner's subjects
 @reporting
 def plan(
     *, paths: tuple[str, ...], manifests: tuple[str, ...], environment: str | None, prune: bool, out: str | None,
-    output: str, connection: dict[str, Any],
+    output: str, connection: dict[str, object],
 ) -> int:  # fmt: skip
     """Compare the manifest with a registry, and list what would change, why, and what it means.
 
@@ -79,7 +79,7 @@ def plan(
 @reporting
 def apply(
     *, plan_file: str | None, manifests: tuple[str, ...], environment: str | None, prune: bool, topics: tuple[str, ...],
-    start: str, broker: str | None, kafka_config: Path | None, output: str, connection: dict[str, Any],
+    start: str, broker: str | None, kafka_config: Path | None, output: str, connection: dict[str, object],
 ) -> int:  # fmt: skip
     """Carry out what `strata plan` shows: a plan file, or the plan of the manifest.
 
@@ -116,7 +116,7 @@ def apply(
 
 
 def _replay(
-    topics: Sequence[str], start: str, broker: str | None, kafka_config: Path | None, connection: dict[str, Any],
+    topics: Sequence[str], start: str, broker: str | None, kafka_config: Path | None, connection: dict[str, object],
     made: "Plan",
 ) -> None:  # fmt: skip
     """Read the records of topics with the new schemas of their subjects.
@@ -176,7 +176,7 @@ def _apply_file(made: "Plan", registry: "Registry", output: str) -> int:
 
 
 def _apply_manifest(
-    desired: "Desired", connection: dict[str, Any], output: str, guard: "Callable[[Plan], None]", *, prune: bool
+    desired: "Desired", connection: dict[str, object], output: str, guard: "Callable[[Plan], None]", *, prune: bool
 ) -> int:
     from strata.gitops.errors import GitopsError
     from strata.gitops.plans import make_plan, plan_text

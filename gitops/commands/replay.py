@@ -37,7 +37,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @reporting
 def replay(
     *, topic: str, file: Path, kind: str | None, references: tuple[str, ...], subject: str | None, broker: str | None,
-    kafka_config: Path | None, start: str, sample: int | None, is_key: bool, output: str, connection: dict[str, Any],
+    kafka_config: Path | None, start: str, sample: int | None, is_key: bool, output: str, connection: dict[str, object],
 ) -> int:  # fmt: skip
     """Read the records of TOPIC with the schema in a file, as if it were the newest version.
 

@@ -33,7 +33,7 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
     """Make a command end the process with its exit code; a failure is one line on standard error and ends with 2."""
 
     @wraps(command)
-    def run(**options: Any) -> None:
+    def run(**options: object) -> None:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):  # a schema may hold half of a character pair
                 stream.reconfigure(errors="backslashreplace")
@@ -72,14 +72,14 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def connected(command: Callable[..., Any]) -> Callable[..., Any]:
+def connected(command: Callable[..., object]) -> Callable[..., object]:
     """Add the options for a registry to a command, which gets them as `connection`."""
 
     @wraps(command)
     def run(
         *, url: str | None, profile: str | None, auth: str | None, ca_file: Path | None, cert_file: Path | None,
-        key_file: Path | None, **options: Any,
-    ) -> Any:  # fmt: skip
+        key_file: Path | None, **options: object,
+    ) -> object:  # fmt: skip
         tls = {"ca_file": ca_file, "cert_file": cert_file, "key_file": key_file}
         given = {"url": url, "profile": profile, "auth": auth, **tls}
         source = click.get_current_context().get_parameter_source

@@ -1,7 +1,5 @@
 """The command for tables: the statement that makes the table that a schema means."""
 
-from typing import Any
-
 import click
 
 from strata.compat.limits import DEFAULT_LIMITS
@@ -27,7 +25,7 @@ _UNION = "confluent:union"
 @connected
 @reporting
 def table_ddl(
-    *, subject: str, version: int | None, dialect: str, table: str | None, not_null: bool, connection: dict[str, Any]
+    *, subject: str, version: int | None, dialect: str, table: str | None, not_null: bool, connection: dict[str, object]
 ) -> None:
     """Print the statement that makes the table that a version of SUBJECT means, by default the latest.
 

@@ -49,7 +49,7 @@ _TO_LOGICAL = {
     "timestamp-nanos": "timestamp", "local-timestamp-millis": "timestamp", "local-timestamp-micros": "timestamp",
 }  # fmt: skip
 _PRIMITIVE = ("boolean", "int", "long", "float", "double", "bytes", "string")
-_FROM_LOGICAL: Mapping[str, Any] = {
+_FROM_LOGICAL: Mapping[str, object] = {
     "string": "string", "integer": "long", "number": "double", "boolean": "boolean",
     "date": {"type": "int", "logicalType": "date"},
     "time": {"type": "int", "logicalType": "time-millis"},
@@ -79,7 +79,7 @@ class _Reader:
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
 
-    def field(self, node: Mapping[str, Any], path: tuple[str, ...], depth: int) -> dict[str, Any]:
+    def field(self, node: Mapping[str, Any], path: tuple[str, ...], depth: int) -> dict[str, object]:
         here = (*path, node["name"])
         kind, required = node["type"], True
         more = {name: value for name, value in node.items() if name not in _OF_FIELDS}
@@ -101,7 +101,7 @@ class _Reader:
         plain, logical = kind.get("type"), kind.get("logicalType")
         if isinstance(plain, dict | list):
             return self._typed(plain, path, depth + 1) | exact(kind)
-        found: dict[str, Any] = {"logicalType": _TO_LOGICAL.get(logical) or _TO_LOGICAL.get(plain, "object"),
+        found: dict[str, object] = {"logicalType": _TO_LOGICAL.get(logical) or _TO_LOGICAL.get(plain, "object"),
                                  "physicalType": logical or plain}  # fmt: skip
         if plain == "record":
             found["properties"] = [self.field(one, path, depth + 1) for one in kind["fields"]]
@@ -118,12 +118,12 @@ class _Reader:
         return found | customs({NAMED: name, OF_TYPE: json.dumps(more, ensure_ascii=False) if more else None})
 
 
-def _made_alone(found: Mapping[str, Any]) -> Any:
+def _made_alone(found: Mapping[str, object]) -> object:
     """Return the type that words alone make, to see whether they are enough."""
     return _avro(found, "", 0, [])
 
 
-def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
+def _make(schema: Mapping[str, Any], custom: Mapping[str, object], doc: str | None) -> Made:
     left_out: list[str] = []
     tree: dict[str, Any] = {"type": "record", "name": identifier(schema["name"])}
     tree |= {"namespace": custom[NAMESPACE]} if custom.get(NAMESPACE) else {}
@@ -133,16 +133,16 @@ def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None)
     return Made(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", tuple(left_out))
 
 
-def _kept(custom: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _kept(custom: Mapping[str, Any], name: str) -> dict[str, object]:
     return dict(json.loads(custom[name])) if custom.get(name) else {}
 
 
-def _field(one: Mapping[str, Any], parent: str, depth: int, left_out: list[str]) -> dict[str, Any]:
+def _field(one: Mapping[str, object], parent: str, depth: int, left_out: list[str]) -> dict[str, object]:
     name = identifier(one["name"])
     kind = _avro(one, f"{parent}_{name}", depth, left_out)
     more = _kept(custom_of(one), OF_FIELD)
     has_default = not more.pop(_NO_DEFAULT, False)
-    found: dict[str, Any] = {"name": name, "type": kind}
+    found: dict[str, object] = {"name": name, "type": kind}
     if not is_required(one):
         more.pop("default", None)  # it was that of a required field
         found |= {"type": ["null", kind]} | ({"default": None} if has_default else {})
@@ -152,7 +152,7 @@ def _field(one: Mapping[str, Any], parent: str, depth: int, left_out: list[str])
     return found | more | ({TAGS: tags} if tags else {})
 
 
-def _avro(one: Mapping[str, Any], name: str, depth: int, left_out: list[str]) -> Any:
+def _avro(one: Mapping[str, object], name: str, depth: int, left_out: list[str]) -> object:
     """Return the Avro type of a property: its physical type if that is one of Avro, else by its logical type."""
     too_deep(depth)
     custom = custom_of(one)
@@ -162,7 +162,7 @@ def _avro(one: Mapping[str, Any], name: str, depth: int, left_out: list[str]) ->
     return _by_words(one, type_name(one) or name, depth, left_out)
 
 
-def _by_words(one: Mapping[str, Any], name: str, depth: int, left_out: list[str]) -> Any:
+def _by_words(one: Mapping[str, Any], name: str, depth: int, left_out: list[str]) -> object:
     physical, logical = str(one.get("physicalType") or ""), str(one.get("logicalType") or "string")
     more = _kept(custom_of(one), OF_TYPE)
     value = map_value(one)
@@ -186,7 +186,7 @@ def _by_words(one: Mapping[str, Any], name: str, depth: int, left_out: list[str]
     return _plain(physical, logical, name, left_out)
 
 
-def _plain(physical: str, logical: str, name: str, left_out: list[str]) -> Any:
+def _plain(physical: str, logical: str, name: str, left_out: list[str]) -> object:
     if physical in _PRIMITIVE and logical not in _TIMES:
         return physical
     if physical.startswith(("timestamp-", "local-timestamp-")) or physical == "time-micros":

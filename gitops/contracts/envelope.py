@@ -48,7 +48,7 @@ _SOMETHING = "a part of the schema"
 _OF_SUBJECT = (SUBJECT, TYPE, RULES, METADATA, REFERENCES, TEXT)
 
 
-def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
+def to_contract(version: Held) -> tuple[dict[str, object], list[str]]:
     """Return the contract of a version, and what only its carried text says of the schema.
 
     The text travels with the contract, so that an import of a contract whose properties are as they were loses nothing.
@@ -78,7 +78,7 @@ def to_contract(version: Held) -> tuple[dict[str, Any], list[str]]:
     )
     if checks:
         schema["quality"] = checks
-    contract: dict[str, Any] = {
+    contract: dict[str, object] = {
         "apiVersion": API_VERSION,
         "kind": "DataContract",
         "id": properties.pop(_CONTRACT, None) or str(uuid.uuid5(_IDS, version.subject)),
@@ -100,12 +100,12 @@ def _topic(subject: str) -> str:
     return name.removesuffix("-value") or subject
 
 
-def _described(shape: Shape) -> dict[str, Any]:
+def _described(shape: Shape) -> dict[str, object]:
     words = {"physicalType": shape.kind, "logicalType": "object", **described(shape.doc)}
     return words | {"properties": shape.properties}
 
 
-def _reference(one: Reference) -> dict[str, Any]:
+def _reference(one: Reference) -> dict[str, object]:
     return {"name": one.name, "subject": one.subject, "version": one.version}
 
 
@@ -126,13 +126,13 @@ class Imported:
     subject: str
     text: str
     ending: str
-    entry: dict[str, Any]
+    entry: dict[str, object]
     checks_left_out: list[str] = field(default_factory=list)
     left_out: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
 
-def from_contract(contract: Any, schema_type: str | None = None) -> list[Imported]:
+def from_contract(contract: object, schema_type: str | None = None) -> list[Imported]:
     """Return the subjects of a contract.
 
     Args:
@@ -156,7 +156,7 @@ def from_contract(contract: Any, schema_type: str | None = None) -> list[Importe
     return found
 
 
-def _with_enums(element: Mapping[str, Any]) -> dict[str, Any]:
+def _with_enums(element: Mapping[str, Any]) -> dict[str, object]:
     """Return an element whose values by the word `enum` of ODCS 3.2 are a check, as in earlier versions."""
     found = dict(element)
     if element.get("enum"):
@@ -197,7 +197,7 @@ def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_typ
     rest["domainRules"] = [*rest.get("domainRules", ()), *_unique(rules)]
     metadata = json.loads(custom.get(METADATA) or "{}")
     metadata["properties"] = {k: str(v) for k, v in properties.items() if v}
-    entry: dict[str, Any] = {"name": subject, "metadata": metadata}
+    entry: dict[str, object] = {"name": subject, "metadata": metadata}
     if references:
         entry["references"] = references
     if any(rest.values()):
@@ -208,7 +208,7 @@ def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_typ
     return Imported(subject, made.text, schema_format.ending, entry, left_out, made.left_out, paths)
 
 
-def _made(schema: Mapping[str, Any], schema_format: Format, custom: Mapping[str, Any], doc: str | None) -> Made:
+def _made(schema: Mapping[str, object], schema_format: Format, custom: Mapping[str, object], doc: str | None) -> Made:
     """Return the text that a contract carries, if its words say what they said of that text, or else one of its words.
 
     What only the carried text said is then named.
@@ -236,7 +236,7 @@ def _references(custom: Mapping[str, Any]) -> tuple[Reference, ...]:
     )
 
 
-def _unsaid(version: Held, schema: Mapping[str, Any], shape: Shape) -> list[str]:
+def _unsaid(version: Held, schema: Mapping[str, object], shape: Shape) -> list[str]:
     """Return what a contract's words do not say of a schema; that there is something, if it is not known what."""
     if shape.left_out:
         return shape.left_out
@@ -249,10 +249,12 @@ def _unsaid(version: Held, schema: Mapping[str, Any], shape: Shape) -> list[str]
     return [] if texts[0] == texts[1] else [_SOMETHING]
 
 
-def _words(element: Mapping[str, Any], schema_format: Format) -> Any:
+def _words(element: Mapping[str, Any], schema_format: Format) -> object:
     """Return what makes the schema of an element: its checks are rules, but for those of enums."""
     names = ("name", "logicalType", "required", "physicalType", "description", "classification", "tags", "businessName")
-    found: dict[str, Any] = {name: _plain(element[name]) for name in names if element.get(name) not in (None, "", [])}
+    found: dict[str, object] = {
+        name: _plain(element[name]) for name in names if element.get(name) not in (None, "", [])
+    }
     if schema_format.has_options:
         found["logicalTypeOptions"] = _plain(element.get("logicalTypeOptions") or {})
     found["values"] = _plain(enum_values(element))
@@ -261,7 +263,7 @@ def _words(element: Mapping[str, Any], schema_format: Format) -> Any:
     return found | {"items": _words(element["items"], schema_format) if element.get("items") else None}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a value as the reader of contracts gives it: texts."""
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
@@ -270,7 +272,7 @@ def _plain(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _unique(rules: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _unique(rules: list[dict[str, Any]]) -> Iterator[dict[str, object]]:
     """Yield rules with names that differ."""
     seen: dict[str, int] = {}
     for rule in rules:
@@ -280,7 +282,7 @@ def _unique(rules: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _all_conditions(
     properties: Any, path: tuple[str, ...], form: Form
-) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
+) -> Iterator[tuple[list[dict[str, object]], list[str]]]:
     for one in properties:
         here, optional = (*path, identifier(one["name"])), not is_required(one)
         if one.get("physicalType") != "enum":  # the type itself has the check

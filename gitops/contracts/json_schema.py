@@ -67,12 +67,12 @@ class _Reader:
         self._tree = tree
         self.shape = Shape("", "object")
 
-    def resolved(self, node: Mapping[str, Any], seen: tuple[str, ...]) -> Mapping[str, Any]:
+    def resolved(self, node: Mapping[str, object], seen: tuple[str, ...]) -> Mapping[str, Any]:
         """Return a node with what a `$ref` into the same text leads to."""
         reference = node.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#") or reference in seen:
             return node
-        target: Any = self._tree
+        target: object = self._tree
         for part in filter(None, reference.removeprefix("#").split("/")):
             name = part.replace("~1", "/").replace("~0", "~")
             target = target.get(name) if isinstance(target, dict) else None
@@ -82,7 +82,7 @@ class _Reader:
 
     def properties(
         self, node: Mapping[str, Any], path: tuple[str, ...], seen: tuple[str, ...]
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[dict[str, object]]:
         """Yield the properties of an object."""
         needed = node.get("required")
         for name, inner in node["properties"].items():
@@ -90,8 +90,8 @@ class _Reader:
             yield self._property(name, inner, (*path, name), seen, required=required)
 
     def _property(
-        self, name: str, node: Any, path: tuple[str, ...], seen: tuple[str, ...], *, required: bool
-    ) -> dict[str, Any]:
+        self, name: str, node: object, path: tuple[str, ...], seen: tuple[str, ...], *, required: bool
+    ) -> dict[str, object]:
         node = node if isinstance(node, dict) else {}
         typed, nullable = self._typed(node, path, seen)
         target = self.resolved(node, seen)
@@ -102,8 +102,8 @@ class _Reader:
         return found | described(target.get("description")) | tagged(target.get(TAGS))
 
     def _typed(
-        self, given: Mapping[str, Any], path: tuple[str, ...], seen: tuple[str, ...]
-    ) -> tuple[dict[str, Any], bool]:
+        self, given: Mapping[str, object], path: tuple[str, ...], seen: tuple[str, ...]
+    ) -> tuple[dict[str, object], bool]:
         """Return the type of a node, and whether it may be null."""
         too_deep(len(path))
         node = self.resolved(given, seen)
@@ -115,7 +115,7 @@ class _Reader:
             plain = {name: value for name, value in given.items() if name not in ("description", "title", TAGS)}
             return {"logicalType": "object", "physicalType": what, **self._kept(plain)}, False
         logical = _TIMES.get(str(node.get("format")), kind) if kind == "string" else kind
-        found: dict[str, Any] = {"logicalType": logical, "physicalType": kind}
+        found: dict[str, object] = {"logicalType": logical, "physicalType": kind}
         options = {name: node[name] for name in _OPTIONS.get(kind, ()) if name in node and logical == kind}
         found |= {"logicalTypeOptions": options} if options else {}
         if kind == "object" and isinstance(node.get("properties"), dict):
@@ -132,18 +132,18 @@ class _Reader:
         more = self.others({k: v for k, v in node.items() if k != CLOSED or found["physicalType"] != "map"}, logical)
         return found | customs(custom_of(found) | more), nullable
 
-    def _kept(self, node: Mapping[str, Any]) -> dict[str, Any]:
+    def _kept(self, node: Mapping[str, object]) -> dict[str, object]:
         """Return a node as text."""
         return exact(self.with_definitions(node))
 
-    def with_definitions(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_definitions(self, node: Mapping[str, object]) -> Mapping[str, object]:
         """Return a node, with which the definitions that it may refer to must travel."""
         known = {name: self._tree[name] for name in _DEFINITIONS if name in self._tree}
         if known and _POINTER in json.dumps(node):
             self.shape.custom[KNOWN] = json.dumps(known, ensure_ascii=False)
         return node
 
-    def others(self, node: Mapping[str, Any], kind: str) -> dict[str, str]:
+    def others(self, node: Mapping[str, object], kind: str) -> dict[str, str]:
         """Return the keywords that a contract has no words for, as they travel beside the words."""
         more = {name: value for name, value in node.items() if name not in (*_SAID, *_OPTIONS.get(kind, ()))}
         if kind in _TIMES.values():  # their options have no words either
@@ -164,7 +164,7 @@ class _Reader:
         return {KEYWORDS: json.dumps(self.with_definitions(more), ensure_ascii=False)}
 
 
-def _is_of_texts(node: Mapping[str, Any], kind: str) -> bool:
+def _is_of_texts(node: Mapping[str, object], kind: str) -> bool:
     values = node.get("enum")
     if kind != "string" or not isinstance(values, list) or not isinstance(node.get("type"), str):
         return False
@@ -182,12 +182,12 @@ def _kind(node: Mapping[str, Any]) -> tuple[str | None, bool]:
     return (found[0], isinstance(kinds, list) and "null" in kinds) if len(found) == 1 else (None, False)
 
 
-def _closed(node: Mapping[str, Any]) -> dict[str, str]:
+def _closed(node: Mapping[str, object]) -> dict[str, str]:
     value = node.get(CLOSED)
     return {CLOSED: _BOOLEAN[value]} if isinstance(value, bool) else {}
 
 
-def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
+def _make(schema: Mapping[str, object], custom: Mapping[str, Any], doc: str | None) -> Made:
     tree = {name: custom[name] for name in (DIALECT, "$id") if custom.get(name)}
     has_title = schema["name"] != custom.get("strata.subject")  # an object without a title is named by its subject
     tree |= ({"title": str(schema["name"])} if has_title else {}) | ({"description": doc} if doc else {})
@@ -198,10 +198,10 @@ def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None)
 
 
 def _object(
-    schema: Mapping[str, Any], custom: Mapping[str, Any], path: tuple[str, ...], left_out: list[str]
-) -> dict[str, Any]:
+    schema: Mapping[str, Any], custom: Mapping[str, object], path: tuple[str, ...], left_out: list[str]
+) -> dict[str, object]:
     inner = schema.get("properties") or ()
-    found: dict[str, Any] = {"type": "object"}
+    found: dict[str, object] = {"type": "object"}
     if inner:
         found["properties"] = {str(one["name"]): _node(one, (*path, str(one["name"])), left_out) for one in inner}
     needed = [str(one["name"]) for one in inner if is_required(one) or custom_of(one).get(NULL) == "required"]
@@ -210,7 +210,7 @@ def _object(
     return found | ({CLOSED: closed in (True, "true")} if closed not in (None, "") else {})
 
 
-def _node(one: Mapping[str, Any], path: tuple[str, ...], left_out: list[str]) -> dict[str, Any]:
+def _node(one: Mapping[str, object], path: tuple[str, ...], left_out: list[str]) -> dict[str, object]:
     too_deep(len(path))
     custom = custom_of(one)
     found = _type_of(one, custom, path, left_out)
@@ -225,14 +225,14 @@ def _node(one: Mapping[str, Any], path: tuple[str, ...], left_out: list[str]) ->
 
 def _type_of(
     one: Mapping[str, Any], custom: Mapping[str, Any], path: tuple[str, ...], left_out: list[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     logical, physical = str(one.get("logicalType") or "string"), str(one.get("physicalType") or "")
     kept = json.loads(custom[EXACT]) if custom.get(EXACT) and physical in (*_UNNAMED, "map") else None
     if kept is not None and physical != "map":
         return dict(kept)
     kind = "string" if logical in _FORMATS else logical
     options = dict(one.get("logicalTypeOptions") or {})
-    found: dict[str, Any] = {"type": kind}
+    found: dict[str, object] = {"type": kind}
     value = map_value(one)
     if value is not None:
         found = {"type": "object", CLOSED: _node(value, (*path, "value"), left_out)}
@@ -257,7 +257,7 @@ def _type_of(
 _UNNAMED = ("$ref", "oneOf", "anyOf", "allOf", "any")
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(name: str, value: object) -> object:
     """Return an option, which the contract's reader gives as a text, as the value that its keyword needs."""
     if name in ("pattern", "format") or not isinstance(value, str):
         return value

@@ -106,7 +106,7 @@ class _Reader:
         self.used: set[str] = set()
         self._open: dict[tuple[str, ...], str] = {(): root}
 
-    def properties(self, message: Message, name: str, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    def properties(self, message: Message, name: str, path: tuple[str, ...]) -> Iterator[dict[str, object]]:
         """Yield the fields of a message in the order of the text, as far as the model keeps it."""
         too_deep(len(path))
         where = ".".join(path) or name
@@ -123,7 +123,7 @@ class _Reader:
             for inner in oneof.fields:
                 yield self._property(inner, name, path, oneof.name)
 
-    def _property(self, inner: Field, around: str, path: tuple[str, ...], oneof: str | None) -> dict[str, Any]:
+    def _property(self, inner: Field, around: str, path: tuple[str, ...], oneof: str | None) -> dict[str, object]:
         here = (*path, inner.name)
         typed, is_message = self._typed(inner.type, around, here)
         if inner.label == _REPEATED:
@@ -137,7 +137,7 @@ class _Reader:
         found = {"name": inner.name, **typed, "required": not has_presence or inner.label == _REQUIRED}
         return found | customs(more) | described(doc) | tagged(tags)
 
-    def _typed(self, kind: str, around: str, path: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
+    def _typed(self, kind: str, around: str, path: tuple[str, ...]) -> tuple[dict[str, object], bool]:
         """Return a type, and whether it is that of messages."""
         if kind in SCALARS:
             return {"logicalType": _TO_LOGICAL[kind], "physicalType": kind}, False
@@ -168,7 +168,7 @@ class _Reader:
     def _note_options(self, where: str, options: Iterable[Option], meta: str) -> None:
         self.shape.left_out += (f"{where}: the option {one.name}" for one in options if one.name.strip(".") != meta)
 
-    def _map(self, found: re.Match[str], around: str, path: tuple[str, ...]) -> dict[str, Any]:
+    def _map(self, found: re.Match[str], around: str, path: tuple[str, ...]) -> dict[str, object]:
         value, _ = self._typed(found[2], around, (*path, "value"))
         made = {"logicalType": "object", "physicalType": f"map<{found[1]}>"}
         if value.get("physicalType") in SCALARS:  # a property would be a key of the map, for other tools
@@ -215,7 +215,7 @@ def _meta(options: Iterable[Option], name: str) -> tuple[str | None, list[str]]:
     return doc, tags
 
 
-def _make(schema: Mapping[str, Any], custom: Mapping[str, Any], doc: str | None) -> Made:
+def _make(schema: Mapping[str, object], custom: Mapping[str, Any], doc: str | None) -> Made:
     syntax = str(custom.get("syntax") or "proto3")
     builder = _Builder(needs_labels=syntax == "proto2")
     name = identifier(schema["name"])
@@ -305,7 +305,7 @@ class _Builder:
         constants = tuple(Constant(value, number) for value, number in known.items())
         self.types.setdefault(name, Enum(name.rpartition(".")[2], constants))
 
-    def _options(self, name: str, doc: Any, tags: list[str]) -> tuple[Option, ...]:
+    def _options(self, name: str, doc: object, tags: list[str]) -> tuple[Option, ...]:
         entries = (("doc", Scalar(Kind.STRING, str(doc))),) if doc else ()
         many = ListValue(tuple(Scalar(Kind.STRING, tag) for tag in tags))
         meta = MapValue((*entries, *((("tags", many),) if tags else ())))
@@ -315,7 +315,7 @@ class _Builder:
         return (Option(name, meta, custom=True),)
 
 
-def _numbers(inner: list[Mapping[str, Any]]) -> list[int]:
+def _numbers(inner: list[Mapping[str, object]]) -> list[int]:
     """Return the numbers of fields: those that the contract gives, and for others the lowest that are free."""
     given = [custom_of(one).get(NUMBER) for one in inner]
     taken = {int(number) for number in given if number}

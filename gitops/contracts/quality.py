@@ -37,7 +37,7 @@ def conditions_of(
     form: Form = Form(),  # noqa: B008 - frozen
     *,
     nullable: bool,
-) -> tuple[list[dict[str, Any]], list[str]]:
+) -> tuple[list[dict[str, object]], list[str]]:
     """Return the rules of a field's options and checks, and the names of checks that no rule can express.
 
     Args:
@@ -109,31 +109,31 @@ def _guarded(expression: str, absent: str, *, nullable: bool) -> str:
     return f"{absent} || {expression}" if nullable else expression
 
 
-def _text(text: Any) -> str:
+def _text(text: object) -> str:
     return json.dumps(str(text), ensure_ascii=False)
 
 
-def _texts(texts: Sequence[Any]) -> str:
+def _texts(texts: Sequence[object]) -> str:
     return f"[{', '.join(map(_text, texts))}]"
 
 
-def _values(values: Sequence[Any], kind: str) -> str:
+def _values(values: Sequence[object], kind: str) -> str:
     """Return a list in CEL of values of a logical type."""
     if kind == "boolean":
         return f"[{', '.join(str(value).lower() for value in values)}]"
     return f"[{', '.join(_number(value, kind) for value in values)}]" if kind in _NUMBERS else _texts(values)
 
 
-def _rule(path: Sequence[str], expression: str, doc: Any = None) -> dict[str, Any]:
+def _rule(path: Sequence[str], expression: str, doc: object = None) -> dict[str, Any]:
     name = _NOT_IN_NAMES.sub("-", "_".join(path))
     name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
     rule = {"name": name, "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": expression}
     return rule | ({"doc": str(doc)} if doc else {})
 
 
-def checks_of(rule_set: Mapping[str, Any] | None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def checks_of(rule_set: Mapping[str, Any] | None) -> tuple[list[dict[str, object]], dict[str, object]]:
     """Return the conditions in CEL of a rule set as checks, and the rest of it."""
-    checks: list[dict[str, Any]] = []
+    checks: list[dict[str, object]] = []
     rest = {name: value for name, value in (rule_set or {}).items() if value}
     kept = []
     for rule in rest.pop("domainRules", ()):
@@ -145,7 +145,7 @@ def checks_of(rule_set: Mapping[str, Any] | None) -> tuple[list[dict[str, Any]],
     return checks, rest | ({"domainRules": kept} if kept else {})
 
 
-def _is_check(rule: Mapping[str, Any]) -> bool:
+def _is_check(rule: Mapping[str, object]) -> bool:
     plain = {"name", "kind", "type", "mode", "expr", "doc", "disabled"}
     shape = (rule.get("kind"), rule.get("type"), rule.get("mode"), bool(rule.get("disabled")))
     return set(rule) <= plain and shape == ("CONDITION", "CEL", "WRITE", False) and "expr" in rule

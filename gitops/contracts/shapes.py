@@ -59,8 +59,8 @@ class Shape:
     name: str
     kind: str
     doc: str | None = None
-    properties: list[dict[str, Any]] = field(default_factory=list)
-    custom: dict[str, Any] = field(default_factory=dict)
+    properties: list[dict[str, object]] = field(default_factory=list)
+    custom: dict[str, object] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
 
@@ -85,17 +85,17 @@ class Format(NamedTuple):
 
     ending: str
     shape: Callable[[str], Shape]
-    make: Callable[[Mapping[str, Any], Mapping[str, Any], str | None], Made]
+    make: Callable[[Mapping[str, object], Mapping[str, object], str | None], Made]
     has_options: bool
     absent: str
 
 
-def described(text: Any) -> dict[str, Any]:
+def described(text: object) -> dict[str, object]:
     """Return the description of a property, if there is one."""
     return {"description": text} if text else {}
 
 
-def tagged(tags: Any) -> dict[str, Any]:
+def tagged(tags: object) -> dict[str, object]:
     """Return tags of a schema as those of a property, the first of which is the classification."""
     return {"classification": tags[0], "tags": list(tags)} if isinstance(tags, list | tuple) and tags else {}
 
@@ -105,7 +105,7 @@ def labels(one: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(str(tag) for tag in (one.get("classification"), *(one.get("tags") or ())) if tag))
 
 
-def customs(values: Mapping[str, Any]) -> dict[str, Any]:
+def customs(values: Mapping[str, object]) -> dict[str, Any]:
     """Return custom properties, without those that have no value."""
     found = [{"property": name, "value": value} for name, value in values.items() if value not in (None, "", {}, [])]
     return {"customProperties": found} if found else {}
@@ -116,18 +116,18 @@ def custom_of(section: Mapping[str, Any]) -> dict[str, Any]:
     return {one["property"]: one.get("value") for one in section.get("customProperties") or ()}
 
 
-def identifier(text: Any) -> str:
+def identifier(text: object) -> str:
     """Return a name of a contract as one that Avro and Protobuf allow."""
     name = NAME.sub("_", str(text))
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def is_required(one: Mapping[str, Any]) -> bool:
+def is_required(one: Mapping[str, object]) -> bool:
     """Return whether a property must have a value."""
     return one.get("required") in (True, "true") or one.get("primaryKey") in (True, "true")
 
 
-def enum_check(values: Iterable[Any]) -> dict[str, Any]:
+def enum_check(values: Iterable[object]) -> dict[str, Any]:
     """Return the check that a property has one of some values."""
     arguments = {"validValues": list(values)}
     return {"quality": [{"type": "library", "metric": "invalidValues", "mustBe": 0, "arguments": arguments}]}
@@ -139,7 +139,7 @@ def enum_values(one: Mapping[str, Any]) -> list[str]:
     return next((list(check["arguments"].get("validValues") or ()) for check in checks), [])
 
 
-def type_name(one: Mapping[str, Any]) -> str | None:
+def type_name(one: Mapping[str, object]) -> str | None:
     """Return the name of the type of a property; contracts of earlier exports have it as the physical name."""
     named = custom_of(one).get(NAMED)
     if named is None and one.get("physicalType") in _NAMED_KINDS:
@@ -147,7 +147,7 @@ def type_name(one: Mapping[str, Any]) -> str | None:
     return str(named) if named and TYPE_NAME.fullmatch(str(named)) else None
 
 
-def map_value(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def map_value(one: Mapping[str, Any]) -> Mapping[str, object] | None:
     """Return the values of a map as a property, of ODCS 3.2 or as a Protobuf map is exported; None if not a map."""
     if one.get("logicalType") == "map":
         return (one.get("map") or {}).get("value") or {}
@@ -157,7 +157,7 @@ def map_value(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def exact(kind: Any) -> dict[str, Any]:
+def exact(kind: object) -> dict[str, object]:
     """Return the custom property that holds a type as it is."""
     return customs({EXACT: json.dumps(kind, ensure_ascii=False)})
 

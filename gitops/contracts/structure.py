@@ -11,7 +11,7 @@ _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _LENGTHS = ("minLength", "maxLength", "minItems", "maxItems")
 
 
-def check_structure(contract: Mapping[str, Any]) -> None:
+def check_structure(contract: Mapping[str, object]) -> None:
     """Raise if a part of a contract is of another kind than the standard has there.
 
     Raises:
@@ -56,13 +56,13 @@ def _element(element: Mapping[str, Any], where: str, *, named: bool) -> None:
             _element(found, f"{where}.{name}" if name == "items" else f"{where}.map.{name}", named=False)
 
 
-def _custom(section: Mapping[str, Any], where: str) -> None:
+def _custom(section: Mapping[str, object], where: str) -> None:
     for place, one in _mappings(section, where, "customProperties"):
         if not isinstance(one.get("property"), str):
             raise GitopsError(f"{place}: expected a `property`")
 
 
-def _mappings(section: Mapping[str, Any], where: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _mappings(section: Mapping[str, object], where: str, name: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield the items of a list, which must be mappings, with their places; none if it is absent."""
     place = f"{where}.{name}".lstrip(".")
     found = section.get(name) or []
@@ -74,7 +74,7 @@ def _mappings(section: Mapping[str, Any], where: str, name: str) -> Iterator[tup
         yield f"{place}[{index}]", one
 
 
-def _mapping(section: Mapping[str, Any], where: str, name: str) -> Mapping[str, Any]:
+def _mapping(section: Mapping[str, object], where: str, name: str) -> Mapping[str, object]:
     found = section.get(name) or {}
     if not isinstance(found, dict):
         raise GitopsError(f"{where}.{name}: expected a mapping")

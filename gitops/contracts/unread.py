@@ -36,7 +36,7 @@ def unread(contract: Mapping[str, Any], *, has_options: bool) -> Iterator[str]:
         yield from _element(schema, f"schema[{index}]", _SCHEMA, has_options=has_options)
 
 
-def _others(section: Mapping[str, Any], where: str, known: tuple[str, ...]) -> Iterator[str]:
+def _others(section: Mapping[str, object], where: str, known: tuple[str, ...]) -> Iterator[str]:
     yield from (f"{where}.{name}".lstrip(".") for name in section if name not in known)
 
 

@@ -1,7 +1,5 @@
 """`/compatibility`: check whether a registration would be accepted."""
 
-from typing import Any
-
 from fastapi.responses import Response
 
 from strata.compat.result import Finding
@@ -101,7 +99,7 @@ async def _checked(
     verdict = await exchange.computed(
         lambda limits: _verdict(exchange, state, subject, previous, body.request(limits), normalize, verbose, witness)
     )
-    shown: dict[str, Any] = {"is_compatible": not verdict.messages}
+    shown: dict[str, object] = {"is_compatible": not verdict.messages}
     if verbose:
         unknown = [] if previous or verdict.messages else [_unknown(subject)]
         findings = findings_json([*unknown, *verdict.findings], exchange.limits.messages)

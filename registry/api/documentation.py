@@ -20,18 +20,18 @@ SECURITY: list[dict[str, list[str]]] = [{}, {"basic": []}, {"bearer": []}, {"cer
 _ERRORS_OF_THE_LOG = (500, 50001, 50002, 50003, 50004, 50301, 50302)
 
 
-def body_of(model: type[Any]) -> dict[str, Any]:
+def body_of(model: type[Any]) -> dict[str, object]:
     """Return the OpenAPI description of a body that the route parses itself."""
     schema = _inlined(model.model_json_schema())
     content = {media_type.decode(): {"schema": schema} for media_type in BODY_TYPES}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+def _inlined(schema: dict[str, Any]) -> dict[str, object]:
     """Replace the references to a model's definitions by the definitions, none of which is recursive."""
     definitions = schema.pop("$defs", {})
 
-    def replaced(node: Any) -> Any:
+    def replaced(node: object) -> Any:
         if isinstance(node, list):
             return [replaced(item) for item in node]
         if not isinstance(node, dict):
@@ -39,11 +39,11 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
         rest = {name: replaced(item) for name, item in node.items() if name != "$ref"}
         return rest if "$ref" not in node else {**replaced(definitions[node["$ref"].rpartition("/")[2]]), **rest}
 
-    inlined: dict[str, Any] = replaced(schema)
+    inlined: dict[str, object] = replaced(schema)
     return inlined
 
 
-def failures(*codes: int, needs_log: bool = True) -> dict[int | str, dict[str, Any]]:
+def failures(*codes: int, needs_log: bool = True) -> dict[int | str, dict[str, object]]:
     """Return the OpenAPI description of the errors that a route may answer.
 
     Args:

@@ -31,7 +31,7 @@ __all__ = ["Endpoint"]
 
 _Query = Mapping[str, list[str]]
 _NO_QUERY: _Query = {}
-_Validate = Callable[[Any], Any]
+_Validate = Callable[[object], object]
 
 
 class Endpoint:
@@ -70,7 +70,7 @@ class _Given:
 class _Call:
     """A function and where its arguments come from."""
 
-    def __init__(self, function: Callable[..., Awaitable[Any]], segments: Mapping[str, int]) -> None:
+    def __init__(self, function: Callable[..., Awaitable[object]], segments: Mapping[str, int]) -> None:
         self._function = function
         self._request: str | None = None
         self._exchange: str | None = None
@@ -83,7 +83,7 @@ class _Call:
             self._declare(name, hints[name], parameter.default, segments)
         self._copied = [name for name, value in self._defaults.items() if isinstance(value, list)]
 
-    def _declare(self, name: str, hint: Any, default: Any, segments: Mapping[str, int]) -> None:
+    def _declare(self, name: str, hint: object, default: object, segments: Mapping[str, int]) -> None:
         kind, notes = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
         depends = next((note for note in notes if isinstance(note, Depends)), None)
         if kind is Request:
@@ -134,7 +134,7 @@ def _parsed(query_string: bytes) -> _Query:
     return query
 
 
-def _validation(kind: Any, notes: tuple[Any, ...]) -> _Validate | None:
+def _validation(kind: Any, notes: tuple[object, ...]) -> _Validate | None:
     """Return what validates a text; None if any text is valid."""
     rules = tuple(note for note in notes if not isinstance(note, FieldInfo))
     if kind in (str, str | None, list[str]) and not rules:
@@ -162,7 +162,7 @@ def _validation(kind: Any, notes: tuple[Any, ...]) -> _Validate | None:
     return validate_shortly
 
 
-def _validated(where: str, value: Any, validate: _Validate) -> Any:
+def _validated(where: str, value: object, validate: _Validate) -> object:
     try:
         return validate(value)
     except ValidationError as error:

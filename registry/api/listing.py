@@ -1,6 +1,6 @@
 """`/schemas`: all versions of all subjects, in pages."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from fastapi import Query
 from fastapi.responses import Response
@@ -100,14 +100,14 @@ class _Chosen(NamedTuple):
 
 def _rows(
     state: State, chosen: _Chosen, visible: Visible, *, deleted: bool, latest_only: bool
-) -> list[tuple[SchemaVersion, dict[str, Any]]]:
+) -> list[tuple[SchemaVersion, dict[str, object]]]:
     """Return all versions that a request asks for, with what else to show of their subjects."""
     prefix, with_aliases, rule_type, resource_type, association_types, lifecycles = chosen
     found_aliases = aliases_of(state, prefix) if with_aliases else {}
     seen = {target: [*filter(visible, names)] for target, names in found_aliases.items() if visible(target)}
     aliases = {target: names for target, names in seen.items() if names}
     names = {*subjects(state, prefix, include_deleted=deleted, deleted_only=False, visible=visible), *aliases}
-    more: dict[Subject, dict[str, Any]] = {
+    more: dict[Subject, dict[str, object]] = {
         name: {"aliases": aliases[name]} if name in aliases else {} for name in sorted(names)
     }
     if resource_type or association_types or lifecycles:

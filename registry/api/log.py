@@ -1,7 +1,5 @@
 """`/v1/log`: the content of the log, and how much of it this node has read and set aside."""
 
-from typing import Any
-
 from fastapi.responses import Response
 
 from strata.registry.api.bodies.operations import LogAnswer
@@ -40,9 +38,9 @@ async def log(exchange: ExchangeDep, offset: Offset = 0, limit: Limit = 100) -> 
     )
 
 
-def _writing(exchange: Exchange) -> dict[str, Any]:
+def _writing(exchange: Exchange) -> dict[str, object]:
     status, holder = exchange.service.writer.log.status(), exchange.service.writer.log.holder()
-    content: dict[str, Any] = {"backend": status.backend, "foreignRecords": status.foreign_records}
+    content: dict[str, object] = {"backend": status.backend, "foreignRecords": status.foreign_records}
     if status.holds_pen is not None:
         content["holdsPen"] = status.holds_pen
     return content | ({"holder": holder} if holder else {})

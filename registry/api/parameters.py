@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query
@@ -74,7 +74,7 @@ def _named(exchange: Exchange, subject: str) -> PathSubject:
     return PathSubject(subject, access.check_target, access.covers)
 
 
-def _subject_of_path(parse: Callable[[str], Subject], description: str) -> Any:
+def _subject_of_path(parse: Callable[[str], Subject], description: str) -> object:
     """Return a dependency that gives the subject in the path, as a function parses it."""
     given = Annotated[str, AfterValidator(parse), BeforeValidator(_decode), Path(description=description)]
 
@@ -145,7 +145,7 @@ async def _paging(offset: Offset = 0, limit: Limit = -1) -> tuple[int, int]:
 Paging = Annotated[tuple[int, int], Depends(_paging)]
 
 
-def body_first(model: type[Body]) -> Any:
+def body_first(model: type[Body]) -> object:
     """Return a dependency that parses the body first, so that its errors come first as in the reference."""
 
     async def read(exchange: ExchangeDep) -> Body:

@@ -3,8 +3,6 @@
 With access control, the details of an answer are for those who may describe the cluster, as the log's are.
 """
 
-from typing import Any
-
 from fastapi.responses import Response
 
 from strata.registry.api.bodies.operations import LiveAnswer, ReadyAnswer
@@ -25,7 +23,7 @@ async def live() -> Response:
     return answer({"live": True})
 
 
-_ANSWERS: dict[int | str, dict[str, Any]] = {503: {"model": ReadyAnswer}}
+_ANSWERS: dict[int | str, dict[str, object]] = {503: {"model": ReadyAnswer}}
 
 
 @router.reads("GET", "/ready", ReadyAnswer, needs_log=False, responses=_ANSWERS, need=OPEN)

@@ -63,7 +63,7 @@ class Router:
         self,
         method: str,
         path: str,
-        answer: Any,
+        answer: object,
         errors: tuple[int, ...] = (),
         *,
         need: Need,
@@ -97,7 +97,7 @@ class Router:
         self,
         method: str,
         path: str,
-        answer: Any,
+        answer: object,
         errors: tuple[int, ...] = (),
         *,
         need: Need,
@@ -117,13 +117,13 @@ class Router:
         method: str,
         path: str,
         facts: RouteFacts,
-        answer: Any,
+        answer: object,
         errors: tuple[int, ...],
         *,
         status: int = 200,
         body: type[BaseModel] | None = None,
         needs_log: bool = True,
-        responses: dict[int | str, dict[str, Any]] | None = None,
+        responses: dict[int | str, dict[str, object]] | None = None,
         **options: Any,
     ) -> Callable[[_Endpoint], _Endpoint]:
         """Return a decorator that adds a route.
@@ -147,11 +147,11 @@ class Router:
             self._documented.append(partial(document, endpoint))
             return endpoint
 
-        def document(endpoint: Callable[..., Any], router: APIRouter) -> None:
+        def document(endpoint: Callable[..., object], router: APIRouter) -> None:
             is_open = facts.need is OPEN
             of_layers = () if (self._prefix + path).startswith(PROBES) else _TOO_MANY
             refusals = failures(*errors, *of_layers, *(() if is_open else _REFUSALS), needs_log=needs_log)
-            more: dict[str, Any] = {"security": [] if is_open else SECURITY}
+            more: dict[str, object] = {"security": [] if is_open else SECURITY}
             router.add_api_route(
                 path,
                 endpoint,
@@ -165,7 +165,7 @@ class Router:
         return add
 
 
-def _documented(answer: Any) -> dict[str, Any]:
+def _documented(answer: object) -> dict[str, object]:
     if answer is None:
         return {}
     return {"content": {"text/plain": {}}} if answer is TextAnswer else {"model": answer}

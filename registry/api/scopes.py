@@ -1,7 +1,5 @@
 """`/v1/scopes` and `/v1/settings`: names with a configuration or a mode of their own, with versions or without."""
 
-from typing import Any
-
 from fastapi.responses import Response
 
 from strata.registry.api.bodies.configuration import ScopeAnswer
@@ -34,7 +32,7 @@ async def settings(exchange: ExchangeDep, paging: Paging) -> Response:
     """List the names of `/v1/scopes` with their own configurations and modes, so that a copy needs few requests."""
     state = await exchange.fresh()
 
-    def shown() -> list[dict[str, Any]]:
+    def shown() -> list[dict[str, object]]:
         return [_settings(state, name) for name in page(_visible(exchange, state), *paging)]
 
     return answer(await exchange.service.writer.in_thread(shown))
@@ -46,6 +44,6 @@ def _visible(exchange: Exchange, state: State) -> list[Subject]:
     return sorted(one for one in names if may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, one))
 
 
-def _settings(state: State, name: Subject) -> dict[str, Any]:
+def _settings(state: State, name: Subject) -> dict[str, object]:
     config, mode = state.configs.get(name), state.modes.get(name)
     return {"name": name, **({"config": config.fields} if config else {}), **({"mode": mode} if mode else {})}

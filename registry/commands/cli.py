@@ -52,7 +52,7 @@ def _setting_options(command: Any) -> Any:
     return command
 
 
-def _metavar(kind: Any) -> str:
+def _metavar(kind: object) -> str:
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return "|".join(kind)
     return "NUMBER" if kind in (int, float, int | None) else "TEXT"

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from functools import wraps
-from typing import Any
 
 import click
 
@@ -37,7 +36,7 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
     """Make a command end the process with its exit code; a failure prints a line to standard error and ends with 2."""
 
     @wraps(command)
-    def run(**options: Any) -> None:
+    def run(**options: object) -> None:
         try:
             code = command(**options) or ExitCode.DONE
             sys.stdout.flush()

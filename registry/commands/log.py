@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any
 
 import orjson
 
@@ -73,12 +72,12 @@ def _folded(log: Log) -> Iterator[tuple[Entry, str | None]]:
         yield entry, fold.apply(entry)
 
 
-def _line(entry: Entry, reason: str | None) -> dict[str, Any]:
+def _line(entry: Entry, reason: str | None) -> dict[str, object]:
     line = {"offset": entry.offset, "ts": entry.timestamp, "key": _shown(entry.key), "value": _shown(entry.value)}
     return line | ({} if reason is None else {"setAside": _text(reason)})
 
 
-def _shown(data: bytes | None) -> Any:
+def _shown(data: bytes | None) -> object:
     """Return JSON as a value, and anything else as text."""
     try:
         return None if data is None else orjson.loads(data)

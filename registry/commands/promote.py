@@ -1,7 +1,7 @@
 """`strata promote`: a thin command that imports `strata.registry.features.standby` when run."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -89,7 +89,7 @@ def promote(
             highest, differences = loss.highest, loss.things
         except (TransferError, LogError, ValueError) as error:
             highest, reason = assumed_highest(state, into, gap), str(error)
-        found: dict[str, Any] = {"log": without_password(log), "context": into, "source": where, "promoted": False,
+        found: dict[str, object] = {"log": without_password(log), "context": into, "source": where, "promoted": False,
                                  "differences": differences, "error": reason}  # fmt: skip
         if output == "text":
             _report(differences, where, reason, standby.copied_at)

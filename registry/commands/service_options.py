@@ -23,12 +23,12 @@ output_option = click.option(
 )
 
 
-def print_json(content: dict[str, Any], *, err: bool = False) -> None:
+def print_json(content: dict[str, object], *, err: bool = False) -> None:
     """Print one object as JSON, on standard output or on standard error."""
     click.echo(json.dumps(content, indent=2, ensure_ascii=False), err=err)
 
 
-def auth_option(name: str, of: str) -> Callable[[Any], Any]:
+def auth_option(name: str, of: str) -> Callable[[object], Any]:
     """Return a decorator that adds an option for credentials.
 
     Args:
@@ -48,7 +48,7 @@ def tls_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options for https to a command, which gets them as `tls`."""
 
     @wraps(command)
-    def run(*, ca_file: Path | None, cert_file: Path | None, key_file: Path | None, **options: Any) -> None:
+    def run(*, ca_file: Path | None, cert_file: Path | None, key_file: Path | None, **options: object) -> None:
         from strata.registry.transfer.tls_files import TlsFiles
 
         command(tls=TlsFiles(ca_file, cert_file, key_file), **options)

@@ -58,13 +58,13 @@ def usage(
             click.echo(f"    {name}{user}, by {by}: {_times(client)}, last {client['last']}")
 
 
-def _times(counted: dict[str, Any]) -> str:
+def _times(counted: dict[str, object]) -> str:
     return "once" if counted["count"] == 1 else f"{counted['count']} times"
 
 
 def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the answers of several nodes as one."""
-    versions: dict[tuple[str, int], dict[str, Any]] = {}
+    versions: dict[tuple[str, int], dict[str, object]] = {}
     for answer in answers:
         for version in answer["versions"]:
             key = version["subject"], version["version"]
@@ -76,7 +76,7 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, object]:
     clients: dict[tuple[str, str | None], dict[str, Any]] = {}
     for client in (*one["clients"], *other["clients"]):
         key = client["client"], client.get("user")
@@ -87,7 +87,7 @@ def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return _sum(one, other) | {"clients": newest}
 
 
-def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _sum(one: dict[str, object], other: dict[str, Any]) -> dict[str, object]:
     """Return the fields of both, with the sum of the counts and the later time; texts of times compare as times."""
     found = {**other, **one, "count": one["count"] + other["count"]}
     if found["count"]:
@@ -95,7 +95,7 @@ def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _asked(url: str, auth: str | None, tls: "TlsFiles", subject: str, deleted: bool) -> dict[str, Any]:
+def _asked(url: str, auth: str | None, tls: "TlsFiles", subject: str, deleted: bool) -> dict[str, object]:
     from strata.registry.transfer.copies import TransferError
     from strata.registry.transfer.rest import Connection
 

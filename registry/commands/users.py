@@ -3,7 +3,6 @@
 import secrets
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -116,6 +115,6 @@ def _password(*, from_stdin: bool) -> str:
     return password
 
 
-def _note(had_comments: bool, path: Any) -> None:
+def _note(had_comments: bool, path: object) -> None:
     if had_comments:
         click.echo(f"strata: the comments in {path} are gone", err=True)

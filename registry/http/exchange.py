@@ -59,7 +59,7 @@ class Spans(Protocol):
     def add(self, name: str, began: int, ended: int) -> None:
         """Add a part that is over, which began and ended at these nanoseconds since the epoch; any thread may do so."""
 
-    def end(self, name: str, attributes: Mapping[str, Any], *, failed: bool) -> None:
+    def end(self, name: str, attributes: Mapping[str, object], *, failed: bool) -> None:
         """End the span of the request, with its final name; None leaves an attribute out."""
 
 

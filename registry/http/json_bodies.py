@@ -52,7 +52,7 @@ def parse_body(body: bytes, model: type[_BodyT]) -> _BodyT:
         raise errors.unreadable_body(f"The request body cannot be used: {where}: {first['msg']}") from None
 
 
-def _first_value(data: bytes) -> Any:
+def _first_value(data: bytes) -> object:
     """Return the JSON value with which a body begins; what follows is dropped, as in the reference.
 
     One user interface for registries (schema-registry-ui) sends a quote after the body of each write.

@@ -81,7 +81,7 @@ class Link:
             raise errors.not_written(_ABSENT) from None
         return self._end
 
-    async def report(self, news: Any) -> None:
+    async def report(self, news: object) -> None:
         """Send news that need no answer, as plain values.
 
         Raises:
@@ -113,7 +113,7 @@ class _End(asyncio.Protocol, ABC):
         """Whether frames can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: object) -> None:
         """Keep the transport."""
         self._transport = transport
 
@@ -139,7 +139,7 @@ class _End(asyncio.Protocol, ABC):
         del received[:start]
 
     @abstractmethod
-    def take(self, number: int, content: Any) -> None:
+    def take(self, number: int, content: object) -> None:
         """Take one frame."""
 
 
@@ -231,14 +231,14 @@ class AnsweringEnd(_End):
         self,
         answer: Callable[[Scope, Receive, AskedBy], Awaitable[PassedOn]],
         followers: Followers,
-        tell: Callable[[Any], None] = lambda _news: None,
+        tell: Callable[[object], None] = lambda _news: None,
     ) -> None:
         super().__init__()
         self._answer, self._followers, self._tell = answer, followers, tell
         self._under_way: dict[int, _Request] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: object) -> None:
         """Greet the other end, which sends nothing before."""
         super().connection_made(transport)
         self.send(_GREETING, None)

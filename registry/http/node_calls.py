@@ -120,7 +120,7 @@ class _Pools(urllib3.PoolManager):
         host: str | None,
         port: int | None = None,
         scheme: str | None = "http",
-        pool_kwargs: dict[str, Any] | None = None,
+        pool_kwargs: dict[str, object] | None = None,
     ) -> urllib3.HTTPConnectionPool:
         """Return the pool of a node."""
         if scheme == "https":

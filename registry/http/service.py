@@ -2,7 +2,7 @@
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from strata.registry.core.rights.authentication import Authenticator
 from strata.registry.core.rights.logged_rules import logged_rules
@@ -30,7 +30,7 @@ class Control(Protocol):
     def secret(self) -> NodeSecret | None:
         """The secret of the nodes; None if other nodes cannot say who asks."""
 
-    async def admit(self, scope: MutableMapping[str, Any], state: State) -> Access:
+    async def admit(self, scope: MutableMapping[str, object], state: State) -> Access:
         """Return the rights of a request, which another node may have forwarded; never raises."""
 
     def passed_on(self, asked_by: AskedBy, state: State) -> Access:

@@ -1,14 +1,13 @@
 """What a TLS connection tells the app: the `tls` extension of ASGI, version 0.2. Pure."""
 
 import ssl
-from typing import Any
 
 __all__ = ["tls_extension"]
 
 _VERSIONS = {"TLSv1.2": 0x0303, "TLSv1.3": 0x0304}
 
 
-def tls_extension(connection: ssl.SSLObject) -> dict[str, Any]:
+def tls_extension(connection: ssl.SSLObject) -> dict[str, object]:
     """Return the value of `scope["extensions"]["tls"]`.
 
     Its `client_cert_chain` has only the client's own certificate, not those by which it was verified.

@@ -31,7 +31,7 @@ __all__ = [
 
 # (kind, name, version number or 0), which sorts in the natural order of a report.
 Thing = tuple[str, str, int]
-Facts = Mapping[Thing, Mapping[str, Any]]
+Facts = Mapping[Thing, Mapping[str, object]]
 
 _LONGEST = 60
 _LEVEL = "compatibilityLevel"
@@ -44,8 +44,8 @@ class Difference:
 
     thing: Thing
     property: str = ""
-    a: Any = None
-    b: Any = None
+    a: object = None
+    b: object = None
     only_in: str = ""
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
         records: its live records, for those that State does not know.
         guids: GUIDs by subject and version that replace the computed ones.
     """
-    found: dict[Thing, Any] = {}
+    found: dict[Thing, object] = {}
     for name, context in state.contexts.items():
         found["context", name, 0] = {"highest id": context.high_water}
     for subject, versions in state.subjects.items():
@@ -91,7 +91,7 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
     return found
 
 
-def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]) -> dict[Thing, Any]:
+def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]) -> dict[Thing, object]:
     """Return the facts of a service without values that may be defaults and that the other side lacks.
 
     A service shows a compatibility level even where none is set, and does not list things of `unlisted` kinds; those
@@ -102,7 +102,7 @@ def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]
         other: the facts of the other side.
         unlisted: the kinds of things that the service does not list.
     """
-    found: dict[Thing, Any] = {}
+    found: dict[Thing, object] = {}
     for thing, properties in facts.items():
         kept = dict(properties)
         theirs = other.get(thing, {})
@@ -129,19 +129,19 @@ def differences(a: Facts, b: Facts) -> Iterator[Difference]:
                     yield Difference(thing, name, mine, theirs)
 
 
-def _exporter(exporter: ExporterValue) -> dict[str, Any]:
+def _exporter(exporter: ExporterValue) -> dict[str, object]:
     """Return what an exporter copies, and where to; whether it rests, and its credentials, are not content."""
     kept = properties_of(at_rest(exporter))
     return {name: value for name, value in kept.items() if name != "paused"}
 
 
-def _associations(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
+def _associations(state: State) -> Iterator[tuple[Thing, dict[str, object]]]:
     for key, found in state.associations.by_key.items():
         name = f"{key.resource_namespace}/{key.resource_name} {key.resource_type} {key.association_type}"
         yield ("association", f"{name} with {key.subject}", 0), _properties(found.value)
 
 
-def _keys(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
+def _keys(state: State) -> Iterator[tuple[Thing, dict[str, object]]]:
     for name, kek in state.encryption_keys.keks.items():
         yield ("key encryption key", name, 0), _properties(kek)
     for kek_name, series in state.encryption_keys.deks.items():
@@ -150,11 +150,11 @@ def _keys(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
                 yield ("data encryption key", f"{algorithm} of {subject} under {kek_name}", number), _properties(dek)
 
 
-def _properties(value: AssociationValue | KekValue | DekValue) -> dict[str, Any]:
+def _properties(value: AssociationValue | KekValue | DekValue) -> dict[str, object]:
     return {name: found for name, found in properties_of(value).items() if name not in ("guid", "createTs")}
 
 
-def _version(entry: SchemaVersion, guid: str | None) -> dict[str, Any]:
+def _version(entry: SchemaVersion, guid: str | None) -> dict[str, object]:
     value = entry.schema.value
     return {
         "id": entry.schema.schema_id,
@@ -187,16 +187,16 @@ def _named(thing: Thing) -> str:
     return f"{kind} {shown}" + (f" version {number}" if number else "")
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: object) -> object:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     # 1 and True are equal in Python but not in JSON.
     return a == b and _text(a) == _text(b)
 
 
-def _shown(value: Any, other: Any) -> str:
+def _shown(value: object, other: object) -> str:
     """Return a value on one line, cut around the first difference from the other value."""
     text, rest = _text(value), _text(other)
     if len(text) <= _LONGEST:
@@ -206,7 +206,7 @@ def _shown(value: Any, other: Any) -> str:
     return ("…" if start else "") + text[start : start + _LONGEST] + ("…" if start + _LONGEST < len(text) else "")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bytes):
         return repr(value)
     return "absent" if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -134,11 +134,11 @@ def _lines(copy: Copy) -> Iterator[bytes]:
     yield _dump({"sha256": digest.hexdigest()})
 
 
-def _dump(content: dict[str, Any]) -> bytes:
+def _dump(content: dict[str, object]) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _line(record: Record) -> dict[str, Any]:
+def _line(record: Record) -> dict[str, object]:
     return {**_part("key", record.key), **_part("value", record.value or b"")}
 
 

@@ -49,7 +49,7 @@ _TIMEOUT_S = 60.0
 THREADS = 8
 _KeyT = TypeVar("_KeyT", bound=Key)
 _ValueT = TypeVar("_ValueT", bound=Value)
-Shape = Callable[[Any], bool]
+Shape = Callable[[object], bool]
 """Whether the JSON of a success is what a caller expects."""
 
 
@@ -82,22 +82,22 @@ def is_service(where: str) -> bool:
     return where.lower().startswith(("http://", "https://"))
 
 
-def is_object(body: Any) -> bool:
+def is_object(body: object) -> bool:
     """Return whether JSON is an object."""
     return isinstance(body, dict)
 
 
-def is_list(body: Any) -> bool:
+def is_list(body: object) -> bool:
     """Return whether JSON is a list."""
     return isinstance(body, list)
 
 
-def is_names(body: Any) -> bool:
+def is_names(body: object) -> bool:
     """Return whether JSON is a list of texts."""
     return isinstance(body, list) and all(isinstance(name, str) for name in body)
 
 
-def _is_anything(_: Any) -> bool:
+def _is_anything(_: object) -> bool:
     return True
 
 
@@ -139,7 +139,7 @@ class Connection:
         *,
         retries: int = _RETRIES,
         timeout_s: float = _TIMEOUT_S,
-        **more: Any,
+        **more: object,
     ) -> None:
         bases, userinfo = _addresses(url)
         self.name = ",".join(bases)
@@ -163,7 +163,7 @@ class Connection:
             raise TransferError(_SETTING.sub(r"--\1-file", str(error))) from None
 
     def ask(
-        self, method: str, path: str, body: Any = None, shape: Shape = _is_anything, /, **query: str | int
+        self, method: str, path: str, body: object = None, shape: Shape = _is_anything, /, **query: str | int
     ) -> Answer:
         """Send a request, with retries, and return the response.
 
@@ -227,7 +227,9 @@ class Connection:
         """
         return self.must("GET", path, None, shape, **query)
 
-    def must(self, method: str, path: str, body: Any = None, shape: Shape = _is_anything, /, **query: str | int) -> Any:
+    def must(
+        self, method: str, path: str, body: object = None, shape: Shape = _is_anything, /, **query: str | int
+    ) -> Any:
         """Return the JSON of a successful response.
 
         Raises:
@@ -245,8 +247,8 @@ def parsed(
     name: str,
     key: type[_KeyT],
     value: type[_ValueT],
-    body: Mapping[str, Any],
-    known: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    body: Mapping[str, object],
+    known: Callable[[Mapping[str, object]], Mapping[str, object]],
 ) -> tuple[_KeyT, _ValueT]:
     """Return a key and a value of the log from a registry's answer, which has the properties of both.
 
@@ -286,17 +288,17 @@ def _addresses(url: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:
     return tuple(bases), userinfo
 
 
-def _content(data: bytes) -> Any:
+def _content(data: bytes) -> object:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
 
 
-def _code(content: Any, status: int) -> int:
+def _code(content: object, status: int) -> int:
     code = content.get("error_code") if isinstance(content, dict) else None
     return code if type(code) is int else status
 
 
-def _message(content: Any) -> str:
+def _message(content: object) -> str:
     return str(content.get("message", "")) if isinstance(content, dict) else "no reason given"

@@ -38,7 +38,7 @@ def read_associations(connection: Connection, subjects: Sequence[str], *, at_onc
         TransferError: if the registry does not respond, or with something other than associations.
     """
 
-    def of(subject: str) -> list[Mapping[str, Any]] | None:
+    def of(subject: str) -> list[Mapping[str, object]] | None:
         answer = connection.ask("GET", f"/associations/subjects/{segment(subject)}", None, is_list)
         return list(answer.body) if answer.good else None
 
@@ -51,7 +51,7 @@ def read_associations(connection: Connection, subjects: Sequence[str], *, at_onc
         return [_record(body, connection) for bodies in found for body in bodies or ()]
 
 
-def _every(connection: Connection) -> Iterator[Mapping[str, Any]]:
+def _every(connection: Connection) -> Iterator[Mapping[str, object]]:
     found = 0
     while page := connection.get(_EVERY, is_list, offset=found, limit=_PAGE):
         yield from page
@@ -90,8 +90,8 @@ def _is_held(held: State, key: AssociationKey, value: AssociationValue) -> bool:
     )
 
 
-def _record(body: Mapping[str, Any], connection: Connection) -> Record:
-    def known(body: Mapping[str, Any]) -> Mapping[str, Any]:
+def _record(body: Mapping[str, object], connection: Connection) -> Record:
+    def known(body: Mapping[str, Any]) -> Mapping[str, object]:
         frozen = body.get("frozen", body.get("lifecycle") == "STRONG")
         return {"subject": body["subject"].removeprefix(":.:"), "frozen": frozen}
 

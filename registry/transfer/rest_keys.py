@@ -8,7 +8,6 @@ accept it.
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from strata.registry.core.decide.deks import ALGORITHMS
 from strata.registry.core.decide.keks import without_credentials
@@ -25,7 +24,7 @@ __all__ = ["missing_keys", "read_keys", "write_keys"]
 _KEKS = "/dek-registry/v1/keks"
 _ALL = {"deleted": "true"}
 # The path to call with what identifies the key, and the body.
-Step = tuple[tuple[str, ...], dict[str, Any]]
+Step = tuple[tuple[str, ...], dict[str, object]]
 
 
 def read_keys(connection: Connection) -> Iterator[Record]:
@@ -109,5 +108,5 @@ def _steps(state: State) -> Iterator[Step]:
                 yield (path, algorithm, str(number)), body
 
 
-def _body(key: dict[str, Any], value: KekValue | DekValue) -> dict[str, Any]:
+def _body(key: dict[str, object], value: KekValue | DekValue) -> dict[str, object]:
     return key | {name: found for name, found in properties_of(value).items() if name != "createTs"}

@@ -111,7 +111,7 @@ def listed_versions(connection: Connection, context: str | None = None) -> list[
     return _marked(connection, list(_listed(connection, deleted=True, prefix=prefix)), prefix)
 
 
-def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE) -> Iterator[dict[str, Any]]:
+def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE) -> Iterator[dict[str, object]]:
     """Yield all versions page by page, because a service limits the length of a list."""
     seen: set[tuple[str, int]] = set()
 
@@ -146,7 +146,9 @@ def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE)
             yield item
 
 
-def _marked(connection: Connection, served: list[dict[str, Any]], prefix: str = _EVERYWHERE) -> list[dict[str, Any]]:
+def _marked(
+    connection: Connection, served: list[dict[str, object]], prefix: str = _EVERYWHERE
+) -> list[dict[str, object]]:
     """Mark soft-deleted versions: older services do not mark them, but can list the live ones alone."""
     if not any("deleted" in item for item in served):
         live = {(item["subject"], item["version"]) for item in _listed(connection, deleted=False, prefix=prefix)}
@@ -164,9 +166,9 @@ def _contexts(connection: Connection) -> list[str]:
     return list(answer.body) if answer.good else []
 
 
-def _listed_settings(connection: Connection) -> list[Mapping[str, Any]] | None:
+def _listed_settings(connection: Connection) -> list[Mapping[str, object]] | None:
     """Return the settings of all names, with versions or without; None if they are not listed: only Strata does so."""
-    found: list[Mapping[str, Any]] = []
+    found: list[Mapping[str, object]] = []
     try:
         while (answer := _page(connection, "/v1/settings", len(found))).good and answer.body:
             found += answer.body
@@ -251,16 +253,16 @@ def _settings(
         yield encode(ModeKey(_scope(scope)), mode)
 
 
-def _config(body: Mapping[str, Any]) -> dict[str, Any]:
+def _config(body: Mapping[str, object]) -> dict[str, object]:
     return {name: body[name] for name in CONFIG_FIELDS if name in body}
 
 
 def _of_each(
-    connection: Connection, kind: str, scopes: Sequence[Scope], taken: Callable[[dict[str, Any]], Any]
+    connection: Connection, kind: str, scopes: Sequence[Scope], taken: Callable[[dict[str, object]], object]
 ) -> dict[Scope, Any]:
     """Return a setting by scope, without the scopes that have no setting of their own."""
 
-    def one(scope: Scope) -> Any:
+    def one(scope: Scope) -> object:
         path = f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}"
         answer = connection.ask("GET", path, None, is_object)
         if not answer.good and not answer.missing:

@@ -3,7 +3,6 @@
 import heapq
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.rest import Connection, is_object, segment
@@ -87,7 +86,7 @@ def take(target: Connection, state: State, step: Step) -> None:
         )
 
 
-def _body(entry: SchemaVersion) -> dict[str, Any]:
+def _body(entry: SchemaVersion) -> dict[str, object]:
     content = properties_of(entry.schema.value) | {"id": entry.schema.schema_id, "version": entry.version}
     return {name: content[name] for name in _POSTED if content.get(name)}
 

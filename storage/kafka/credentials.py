@@ -76,7 +76,7 @@ class Credentials:
     """Begins an exchange; it may block to fetch a token, and raises OSError or ValueError if that fails."""
 
 
-def credentials_of(config: Mapping[str, Any]) -> Credentials | None:
+def credentials_of(config: Mapping[str, object]) -> Credentials | None:
     """Return how to secure a connection, or None if the settings ask for something that this file does not offer.
 
     Args:
@@ -127,7 +127,7 @@ def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
 # --- SASL
 
 
-def _mechanism(name: str, config: Mapping[str, Any]) -> tuple[Callable[[], Exchange], set[str]] | None:
+def _mechanism(name: str, config: Mapping[str, object]) -> tuple[Callable[[], Exchange], set[str]] | None:
     """Return a mechanism and the settings that it uses."""
     user, password = (str(config.get(f"sasl.{part}", "")) for part in ("username", "password"))
     if name == "PLAIN":
@@ -193,7 +193,7 @@ def _unsecured_token(principal: str) -> str:
     return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + "."
 
 
-def _fetched_token(config: Mapping[str, Any]) -> str:
+def _fetched_token(config: Mapping[str, object]) -> str:
     """Fetch a token by client credentials (RFC 6749, section 4.4).
 
     Raises:

@@ -25,7 +25,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -78,7 +78,7 @@ class Position:
 class Cursor:
     """A reader of the committed records in the topic's only partition. Not thread-safe."""
 
-    def __init__(self, config: Mapping[str, Any], topic: str) -> None:
+    def __init__(self, config: Mapping[str, object], topic: str) -> None:
         self._topic = topic
         self._config = {
             "group.id": "strata",  # the client requires one; it joins no group and stores nothing under it

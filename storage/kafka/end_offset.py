@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -40,7 +39,7 @@ class LogEnd:
 class EndOffset:
     """The end of the topic's only partition. Thread-safe."""
 
-    def __init__(self, config: Mapping[str, Any], topic: str) -> None:
+    def __init__(self, config: Mapping[str, object], topic: str) -> None:
         self._config, self._topic = config, topic
         # A consumer that reads nothing: it asks at half the cost of an admin client (docs/decisions/0029).
         self._client = Consumer(

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -83,12 +82,12 @@ class Pen:
     """
 
     def __init__(
-        self, config: Mapping[str, Any], topic: str, fencing: Fencing, *, max_bytes: int, timeout_s: float
+        self, config: Mapping[str, object], topic: str, fencing: Fencing, *, max_bytes: int, timeout_s: float
     ) -> None:
         self._topic, self._max_bytes = topic, max_bytes
         self.transactional = fencing is Fencing.PEN
         self.usable = True
-        settings: dict[str, Any] = {
+        settings: dict[str, object] = {
             "linger.ms": 0,
             # The topic's limit applies to a batch, and the client would otherwise build larger ones.
             "batch.size": max(1, min(_BATCH, max_bytes - _BATCH_OVERHEAD)),

@@ -7,7 +7,6 @@ A read is valid only if the topic is still the same, and compaction cannot have 
 import math
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from confluent_kafka import Message
 
@@ -43,7 +42,7 @@ class TopicReader:
 
     def __init__(
         self,
-        client: Mapping[str, Any],
+        client: Mapping[str, object],
         topic: str,
         *,
         end: EndOffset,

@@ -76,7 +76,7 @@ def open_engine(url: URL, timeout_s: float) -> Engine:
     return engine
 
 
-def _postgres_arguments(url: URL, timeout_s: float) -> dict[str, Any]:
+def _postgres_arguments(url: URL, timeout_s: float) -> dict[str, object]:
     milliseconds = int(timeout_s * 1000)
     # A node that is cut off in the middle of a transaction must not block the others for a whole call.
     options = {"statement_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds // 3}
@@ -98,7 +98,7 @@ def _binary_cursor() -> type:
     # `postgres` installs the driver.
     import psycopg
 
-    class BinaryCursor(psycopg.Cursor[Any]):
+    class BinaryCursor(psycopg.Cursor[object]):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             self.format = psycopg.pq.Format.BINARY

@@ -7,7 +7,7 @@ up as for all other calls. Errors are SQLAlchemy's, so that one place explains t
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import cast
 
 from sqlalchemy import Engine
 from sqlalchemy.dialects import sqlite
@@ -63,6 +63,6 @@ def has_landed(connection: sqlite3.Connection, first: int, token: bytes) -> bool
     return bool(connection.execute(_LANDED, (first, token)).fetchall())
 
 
-def insert_rows(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_rows(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
     """Insert rows, which have the values of all columns in order."""
     connection.executemany(_INSERT, rows)

@@ -1,7 +1,7 @@
 """The tables of a SQL log, and the statements on them, each a function that takes a connection."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -121,7 +121,7 @@ def has_landed(connection: Connection, first: int, token: bytes) -> bool:
     return connection.execute(LANDED, {"first": first, "token": token}).first() is not None
 
 
-def insert_rows(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_rows(connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
     """Insert rows, which have the values of all columns in order."""
     connection.execute(INSERT, [dict(zip(_COLUMNS.keys(), row, strict=True)) for row in rows])
 

@@ -141,7 +141,7 @@ class Judge:
             made.append(self._compiled(_without_dependencies))
         return made
 
-    def _compiled(self, change: Callable[[Any], Any], *, validate_formats: bool | None = None) -> Any:
+    def _compiled(self, change: Callable[[object], object], *, validate_formats: bool | None = None) -> object:
         documents = {name: change(json.loads(text)) for name, text in self._texts.items()}
         root = documents.pop("")
         own = root.get("$id", root.get("id")) if isinstance(root, dict) else None
@@ -166,14 +166,14 @@ def _nearness(path: Sequence[str | int], place: Sequence[str]) -> int:
     return 2 * shared - len(path)
 
 
-def _with_dialect(document: Any) -> Any:
+def _with_dialect(document: object) -> Any:
     """Return a document that names its dialect; a missing or unknown one is draft 7, as in the registry."""
     if isinstance(document, dict) and _KNOWN not in str(document.get("$schema")):
         return {**document, "$schema": _DRAFT_7}
     return document
 
 
-def _without_formats(document: Any, dialect: Dialect) -> Any:
+def _without_formats(document: object, dialect: Dialect) -> object:
     """Return a document without the formats that its dialect does not define; some validators check them anyway."""
     if isinstance(document, dict):
         return {
@@ -184,7 +184,7 @@ def _without_formats(document: Any, dialect: Dialect) -> Any:
     return [_without_formats(one, dialect) for one in document] if isinstance(document, list) else document
 
 
-def _without_dependencies(document: Any) -> Any:
+def _without_dependencies(document: object) -> object:
     if isinstance(document, dict):
         return {
             name: _without_dependencies(one)
@@ -194,7 +194,7 @@ def _without_dependencies(document: Any) -> Any:
     return [_without_dependencies(one) for one in document] if isinstance(document, list) else document
 
 
-def _objects(documents: list[Any]) -> Iterator[dict[str, Any]]:
+def _objects(documents: list[object]) -> Iterator[dict[str, Any]]:
     stack = list(documents)
     while stack:
         one = stack.pop()

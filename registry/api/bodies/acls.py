@@ -1,7 +1,6 @@
 """The JSON of rules of access, with the fields of Redpanda's `/security/acls`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import orjson
 from pydantic import Field, RootModel
@@ -141,14 +140,14 @@ def matching(filters: Sequence[Mapping[str, str]]) -> Callable[[Rule], bool]:
     return matches
 
 
-def _checked(fields: Mapping[str, Any], place: str) -> Mapping[str, str]:
+def _checked(fields: Mapping[str, object], place: str) -> Mapping[str, str]:
     try:
         return parse_filter(fields)
     except RuleError as error:
         raise errors.unreadable_body(f"{place}{error}") from None
 
 
-def _items(data: bytes) -> list[dict[str, Any]]:
+def _items(data: bytes) -> list[dict[str, object]]:
     try:
         content = orjson.loads(data)
     except orjson.JSONDecodeError as error:

@@ -1,6 +1,5 @@
 """The JSON of associations: models that parse bodies and describe the API, and functions that build answers."""
 
-from typing import Any
 from uuid import uuid4
 
 from pydantic import Field
@@ -165,7 +164,7 @@ class BatchAnswer(Answer):
     results: list[ResultAnswer]
 
 
-def associated(found: Association, model: type[Answer] = AssociationAnswer) -> dict[str, Any]:
+def associated(found: Association, model: type[Answer] = AssociationAnswer) -> dict[str, object]:
     """Return the JSON of an association, without `frozen` if it is true and STRONG, where that is the rule.
 
     Args:
@@ -179,7 +178,7 @@ def associated(found: Association, model: type[Answer] = AssociationAnswer) -> d
     return {name: content[name] for name in names if name in content}
 
 
-def resource_answer(settled: Settled) -> dict[str, Any]:
+def resource_answer(settled: Settled) -> dict[str, object]:
     """Return the JSON of a resource's associations after a change."""
     infos = []
     for placed in settled.placed:
@@ -190,7 +189,7 @@ def resource_answer(settled: Settled) -> dict[str, Any]:
     return _resource(settled.resource, infos)
 
 
-def batch_answer(outcomes: list[Settled | RegistryError]) -> dict[str, Any]:
+def batch_answer(outcomes: list[Settled | RegistryError]) -> dict[str, object]:
     """Return the JSON of a batch's outcomes."""
     return {
         "results": [
@@ -227,7 +226,7 @@ def named(state: State, name: str, namespace: str) -> list[Association]:
 
 def found_answer(
     body: GetBody, state: State, *, include_schemas: bool, visible: Visible, readable: Visible
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the JSON of the associations that a query selects.
 
     Args:
@@ -257,7 +256,7 @@ def found_answer(
     return _resource(resource, infos)
 
 
-def _resource(resource: Resource, infos: list[dict[str, Any]]) -> dict[str, Any]:
+def _resource(resource: Resource, infos: list[dict[str, object]]) -> dict[str, object]:
     content = {
         "resourceName": resource.name,
         "resourceNamespace": resource.namespace,

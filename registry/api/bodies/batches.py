@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -91,7 +91,7 @@ class BatchBody(Body):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_known_properties(cls, value: Any) -> Any:
+    def _has_known_properties(cls, value: object) -> object:
         """Reject a property that no step would take into account: a batch with one would do less than it says.
 
         Raises:
@@ -119,7 +119,7 @@ class BatchBody(Body):
         return Batch(steps, self.offset)
 
 
-def _unknown(value: Any, model: type[BaseModel], where: str) -> Iterator[tuple[str, str, list[str]]]:
+def _unknown(value: object, model: type[BaseModel], where: str) -> Iterator[tuple[str, str, list[str]]]:
     """Yield each property that a model lacks, at any depth, with its place and the properties that the model has."""
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     for name, inner in value.items() if isinstance(value, dict) else ():
@@ -131,7 +131,7 @@ def _unknown(value: Any, model: type[BaseModel], where: str) -> Iterator[tuple[s
                 yield from _unknown(one, nested, f"{place}[{index}]" if isinstance(inner, list) else place)
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _model_in(annotation: object) -> type[BaseModel] | None:
     """Return the model of an object, or of the items of a list; None if it is neither."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
@@ -168,12 +168,12 @@ class BatchResultAnswer(Answer):
     results: list[StepAnswer]
 
 
-def batch_result(result: Result) -> dict[str, Any]:
+def batch_result(result: Result) -> dict[str, object]:
     """Return the JSON of the result of a batch."""
     return {"offset": result.offset, "results": _results(result.outcomes)}
 
 
-def _results(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def _results(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
     return [
         {"changed": one.changed}
         | ({"version": one.entry.version, "id": one.entry.schema.schema_id} if one.entry else {})
@@ -184,6 +184,6 @@ def _results(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     ]
 
 
-def _error(error: errors.RegistryError) -> dict[str, Any]:
-    content: dict[str, Any] = {"error_code": error.code, "message": error.message}
+def _error(error: errors.RegistryError) -> dict[str, object]:
+    content: dict[str, object] = {"error_code": error.code, "message": error.message}
     return content if error.findings is None else content | {"findings": error.findings}

@@ -1,7 +1,5 @@
 """The JSON of configurations and modes."""
 
-from typing import Any
-
 from pydantic import Field
 
 from strata.registry.api.bodies.contracts import Answer, Body, Metadata, RuleSet, Text, Truth, Word
@@ -33,7 +31,7 @@ class ConfigChange(ConfigFields):
 
     compatibility: Word | None = None
 
-    def change(self) -> dict[str, Any]:
+    def change(self) -> dict[str, object]:
         """Return the properties that the body holds by their JSON names, null ones included."""
         held = ((type(self).model_fields[name].alias or name, getattr(self, name)) for name in self.model_fields_set)
         return {name: value.value() if isinstance(value, Metadata | RuleSet) else value for name, value in held}

@@ -6,7 +6,7 @@ null or empty, so that equal contracts have equal forms.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -86,7 +86,7 @@ class Metadata(Body):
     properties: TextMap | None = None
     sensitive: Texts | None = Field(None, description="the names of sensitive properties")
 
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, object]:
         """Return the metadata as stored; empty if nothing is set."""
         return _present(
             {
@@ -114,7 +114,7 @@ class Rule(Body):
     on_failure: Action = None
     disabled: Truth | None = None
 
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, object]:
         """Return the rule as stored."""
         texts = self.model_dump(by_alias=True, exclude={"tags", "params", "disabled"}, exclude_none=True)
         texts |= {"kind": self.kind or "TRANSFORM", "mode": self.mode or "WRITEREAD"}
@@ -135,7 +135,7 @@ class RuleSet(Body):
     encoding_rules: Rules | None = None
     enable_at: Literal["ALL", "CLIENT", "GATEWAY", "SERVER", "NONE"] | None = None
 
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, object]:
         """Return the rule set as stored; empty if there are no rules."""
         phases = {
             "migrationRules": self.migration_rules,
@@ -169,5 +169,5 @@ def tags_by_entity(bodies: Iterable[SchemaTags] | None) -> dict[Entity, tuple[st
     return found
 
 
-def _present(content: Mapping[str, Any]) -> dict[str, Any]:
+def _present(content: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in content.items() if value}

@@ -1,6 +1,6 @@
 """The JSON of errors, and of the findings that explain a verdict."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -19,11 +19,11 @@ class FindingAnswer(Answer):
     field: str = Field(description="the same place by the names of fields; may be empty")
     direction: str | None = Field(description="BACKWARD: the new schema reads; FORWARD: the previous version reads")
     version: int | None = Field(description="the version that the schema was compared with")
-    previous: Any = Field(None, description="the value in that version; null: none")
-    new: Any = Field(None, description="the value in the new schema; null: none")
+    previous: object = Field(None, description="the value in that version; null: none")
+    new: object = Field(None, description="the value in the new schema; null: none")
     advice: str = Field(description="what is wrong, and what would be accepted")
     table: str | None = Field(None, description="the engine whose tables cannot follow (policy LOGICAL)")
-    witness: dict[str, Any] | None = Field(
+    witness: dict[str, object] | None = Field(
         None,
         description="if the request asks for it: the record that shows the finding (`record`, `payload` in base64 "
         "without a frame, `error` or `writtenAs` and `readAs`), or `ruleOnly` and `because`",

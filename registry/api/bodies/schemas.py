@@ -6,8 +6,6 @@ The functions build plain dictionaries: the answer models serve the OpenAPI docu
 against its model.
 """
 
-from typing import Any
-
 from pydantic import Field
 
 from strata.compat.limits import Limits
@@ -190,7 +188,7 @@ def schema_version(
     text: str | None = None,
     tags: Tags | None = None,
     reference_format: str = "",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the JSON of a version of a subject.
 
     Args:
@@ -200,12 +198,12 @@ def schema_version(
         tags: the tags that the request asked for.
         reference_format: `qualified` adds the context to the subject of each reference.
     """
-    content: dict[str, Any] = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
+    content: dict[str, object] = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
     content |= _content(entry.schema, text, tags, _home(entry, reference_format))
     return content | (_log_facts(entry) if stored else {})
 
 
-def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
+def registered(place: Registered, text: str | None = None) -> dict[str, object]:
     """Return the JSON of a registration, `id` first.
 
     Args:
@@ -213,7 +211,7 @@ def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
         text: the schema text to show; None shows the stored text.
     """
     entry = place.entry
-    content: dict[str, Any] = {"id": entry.schema.schema_id, "version": entry.version}
+    content: dict[str, object] = {"id": entry.schema.schema_id, "version": entry.version}
     return content | _content(entry.schema, text) | (_log_facts(entry) if place.as_stored else {})
 
 
@@ -225,7 +223,7 @@ def schema_string(
     text: str | None = None,
     tags: Tags | None = None,
     reference_format: str = "",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the JSON of the schema that an id or GUID names.
 
     Args:
@@ -236,7 +234,7 @@ def schema_string(
         tags: the tags that the request asked for.
         reference_format: `qualified` adds the context to the subject of each reference.
     """
-    content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if named else {}
+    content: dict[str, object] = {"subject": shown.subject, "version": shown.version} if named else {}
     content |= _content(shown.schema, text, tags, _home(shown, reference_format))
     if max_id is not None:
         content["maxId"] = max_id
@@ -250,9 +248,9 @@ def _home(entry: SchemaVersion, reference_format: str) -> str | None:
 
 def _content(
     schema: StoredSchema, text: str | None, tags: Tags | None = None, home: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     value = schema.value
-    content: dict[str, Any] = {"guid": schema.guid, "schemaType": schema.schema_type}
+    content: dict[str, object] = {"guid": schema.guid, "schemaType": schema.schema_type}
     if value.references:
         content["references"] = [
             {"name": r.name, "subject": qualified(r.subject, home) if home else r.subject, "version": r.version}
@@ -271,5 +269,5 @@ def _content(
     return content
 
 
-def _log_facts(entry: SchemaVersion) -> dict[str, Any]:
+def _log_facts(entry: SchemaVersion) -> dict[str, object]:
     return {"ts": entry.timestamp, "deleted": entry.deleted}

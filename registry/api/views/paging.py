@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from strata.registry.api.views.view import Page
 
@@ -42,5 +42,5 @@ def paged_from(page: Page, items: Callable[[int], Iterable[_T]]) -> Paged[_T]:
 
 def _address(page: Page, number: int) -> str:
     """Return the address of the same page with another number."""
-    asked: dict[str, Any] = dict(page.query)
+    asked: dict[str, object] = dict(page.query)
     return page.at(**asked | {"page": number})

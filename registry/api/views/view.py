@@ -115,7 +115,7 @@ class View:
     path: str
     template: str
     need: Need
-    show: Callable[[Page], Mapping[str, Any] | Response]
+    show: Callable[[Page], Mapping[str, object] | Response]
     label: str = ""
     takes_form: bool = False
     place: int = 0

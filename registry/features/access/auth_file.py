@@ -109,7 +109,7 @@ def read_content(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _user(where: str, entry: Mapping[str, Any]) -> User:
+def _user(where: str, entry: Mapping[str, object]) -> User:
     check_keys(where, entry, ("name", "password", "groups"))
     with at(f"{where}.name", InvalidName):
         name = check_name(text_of(where, entry, "name"))
@@ -124,7 +124,7 @@ def _user(where: str, entry: Mapping[str, Any]) -> User:
         return User(name, password, frozenset(map(check_name, groups)))
 
 
-def _rules_of_role(where: str, entry: Mapping[str, Any]) -> tuple[Rule, ...]:
+def _rules_of_role(where: str, entry: Mapping[str, object]) -> tuple[Rule, ...]:
     check_keys(where, entry, ("principal", "role", "on"))
     principal, role = (text_of(where, entry, name) for name in ("principal", "role"))
     on = text_of(where, entry, "on") if "on" in entry else None

@@ -120,7 +120,7 @@ class Authenticator:
         challenges = [one + detail if one is _BEARER else one for one in self._challenges]
         return Unauthorized(challenges, reason)
 
-    def address(self, scope: Mapping[str, Any]) -> str:
+    def address(self, scope: Mapping[str, object]) -> str:
         """Return the address of the client, behind trusted proxies too; empty if it is not known."""
         return self._options.proxies.address(scope)
 
@@ -148,7 +148,7 @@ class Authenticator:
             return found
         return await self._identify(scope, given)
 
-    async def _identify(self, scope: Mapping[str, Any], given: Sequence[bytes]) -> Principal:
+    async def _identify(self, scope: Mapping[str, object], given: Sequence[bytes]) -> Principal:
         """Return who sends a request whose credentials are not remembered."""
         if given:
             scheme, _, credentials = given[0].partition(b" ")
@@ -228,7 +228,7 @@ class Authenticator:
         self._remembered.put(header, principal, self._remembered.generation, seconds=ends_at - time.time())
         return principal
 
-    def _certificate(self, scope: Mapping[str, Any], pem: str) -> Principal:
+    def _certificate(self, scope: Mapping[str, object], pem: str) -> Principal:
         from strata.registry.features.access.mtls import InvalidCertificate, principal_of
 
         key = pem.encode()
@@ -244,7 +244,7 @@ class Authenticator:
 
     # --- refusals
 
-    def _refused(self, scope: Mapping[str, Any], reason: str) -> RegistryError:
+    def _refused(self, scope: Mapping[str, object], reason: str) -> RegistryError:
         return self._logged(self.address(scope), reason)
 
     def _logged(self, address: str, reason: str, told: str = "") -> RegistryError:

@@ -88,7 +88,7 @@ class TokenCheck:
             raise InvalidToken(f"the token's issuer is {claims.get('iss')!r}")
         return algorithm, kid
 
-    def _claims(self, token: bytes, key: Mapping[str, Any], algorithm: str) -> dict[str, Any]:
+    def _claims(self, token: bytes, key: Mapping[str, object], algorithm: str) -> dict[str, Any]:
         rules = self._rules
         try:
             return jwt.decode(
@@ -107,7 +107,7 @@ class TokenCheck:
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
             raise InvalidToken(f"the token is not accepted: {error}") from None
 
-    def _principal(self, claims: Mapping[str, Any]) -> Principal:
+    def _principal(self, claims: Mapping[str, object]) -> Principal:
         groups = _claim(claims, self._rules.groups_claim)
         names = [groups] if isinstance(groups, str) else groups or []
         if not isinstance(names, list) or len(names) > _MOST_GROUPS:
@@ -116,7 +116,7 @@ class TokenCheck:
         return Principal(user, frozenset(map(check_name, names)), "bearer")
 
 
-def _claim(claims: Mapping[str, Any], path: str) -> Any:
+def _claim(claims: Mapping[str, object], path: str) -> object:
     """Return a claim.
 
     Args:
@@ -129,7 +129,7 @@ def _claim(claims: Mapping[str, Any], path: str) -> Any:
     """
     if path in claims:
         return claims[path]
-    found: Any = claims
+    found: object = claims
     for step in _STEP.finditer(path):
         found = found.get(step[1] if step[1] is not None else step[2]) if isinstance(found, dict) else None
     return found

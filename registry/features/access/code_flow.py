@@ -150,8 +150,8 @@ class CodeFlow:
         return token
 
 
-def _claims(token: str) -> dict[str, Any]:
+def _claims(token: str) -> dict[str, object]:
     """Return the claims of a token whose signature has been checked."""
     part = token.split(".")[1]
-    found: dict[str, Any] = orjson.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    found: dict[str, object] = orjson.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     return found

@@ -56,7 +56,7 @@ class AccessControl:
             made = self._made = (state.acls, rules, Rights([*rules, *logged_rules(state)], self._superusers))
         return made[2]
 
-    async def admit(self, scope: MutableMapping[str, Any], state: State) -> Access:
+    async def admit(self, scope: MutableMapping[str, object], state: State) -> Access:
         """Return the rights of a request, which another node may have forwarded; never raises.
 
         Args:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 __all__ = ["AuthFileError", "at", "check_keys", "entries", "text_of"]
 
@@ -22,7 +21,7 @@ def at(where: str, *invalid: type[ValueError]) -> Iterator[None]:
         raise AuthFileError(f"{where}: {error}") from None
 
 
-def entries(content: Mapping[str, Any], section: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def entries(content: Mapping[str, object], section: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield the entries of a list, each with its path, such as `users[3]`.
 
     Raises:
@@ -38,7 +37,7 @@ def entries(content: Mapping[str, Any], section: str) -> Iterator[tuple[str, Map
         yield where, entry
 
 
-def check_keys(where: str, content: Mapping[str, Any], allowed: Sequence[str]) -> None:
+def check_keys(where: str, content: Mapping[str, object], allowed: Sequence[str]) -> None:
     """Raise an error if a mapping has a key that is not allowed.
 
     Raises:
@@ -50,7 +49,7 @@ def check_keys(where: str, content: Mapping[str, Any], allowed: Sequence[str]) -
         raise AuthFileError(f"{where}{'.' if where else ''}{name}: unknown field; expected {', '.join(allowed)}")
 
 
-def text_of(where: str, entry: Mapping[str, Any], name: str) -> str:
+def text_of(where: str, entry: Mapping[str, object], name: str) -> str:
     """Return a field that is a text.
 
     Raises:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -20,7 +19,7 @@ from strata.storage.addresses import without_password
 
 __all__ = ["Fetch", "InvalidProvider", "KeysUnavailable", "ProviderKeys", "UnknownKey", "check_url", "fetch_json"]
 
-Fetch = Callable[[str], Any]
+Fetch = Callable[[str], object]
 """Returns the JSON at a URL, or raises `KeysUnavailable`."""
 
 _FRESH_S = 300.0
@@ -104,12 +103,12 @@ class ProviderKeys:
         self._issuer, self._jwks_url, self._fetch = issuer, jwks_url, fetch
         self._changed = changed
         self._allow_http, self._now = allow_http, now
-        self._keys: list[Mapping[str, Any]] = []
+        self._keys: list[Mapping[str, object]] = []
         self._read_at = self._asked_at = float("-inf")
         self._failed = False
         self._asking: asyncio.Task[None] | None = None
 
-    async def find(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, Any]:
+    async def find(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, object]:
         """Return a key.
 
         Args:
@@ -142,7 +141,7 @@ class ProviderKeys:
             raise KeysUnavailable(f"the identity provider {self._issuer} does not answer")
         raise UnknownKey(0.0 if asked else max(0.0, self._asked_at + _UNKNOWN_S - self._now()))
 
-    def _known(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, Any] | None:
+    def _known(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, object] | None:
         found = [key for key in self._keys if key.get("kty") == kind]
         if kid is not None:
             return next((key for key in found if key.get("kid") == kid), None)
@@ -193,7 +192,7 @@ class ProviderKeys:
                 {"event": "provider_keys_read", "issuer": self._issuer, "keys": len(keys)},
             )
 
-    def _read(self) -> list[Mapping[str, Any]]:
+    def _read(self) -> list[Mapping[str, object]]:
         url = self._jwks_url
         if url is None:
             found = self._fetch(self._issuer.rstrip("/") + _WELL_KNOWN)
@@ -207,7 +206,7 @@ class ProviderKeys:
         return [key for key in keys if isinstance(key, dict) and key.get("use", "sig") == "sig"]
 
 
-def fetch_json(url: str, ca_file: str | None = None) -> Any:
+def fetch_json(url: str, ca_file: str | None = None) -> object:
     """Return the JSON at a URL; blocks.
 
     Args:

@@ -13,7 +13,6 @@ grants less: a dot matches itself only.
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from strata.registry.core.rights.rules import (
     ANYWHERE,
@@ -39,7 +38,7 @@ _PLAIN = re.compile(r"(?:[\w:./% -]|\\[^\w\s])*")
 _EXPECTED = f"expected .*, {_GLOBAL}, {_SUBJECT}NAME$, {_SUBJECT}PREFIX or {_SUBJECT}PREFIX.*"
 
 
-def is_one(content: Mapping[str, Any]) -> bool:
+def is_one(content: Mapping[str, object]) -> bool:
     """Return whether the content of an auth file has Karapace's form."""
     users = content.get("users")
     return "permissions" in content or (
@@ -47,7 +46,7 @@ def is_one(content: Mapping[str, Any]) -> bool:
     )
 
 
-def parse(content: Mapping[str, Any]) -> tuple[dict[str, PasswordHash], list[Rule]]:
+def parse(content: Mapping[str, object]) -> tuple[dict[str, PasswordHash], list[Rule]]:
     """Return the users with their passwords, and the rules.
 
     Raises:
@@ -67,7 +66,7 @@ def parse(content: Mapping[str, Any]) -> tuple[dict[str, PasswordHash], list[Rul
     return users, [rule for where, entry in entries(content, "permissions") for rule in _rules(where, entry)]
 
 
-def _rules(where: str, entry: Mapping[str, Any]) -> list[Rule]:
+def _rules(where: str, entry: Mapping[str, object]) -> list[Rule]:
     check_keys(where, entry, ("username", "operation", "resource"))
     with at(f"{where}.username", InvalidName):
         name = check_name(text_of(where, entry, "username"))

@@ -60,7 +60,7 @@ class TrustedProxies:
     user_header: bytes | None = None
     groups_header: bytes | None = None
 
-    def address(self, scope: Mapping[str, Any]) -> str:
+    def address(self, scope: Mapping[str, object]) -> str:
         """Return the address of the client: the last one in `X-Forwarded-For` that is not a trusted proxy's.
 
         Without a trusted proxy it is the address of the connection; empty if there is none.
@@ -78,7 +78,7 @@ class TrustedProxies:
             peer = address
         return peer
 
-    def principal(self, scope: Mapping[str, Any]) -> Principal | None:
+    def principal(self, scope: Mapping[str, object]) -> Principal | None:
         """Return the principal that a trusted proxy names; None if there is no such header from one.
 
         Raises:

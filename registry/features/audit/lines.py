@@ -138,7 +138,12 @@ class Audit:
             )
 
     def refusal(
-        self, asked: Mapping[str, Any], access: Access, status: int, code: int, tried: RejectedCredentials | None = None
+        self,
+        asked: Mapping[str, object],
+        access: Access,
+        status: int,
+        code: int,
+        tried: RejectedCredentials | None = None,
     ) -> None:
         """Note a refusal.
 
@@ -149,7 +154,7 @@ class Audit:
             code: its error code.
             tried: the credentials that were rejected; None if they were not.
         """
-        more: dict[str, Any] = {"status": status, "error_code": code}
+        more: dict[str, object] = {"status": status, "error_code": code}
         if tried is not None:
             more["tried"] = tried._asdict()
         if access.refusal is not None:
@@ -158,7 +163,7 @@ class Audit:
             more["denied_by"] = _named(rule) if rule else None
         self._note(_REFUSALS.get(status, "refused"), "refused", asked, access, more)
 
-    def signing(self, asked: Mapping[str, Any], access: Access, signing: Signing, status: int) -> None:
+    def signing(self, asked: Mapping[str, object], access: Access, signing: Signing, status: int) -> None:
         """Note that a person has signed in or out, or tried to.
 
         Args:
@@ -167,13 +172,13 @@ class Audit:
             signing: what the person did.
             status: the HTTP status of the answer.
         """
-        more: dict[str, Any] = {"status": status}
+        more: dict[str, object] = {"status": status}
         if signing.mechanism:
             more |= {"error_code": status, "tried": {"mechanism": signing.mechanism, "user": signing.name}}
         outcome = "refused" if signing.mechanism else "success"
         self._note(signing.event, outcome, asked, access, more, signing.who)
 
-    def read(self, asked: Mapping[str, Any], access: Access, status: int) -> None:
+    def read(self, asked: Mapping[str, object], access: Access, status: int) -> None:
         """Note a read."""
         self._note("read", "success" if status < 400 else "failure", asked, access, {"status": status})
 
@@ -187,9 +192,9 @@ class Audit:
         self,
         event: str,
         outcome: str,
-        asked: Mapping[str, Any],
+        asked: Mapping[str, object],
         access: Access,
-        more: Mapping[str, Any],
+        more: Mapping[str, object],
         who: Principal | None = None,
     ) -> None:
         who = access.principal if who is None else who
@@ -217,7 +222,7 @@ class Audit:
         return True
 
 
-def _schema_of(records: Sequence[Record]) -> dict[str, Any]:
+def _schema_of(records: Sequence[Record]) -> dict[str, object]:
     """Return id and version of the schema that is written, if it is one."""
     values = [decode_value(decode_key(record.key), record.value) for record in records[:_MOST_RECORDS]]
     schemas = [value for value in values if isinstance(value, SchemaValue)]
@@ -226,7 +231,7 @@ def _schema_of(records: Sequence[Record]) -> dict[str, Any]:
     return {"subject": schemas[0].subject, "version": schemas[0].version, "schema_id": schemas[0].schema_id}
 
 
-def _shown(record: Record, before: State) -> dict[str, Any]:
+def _shown(record: Record, before: State) -> dict[str, object]:
     """Return the key of a record, the digest of its value, null for a tombstone, and the level or mode it changes."""
     shown = {
         "key": orjson.loads(record.key),
@@ -239,7 +244,7 @@ def _shown(record: Record, before: State) -> dict[str, Any]:
     return shown
 
 
-def _level(value: Value) -> Any:
+def _level(value: Value) -> object:
     """Return the level of a configuration, or a mode."""
     return value.get("compatibilityLevel") if isinstance(value, ConfigValue) else value
 
@@ -344,7 +349,7 @@ class _Syslog:
         self._socket.close()
 
 
-def _shortened(content: Any) -> Any:
+def _shortened(content: object) -> Any:
     """Return the content of a line with its first characters and items only."""
     match content:
         case str():

@@ -68,25 +68,25 @@ def refusal(value: Json, text: str, references: Sequence[ResolvedReference]) -> 
     return path.lstrip("."), str(error.message)
 
 
-def _with_dialect(schema: Any) -> Any:
+def _with_dialect(schema: object) -> Any:
     """Return a schema that names its dialect; a missing or unknown one is draft 7, as in the registry."""
     if isinstance(schema, dict) and not _DIALECTS.fullmatch(str(schema.get("$schema"))):
         return {**schema, "$schema": _DRAFT_7}
     return schema
 
 
-def _inner(value: Any) -> Iterator[Any]:
+def _inner(value: object) -> Iterator[object]:
     return iter(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     depth, level = 0, [value]
     while level := [one for outer in level for one in _inner(outer)]:
         depth += 1
     return depth
 
 
-def _branches(schema: Any) -> int:
+def _branches(schema: object) -> int:
     """Return the most branches that a schema has in one place."""
     most, stack = 1, [schema]
     while stack:

@@ -1,7 +1,6 @@
 """Decoding at a glance: a pasted or uploaded record, its frame, its schema, its value, or where it breaks and why."""
 
 import json
-from typing import Any
 from uuid import UUID
 
 from strata.registry.api.views.view import Page
@@ -24,9 +23,9 @@ _AROUND = 8
 _LARGEST_ID = 2**31 - 1
 
 
-def show_decoding(page: Page) -> dict[str, Any]:
+def show_decoding(page: Page) -> dict[str, object]:
     """Return the form, and what the record in it holds."""
-    shown: dict[str, Any] = {
+    shown: dict[str, object] = {
         "encodings": _ENCODINGS,
         "fault": None,
         "frame": None,

@@ -1,7 +1,6 @@
 """The JSON of exporters: models that parse bodies and describe the API, and functions that check and build answers."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import ConfigDict, Field
 
@@ -165,7 +164,7 @@ def parse_config(name: str, given: Mapping[str, str] | None, credentials: Creden
         raise errors.invalid_exporter_config(error) from None
 
 
-def exporter_answer(name: str, exporter: ExporterValue, auto: str) -> dict[str, Any]:
+def exporter_answer(name: str, exporter: ExporterValue, auto: str) -> dict[str, object]:
     """Return the JSON of an exporter.
 
     Args:
@@ -184,7 +183,7 @@ def exporter_answer(name: str, exporter: ExporterValue, auto: str) -> dict[str, 
     }
 
 
-def status_answer(name: str, exporter: ExporterValue, progress: ExportValue) -> dict[str, Any]:
+def status_answer(name: str, exporter: ExporterValue, progress: ExportValue) -> dict[str, object]:
     """Return the JSON of the progress of an exporter."""
     state = state_shown(exporter, progress)
     return {"name": name, "state": state, "offset": progress.offset, "ts": progress.ts, "trace": progress.trace}

@@ -1,6 +1,6 @@
 """The JSON of encryption keys: models that parse bodies and describe the API, and functions that build answers."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -45,7 +45,7 @@ class KekChange(Body):
     doc: Text | None = None
     shared: Truth | None = None
 
-    def change(self) -> dict[str, Any]:
+    def change(self) -> dict[str, object]:
         """Return the properties that the body holds by their JSON names, null ones included."""
         return {type(self).model_fields[name].alias or name: getattr(self, name) for name in self.model_fields_set}
 
@@ -92,20 +92,20 @@ class DekAnswer(Answer):
     deleted: bool | None = None
 
 
-def kek_answer(kek: Kek) -> dict[str, Any]:
+def kek_answer(kek: Kek) -> dict[str, object]:
     """Return the JSON of a key encryption key."""
     content = {"name": kek.name, **properties_of(kek.value)}
     return _shown({name: value for name, value in content.items() if name != "doc" or value})
 
 
-def dek_answer(dek: Dek) -> dict[str, Any]:
+def dek_answer(dek: Dek) -> dict[str, object]:
     """Return the JSON of a version of a data encryption key."""
     key = dek.key
     content = {"kekName": key.kek, "subject": key.subject, "version": key.version, "algorithm": key.algorithm}
     return _shown(content | properties_of(dek.value))
 
 
-def _shown(content: dict[str, Any]) -> dict[str, Any]:
+def _shown(content: dict[str, object]) -> dict[str, object]:
     """Return the JSON of a stored key, with its creation time as `ts`, and `deleted` only if it is soft-deleted."""
     created, deleted = content.pop("createTs"), content.pop("deleted")
     return content | ({"ts": created, "deleted": True} if deleted else {"ts": created})

@@ -1,6 +1,6 @@
 """Encryption keys: the key encryption keys, and the subjects whose data encryption keys each of them encrypts."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strata.registry.api.views.paging import paged
 from strata.registry.api.views.view import Page
@@ -21,7 +21,7 @@ class _Series(NamedTuple):
     deleted: bool
 
 
-def show_keys(page: Page) -> dict[str, Any]:
+def show_keys(page: Page) -> dict[str, object]:
     """Return the key encryption keys that the person may know of."""
     keys = page.state.encryption_keys
     seen = (name for name in sorted(keys.keks) if page.access.may(Operation.DESCRIBE, ResourceType.KEK, name))
@@ -29,7 +29,7 @@ def show_keys(page: Page) -> dict[str, Any]:
     return {"rows": [(name, keys.keks[name], _reads(page, name)) for name in found.items], "paged": found}
 
 
-def show_key(page: Page) -> dict[str, Any]:
+def show_key(page: Page) -> dict[str, object]:
     """Return a key encryption key and what it encrypts.
 
     Raises:

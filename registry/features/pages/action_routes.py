@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
@@ -132,7 +131,7 @@ def _shown(
     *,
     values: Mapping[str, str],
     call: Call | None = None,
-    verdict: Mapping[str, Any] | None = None,
+    verdict: Mapping[str, object] | None = None,
     fault: RegistryError | None = None,
 ) -> Response:
     """Return the form of an action, with the review if it was sent."""
@@ -156,7 +155,7 @@ def _shown(
     return Response(render("action.html", shown), status, media_type=HTML, headers=PAGE_HEADERS)
 
 
-async def _verdict(exchange: Exchange, call: Call) -> dict[str, Any]:
+async def _verdict(exchange: Exchange, call: Call) -> dict[str, object]:
     """Return what the API says to the schema of a registration, without storing it."""
     path, _, query = call.target.partition("?")
     target = f"/compatibility{path}?verbose=true{'&' if query else ''}{query}"

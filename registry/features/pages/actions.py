@@ -60,7 +60,7 @@ class Call(NamedTuple):
 
     method: str
     target: str
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, object] | None = None
     command: tuple[str, ...] = ()
 
 
@@ -112,7 +112,7 @@ def _register(_page: Page, place: Place, form: Form) -> Call:
         raise errors.unreadable_body("Name the subject to register the schema under")
     references = [_reference(line) for line in reference_lines(form)]
     kind, normalize = form.text("format") or "AVRO", bool(form.text("normalize"))
-    body: dict[str, Any] = {"schema": form.file("file") or form.text("schema"), "schemaType": kind}
+    body: dict[str, object] = {"schema": form.file("file") or form.text("schema"), "schemaType": kind}
     if references:
         body["references"] = references
     options = [f"{one['name']}={one['subject']}:{one['version']}" for one in references]
@@ -128,7 +128,7 @@ def reference_lines(form: Form) -> list[str]:
     return _lines(form.text("references")) + ([f"{name}={target}"] if name or target else [])
 
 
-def _reference(line: str) -> dict[str, Any]:
+def _reference(line: str) -> dict[str, object]:
     name, equals, target = line.partition("=")
     subject, _, version = target.rpartition(":")
     if not equals or not subject or not (version.isascii() and version.isdecimal() and len(version) < 10):
@@ -154,7 +154,7 @@ def _start_of_registration(page: Page, place: Place) -> dict[str, str]:
 def _bring_back(page: Page, place: Place, _form: Form) -> Call:
     """Register the schema of a deleted version again, with its contract: the log keeps no other way back."""
     value = _version(page, place).schema.value
-    body: dict[str, Any] = {"schema": value.text, "schemaType": value.schema_type}
+    body: dict[str, object] = {"schema": value.text, "schemaType": value.schema_type}
     if value.references:
         body["references"] = [
             {"name": one.name, "subject": one.subject, "version": one.version} for one in value.references
@@ -297,7 +297,7 @@ def _edit(page: Page, place: Place, form: Form) -> Call:
         raise errors.unreadable_body("A property of this version does not fit in one line: change it with the API")
     metadata["properties"] = _properties(form.text("properties"))
     metadata["sensitive"] = _lines(form.text("sensitive"))
-    body: dict[str, Any] = {"metadata": metadata}
+    body: dict[str, object] = {"metadata": metadata}
     command = ["edit", "--metadata", json.dumps(metadata, ensure_ascii=False)]
     for field, name in (("add", "tagsToAdd"), ("remove", "tagsToRemove")):
         if tags := [_tagged(line, records) for line in _lines(form.text(field))]:
@@ -317,7 +317,7 @@ def _properties(text: str) -> dict[str, str]:
     return dict(_pair(line) for line in _lines(text))
 
 
-def _tagged(line: str, records: set[str]) -> dict[str, Any]:
+def _tagged(line: str, records: set[str]) -> dict[str, object]:
     path, colon, tags = line.rpartition(":")
     path = path.strip()
     if not colon:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["render"]
 
 
-def render(template: str, values: Mapping[str, Any]) -> bytes:
+def render(template: str, values: Mapping[str, object]) -> bytes:
     """Return a page.
 
     Args:
@@ -62,7 +62,7 @@ def _environment() -> "Environment":
     return made
 
 
-def _finalized(value: Any) -> Any:
+def _finalized(value: object) -> object:
     return plain_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -95,7 +95,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 

@@ -59,7 +59,7 @@ class Sessions:
             TooManyGroups: if the groups do not fit into a cookie.
         """
         number = secrets.token_urlsafe(16)
-        content: dict[str, Any] = {"number": number}
+        content: dict[str, object] = {"number": number}
         if principal.user is not None:
             content |= {"user": principal.user, "mechanism": principal.mechanism}
             user = self._user(principal)
@@ -85,7 +85,7 @@ class Sessions:
         """Return whether a token belongs to a session."""
         return hmac.compare_digest(self.form_token(session).encode(), token.encode(errors="replace"))
 
-    def sign(self, content: Mapping[str, Any], seconds: float) -> str:
+    def sign(self, content: Mapping[str, object], seconds: float) -> str:
         """Return a cookie that holds some content, and is valid for some seconds."""
         import jwt
 
@@ -139,7 +139,7 @@ class SessionAuthenticator:
                 return session.principal
         return await self._inner.authenticate(scope)
 
-    def address(self, scope: MutableMapping[str, Any]) -> str:
+    def address(self, scope: MutableMapping[str, object]) -> str:
         """Return the address of the client; empty if it is unknown."""
         return self._inner.address(scope)
 

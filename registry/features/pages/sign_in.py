@@ -201,7 +201,7 @@ class SignIn:
 
     def _form(self, scope: Scope, to: str, fault: str = "", status: int = 200) -> Response:
         session, cookie = self.session(scope)
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "page": None,
             "views": (),
             "to": to,

@@ -1,7 +1,5 @@
 """The JSON of a search."""
 
-from typing import Any
-
 from strata.registry.api.bodies.contracts import Answer
 from strata.registry.features.search.index import Found
 
@@ -38,7 +36,7 @@ class SearchAnswer(Answer):
     partial: list[str]
 
 
-def search_answer(found: Found) -> dict[str, Any]:
+def search_answer(found: Found) -> dict[str, object]:
     """Return the JSON of a page of hits."""
     return {
         "hits": [

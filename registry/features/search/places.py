@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strata.storage.state import SchemaVersion
 
@@ -57,7 +57,7 @@ def places(entry: SchemaVersion) -> Iterator[Place]:
     yield from _in_json(tree)
 
 
-def _metadata(metadata: Mapping[str, Any] | None) -> Iterator[Place]:
+def _metadata(metadata: Mapping[str, object] | None) -> Iterator[Place]:
     properties, tags = (metadata or {}).get("properties"), (metadata or {}).get("tags")
     if isinstance(properties, Mapping):
         for name, value in properties.items():
@@ -68,9 +68,9 @@ def _metadata(metadata: Mapping[str, Any] | None) -> Iterator[Place]:
                 yield Place(Kind.TAG, str(path), str(name))
 
 
-def _in_json(tree: Any) -> Iterator[Place]:
+def _in_json(tree: object) -> Iterator[Place]:
     """Yield the places of an Avro schema or a JSON Schema."""
-    stack: list[tuple[Any, str]] = [(tree, "")]
+    stack: list[tuple[object, str]] = [(tree, "")]
     while stack:
         value, path = stack.pop()
         if isinstance(value, list):
@@ -93,7 +93,7 @@ def _in_json(tree: Any) -> Iterator[Place]:
                 stack.append((inner, here))
 
 
-def _attributes(value: dict[str, Any], path: str) -> Iterator[Place]:
+def _attributes(value: dict[str, object], path: str) -> Iterator[Place]:
     for word in _DOCS:
         if isinstance(text := value.get(word), str):
             yield Place(Kind.DOC, path, text)

@@ -1,7 +1,5 @@
 """The search over names, fields, documentation, tags and metadata."""
 
-from typing import Any
-
 from strata.registry.api.views.addresses import page_address
 from strata.registry.api.views.view import Page
 from strata.registry.features.search.index import SearchIndex
@@ -12,7 +10,7 @@ _PER_PAGE = 20
 _KINDS = {"name": "name", "field": "field", "doc": "documentation", "tag": "tag", "meta": "metadata"}
 
 
-def show_search(page: Page) -> dict[str, Any]:
+def show_search(page: Page) -> dict[str, object]:
     """Return a page of the versions that fit a query."""
     query, number = page.text("query"), page.number("page", 1)
     offset = (number - 1) * _PER_PAGE

@@ -1,7 +1,6 @@
 """Makes each request a span, while traces are on."""
 
 from collections.abc import Callable
-from typing import Any
 
 from strata.registry.core.subject_names import subject_name
 from strata.registry.features.tracing.tracer import Tracing
@@ -46,7 +45,7 @@ class RequestTraces:
         name = f"{method} {route.path}" if route else method
         exchange.spans.end(name, self._attributes(exchange, route), failed=status >= 500 or not status)
 
-    def _attributes(self, exchange: Exchange, route: DeclaredRoute | None) -> dict[str, Any]:
+    def _attributes(self, exchange: Exchange, route: DeclaredRoute | None) -> dict[str, object]:
         change = exchange.changed
         path = plain_path(exchange.scope["raw_path"])
         subject = change.get("subject") or (subject_name(route.segment(path, SUBJECT)) if route else "")

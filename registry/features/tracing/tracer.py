@@ -127,7 +127,7 @@ class Tracing:
 class RequestSpans:
     """The span of a request, and the spans of its parts."""
 
-    def __init__(self, tracer: Any, span: Any, context: Any, error: Any) -> None:
+    def __init__(self, tracer: Any, span: Any, context: object, error: object) -> None:
         self._tracer, self._span, self._context, self._error = tracer, span, context, error
 
     @contextmanager
@@ -149,7 +149,7 @@ class RequestSpans:
         """
         self._tracer.start_span(name, self._context, start_time=began).end(ended)
 
-    def end(self, name: str, attributes: Mapping[str, Any], *, failed: bool) -> None:
+    def end(self, name: str, attributes: Mapping[str, object], *, failed: bool) -> None:
         """End the span of the request.
 
         Args:

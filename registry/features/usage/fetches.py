@@ -129,7 +129,7 @@ class Usage:
             self.forgotten += len(_oldest(self._others))
 
 
-def _add(counts: dict[Any, list[float]], key: Any, count: float, last: float) -> None:
+def _add(counts: dict[Any, list[float]], key: object, count: float, last: float) -> None:
     seen = counts.setdefault(key, [0, 0.0])
     seen[0] += count
     seen[1] = max(seen[1], last)
@@ -151,7 +151,7 @@ class UsageReports:
         send: sends plain values to the other worker; raises if it is not there.
     """
 
-    def __init__(self, usage: Usage, send: Callable[[Any], Any]) -> None:
+    def __init__(self, usage: Usage, send: Callable[[object], Any]) -> None:
         self._usage, self._send = usage, send
 
     async def watch(self) -> None:

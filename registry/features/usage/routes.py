@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from fastapi.responses import Response
@@ -67,7 +67,9 @@ async def usage(
     return answer({"since": _time(counted.since), "forgotten": counted.forgotten, "versions": rows})
 
 
-def _row(by_item: Mapping[Fetched, Counted], entry: SchemaVersion, named: Callable[[Fetched], bool]) -> dict[str, Any]:
+def _row(
+    by_item: Mapping[Fetched, Counted], entry: SchemaVersion, named: Callable[[Fetched], bool]
+) -> dict[str, object]:
     """Return what was counted of a version, and of its id, which stands for all versions that use it.
 
     An id may stand for subjects that the request may not know of. Then its fetches count, but their clients have no

@@ -1,6 +1,5 @@
 """The page of a subject's usage: which versions are still fetched from this node, by whom, and when last."""
 
-from typing import Any
 from urllib.parse import urlencode
 
 from strata.registry.api.views.subject import asked_subject
@@ -14,7 +13,7 @@ def usage_target(page: Page) -> str:
     return "/v1/usage?" + urlencode({"subject": asked_subject(page), "deleted": "true"})
 
 
-def show_usage(page: Page) -> dict[str, Any]:
+def show_usage(page: Page) -> dict[str, object]:
     """Return what the page of a subject's usage shows."""
     found = page.answered or {}
     return {"name": asked_subject(page), "since": found.get("since"), "versions": found.get("versions", [])}

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from strata.storage.log import Record
 from strata.storage.record_json import decode_key, decode_value, plain_schema
@@ -103,7 +102,9 @@ _MOST_DECODED = 100
 _log = logging.getLogger("strata.changes")
 
 
-def log_change(event: str, asked: Mapping[str, Any], actor: str, address: str | None, found: Mapping[str, Any]) -> None:
+def log_change(
+    event: str, asked: Mapping[str, object], actor: str, address: str | None, found: Mapping[str, object]
+) -> None:
     """Log a change.
 
     Args:
@@ -128,7 +129,7 @@ def log_change(event: str, asked: Mapping[str, Any], actor: str, address: str | 
     )
 
 
-def change_fields(records: Sequence[Record], offset: int) -> dict[str, Any]:
+def change_fields(records: Sequence[Record], offset: int) -> dict[str, object]:
     """Return the fields that describe a change: what, subject, version, schema id, level or mode, offset, records.
 
     Args:
@@ -136,7 +137,7 @@ def change_fields(records: Sequence[Record], offset: int) -> dict[str, Any]:
         offset: the offset of the last of them.
     """
     items = [_decoded(record) for record in records[:_MOST_DECODED]]
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for key, value in items:
         for name, item in _facts(key, value):
             fields.setdefault(name, item)
@@ -155,7 +156,7 @@ def _decoded(record: Record) -> tuple[Key, Value]:
     return key, decode_value(key, record.value)
 
 
-def _facts(key: Key, value: Value) -> Iterator[tuple[str, Any]]:
+def _facts(key: Key, value: Value) -> Iterator[tuple[str, object]]:
     """Yield the fields of one record."""
     subject = getattr(key, "subject", None)
     if subject is not None:

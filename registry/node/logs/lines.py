@@ -169,7 +169,7 @@ class _Handler(logging.StreamHandler[Any]):
 
 def _fields(record: logging.LogRecord, worker: int | None) -> dict[str, Any]:
     """Return the fields that belong to a line besides time, level, logger and message."""
-    found: dict[str, Any] = {} if worker is None else {"worker": worker}
+    found: dict[str, object] = {} if worker is None else {"worker": worker}
     found |= {name: item for name in _IDS if (item := getattr(record, name, ""))}
     if isinstance(record.args, Mapping):
         found |= record.args

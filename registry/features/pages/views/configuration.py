@@ -1,7 +1,5 @@
 """Configuration and mode: of the registry, and of each context and subject that has its own."""
 
-from typing import Any
-
 from strata.registry.api.views.paging import paged
 from strata.registry.api.views.view import Page
 from strata.registry.core.rights.rules import Operation, ResourceType
@@ -11,7 +9,7 @@ from strata.registry.features.pages.views.settings_in_force import settings_in_f
 __all__ = ["show_configuration", "show_scope"]
 
 
-def show_configuration(page: Page) -> dict[str, Any]:
+def show_configuration(page: Page) -> dict[str, object]:
     """Return the settings of the registry, and the scopes that have some of their own."""
     state = page.state
     configured = (name for name, config in state.configs.items() if config.fields)
@@ -23,7 +21,7 @@ def show_configuration(page: Page) -> dict[str, Any]:
     return {"settings": settings_in_force(page, None) if sees_registry else None, "rows": rows, "paged": found}
 
 
-def show_scope(page: Page) -> dict[str, Any]:
+def show_scope(page: Page) -> dict[str, object]:
     """Return the settings in force for a subject or a context."""
     name = scope(page.names["subject"])
     return {

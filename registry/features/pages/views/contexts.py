@@ -20,7 +20,7 @@ class _Context(NamedTuple):
     schemas: int | None
 
 
-def show_contexts(page: Page) -> dict[str, Any]:
+def show_contexts(page: Page) -> dict[str, object]:
     """Return the contexts that the person may know of."""
     names = page.state.context_names()
     if not page.access.may(Operation.DESCRIBE, ResourceType.REGISTRY):

@@ -1,7 +1,6 @@
 """The difference of two versions of a subject: by meaning, with the verdict at every level, and line by line."""
 
 import json
-from typing import Any
 
 from strata.compat.check import Previous, check
 from strata.compat.difference.compare import Difference, difference
@@ -34,7 +33,7 @@ def difference_address(subject: str, old: int, new: int) -> str:
     return subject_address(subject, "diff", **{"from": old, "to": new})
 
 
-def show_difference(page: Page) -> dict[str, Any]:
+def show_difference(page: Page) -> dict[str, object]:
     """Return what changed from one version of a subject to another; by default from the one before the latest.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -23,7 +23,7 @@ class _Figure(NamedTuple):
     line: Markup
 
 
-def show_health(page: Page) -> dict[str, Any]:
+def show_health(page: Page) -> dict[str, object]:
     """Return what the page of the node shows."""
     service, state = page.exchange.service, page.state
     trends = service.part(Trends)

@@ -1,7 +1,5 @@
 """A schema by its id or its GUID: the page of a version that has it, and where else it is used."""
 
-from typing import Any
-
 from starlette.responses import RedirectResponse, Response
 
 from strata.registry.api.views.addresses import page_address, version_address
@@ -32,7 +30,7 @@ def find_schema(page: Page) -> Response:
     raise errors.unreadable_body(f"Expected a schema id, such as 7, or a GUID, got {asked[:100]!r}")
 
 
-def show_id(page: Page) -> dict[str, Any]:
+def show_id(page: Page) -> dict[str, object]:
     """Return the page of a version that has an id.
 
     Raises:
@@ -46,7 +44,7 @@ def show_id(page: Page) -> dict[str, Any]:
     return shown_version(page, found)
 
 
-def show_guid(page: Page) -> dict[str, Any] | Response:
+def show_guid(page: Page) -> dict[str, object] | Response:
     """Return the page of a version that has a GUID, in the first context that holds it.
 
     Raises:

@@ -1,6 +1,6 @@
 """The log: its newest records, and those that were set aside, with their reasons."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strata.registry.api.views.view import Page
 from strata.registry.core.log_reader import RecentRecord
@@ -22,7 +22,7 @@ class _Row(NamedTuple):
     is_foreign: bool
 
 
-def show_log(page: Page) -> dict[str, Any]:
+def show_log(page: Page) -> dict[str, object]:
     """Return what the page of the log shows."""
     writer = page.exchange.service.writer
     aside = page.state.set_aside

@@ -1,6 +1,6 @@
 """Configuration and mode as pages show them: what is in force for a scope, and which scope sets it."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strata.registry.api.views.view import Page
 from strata.registry.core.effective_settings import fields_in_force, mode_in_force, mode_source
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
     """
 
     name: str
-    value: Any
+    value: object
     source: str
     meaning: str
     is_own: bool

@@ -1,7 +1,5 @@
 """The page of a subject: its versions as a time line, and all that is kept about it."""
 
-from typing import Any
-
 from strata.compat.entities import Entity
 from strata.registry.api.views.paging import paged
 from strata.registry.api.views.subject import asked_subject
@@ -21,7 +19,7 @@ __all__ = ["contract_of", "show_subject"]
 _MOST_TAGS = 200
 
 
-def show_subject(page: Page) -> dict[str, Any]:
+def show_subject(page: Page) -> dict[str, object]:
     """Return what the page of a subject shows.
 
     Raises:
@@ -49,7 +47,7 @@ def show_subject(page: Page) -> dict[str, Any]:
     }
 
 
-def contract_of(page: Page, entry: SchemaVersion) -> dict[str, Any]:
+def contract_of(page: Page, entry: SchemaVersion) -> dict[str, object]:
     """Return the metadata, the rules and the tags of a version, as pages show them."""
     metadata = entry.schema.value.metadata or {}
     rules = entry.schema.value.rule_set or {}

@@ -6,7 +6,7 @@ subjects that is kept from State to State.
 
 from collections.abc import Iterable
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strata.compat.levels import Level
 from strata.registry.api.views.paging import paged_from
@@ -37,7 +37,7 @@ class _Row(NamedTuple):
     mode: Mode | None
 
 
-def show_subjects(page: Page) -> dict[str, Any]:
+def show_subjects(page: Page) -> dict[str, object]:
     """Return a page of the subjects that a request asks for."""
     found = paged_from(page, lambda skip: _chosen(page, skip))
     return {
@@ -51,7 +51,7 @@ def show_subjects(page: Page) -> dict[str, Any]:
     }
 
 
-def show_places(page: Page) -> dict[str, Any]:
+def show_places(page: Page) -> dict[str, object]:
     """Return the latest versions of the subjects with a part of a name, as references name them."""
     text, state = page.text("reference_to").rpartition(":")[0] or page.text("reference_to"), page.state
     rows = (row for row in _rows(page, "", text.casefold(), "") if row.is_live and text.casefold() in row.folded)

@@ -1,6 +1,6 @@
 """The page of a version: its text, its fields, what it refers to and what refers to it, and code that uses it."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -43,7 +43,7 @@ class _Referred(NamedTuple):
     version: SchemaVersion | None
 
 
-def show_version(page: Page) -> dict[str, Any]:
+def show_version(page: Page) -> dict[str, object]:
     """Return what the page of a version shows.
 
     Raises:
@@ -52,7 +52,7 @@ def show_version(page: Page) -> dict[str, Any]:
     return shown_version(page, asked_version(page))
 
 
-def shown_version(page: Page, entry: SchemaVersion) -> dict[str, Any]:
+def shown_version(page: Page, entry: SchemaVersion) -> dict[str, object]:
     """Return what the page of a version shows, however it was found."""
     rows, fault = _fields(page, entry)
     live = page.state.versions(entry.subject, include_deleted=False)
@@ -104,7 +104,7 @@ def _fields(page: Page, entry: SchemaVersion) -> tuple[list[FieldRow], str | Non
         return [], str(error)
 
 
-def _table(page: Page, entry: SchemaVersion) -> dict[str, Any]:
+def _table(page: Page, entry: SchemaVersion) -> dict[str, object]:
     """Return the statement that makes the table of a version for the engine that was chosen, or why there is none."""
     engine = page.text("engine")
     engine = engine if engine in DIALECTS else next(iter(DIALECTS))
