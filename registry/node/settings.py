@@ -13,6 +13,7 @@ from pydantic_settings import SettingsConfigDict
 
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
+from strata.properties import PropertiesRefused, read_properties
 from strata.registry.node.cores import usable_cores
 from strata.registry.node.hosts import ANY, host_and_port, host_name, is_loopback
 from strata.registry.node.setting_types import Lowered, base_url, listed, secret_file
@@ -296,15 +297,7 @@ def properties_in(file: Path | None) -> dict[str, str]:
     Raises:
         SettingRefused: if the file cannot be read, or a line is not NAME=VALUE.
     """
-    found: dict[str, str] = {}
     try:
-        lines = file.read_text().splitlines() if file else []
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingRefused(f"{file} cannot be read as text: {error}") from None
-    for number, line in enumerate(lines, 1):
-        name, equals, value = line.strip().partition("=")
-        if name and not name.startswith("#"):
-            if not equals:
-                raise SettingRefused(f"{file}, line {number}: expected NAME=VALUE")
-            found[name.strip()] = value.strip()
-    return found
+        return read_properties(file) if file else {}
+    except PropertiesRefused as error:
+        raise SettingRefused(str(error)) from None

@@ -13,6 +13,8 @@ A text is of the last form if its first line is NAME=VALUE with the name of a se
 with `#` do not count.
 """
 
+from strata.properties import PropertiesRefused, properties_of
+
 __all__ = ["credentials_in"]
 
 _NAMES = (
@@ -45,18 +47,21 @@ def credentials_in(text: str | None) -> dict[str, str]:
         ValueError: if a line is not NAME=VALUE, or a name is unknown or there twice; no message shows a value.
     """
     lines = [line.strip() for line in (text or "").splitlines()]
-    lines = [line for line in lines if line and not line.startswith("#")]
-    if not lines:
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    if not first:
         return {}
-    if lines[0].partition("=")[0].strip() not in _NAMES or "=" not in lines[0]:
+    if first.partition("=")[0].strip() not in _NAMES or "=" not in first:
         username, colon, password = (text or "").strip("\r\n").partition(":")
         return {"username": username, "password": password} if colon else {"token": username}
-    found: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        name, equals, value = (part.strip() for part in line.partition("="))
-        if not equals or name not in _NAMES:
-            raise ValueError(f"credentials, setting {number}: expected NAME=VALUE with one of {', '.join(_NAMES)}")
-        if name in found:
-            raise ValueError(f"credentials: {name} is there twice")
-        found[name] = value
-    return found
+    try:
+        rows = list(properties_of(text or ""))
+    except PropertiesRefused as error:
+        raise ValueError(f"credentials, {error}") from None
+    settings: dict[str, str] = {}
+    for number, name, value in rows:
+        if name not in _NAMES:
+            raise ValueError(f"credentials, line {number}: expected one of {', '.join(_NAMES)}")
+        if name in settings:
+            raise ValueError(f"credentials, line {number}: {name} is there twice")
+        settings[name] = value
+    return settings

@@ -150,8 +150,8 @@ def test_the_forms_of_credentials(text, expected):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("token=a\nsecret-b", "setting 2: expected NAME=VALUE with one of username"),
-        ("token=a\ntokn=secret-b", "setting 2: expected NAME=VALUE"),
+        ("token=a\nsecret-b", "credentials, line 2: expected NAME=VALUE$"),
+        ("token=a\n\ntokn=secret-b", "line 3: expected one of username, .*, key_password$"),
         ("token=secret-b\ntoken=c", "token is there twice"),
     ],
 )
