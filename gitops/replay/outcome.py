@@ -61,11 +61,13 @@ class Outcome:
         schemas: the records of each writer schema, by its name in frames.
         findings: what was found.
         planned: how many offsets there are to read; some may hold no record.
+        passed: how many of these have been passed.
     """
 
     records: int = 0
     empty: int = 0
     planned: int = 0
+    passed: int = 0
     schemas: Counter[str] = field(default_factory=Counter)
     findings: dict[Key, Finding] = field(default_factory=dict)
 

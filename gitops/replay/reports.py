@@ -82,7 +82,9 @@ def as_text(outcome: Outcome, versions: Mapping[str, Sequence[str]], *, is_whole
         yield f"  {finding.count:>12,}  {path}{key.reason}{schema}; first at {where}"
         if finding.example is not None:
             yield f"                written {finding.example[0]}, read {finding.example[1]}"
-    if not outcome.findings:
+    if not outcome.records:
+        yield "there is nothing to read from there on" if is_whole else "nothing was read until then"
+    elif not outcome.findings:
         yield "the candidate reads every record as it was written" if is_whole else "nothing found until then"
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,9 +17,12 @@ import click
 from strata.gitops.errors import GitopsError
 from strata.gitops.replay.outcome import Outcome
 from strata.imports import require
+from strata.properties import PropertiesRefused, read_properties
 
 if TYPE_CHECKING:
+    from strata.gitops.replay.judges import Judge
     from strata.gitops.replay.start import Start
+    from strata.gitops.replay.topic import Batch
     from strata.serdes.client import RegistryClient, Schema
 
 __all__ = ["Replay", "kafka_settings"]
@@ -67,10 +71,7 @@ class Replay:
             outcome.planned = sum(end - first for _, first, end in ranges)
             progress = _Progress(outcome)
             try:
-                for batch in reader.read(ranges):
-                    outcome.records += len(batch.frames)
-                    judge.judge(batch, outcome)
-                    progress.show(batch.passed)
+                _judge_all(reader.read(ranges), judge, outcome, progress)
             except KeyboardInterrupt:
                 return False
             finally:
@@ -98,19 +99,35 @@ class Replay:
         return str(config.get("compatibilityLevel", "")).startswith(("FORWARD", "FULL"))
 
 
+def _judge_all(batches: "Iterator[Batch]", judge: "Judge", outcome: Outcome, progress: "_Progress") -> None:
+    """Judge each batch while the next one is consumed: the decoder of batches leaves the interpreter to that."""
+    with ThreadPoolExecutor(1) as worker:
+        judged: Future[None] | None = None
+        for batch in batches:
+            if judged is not None:
+                judged.result()
+                progress.show()
+            judged = worker.submit(_judge, batch, judge, outcome)
+        if judged is not None:
+            judged.result()
+
+
+def _judge(batch: "Batch", judge: "Judge", outcome: Outcome) -> None:
+    outcome.records += len(batch)
+    outcome.passed += batch.passed
+    judge.judge(batch, outcome)
+
+
 def kafka_settings(broker: str | None, file: Path | None) -> dict[str, str]:
     """Return the settings of librdkafka.
 
     Raises:
-        GitopsError: If no broker is named, or a line of the file is not a setting.
+        GitopsError: If no broker is named, or the file is not lines of NAME=VALUE.
     """
-    settings: dict[str, str] = {}
-    for number, line in enumerate(file.read_text().splitlines() if file else (), 1):
-        name, is_setting, value = line.partition("=")
-        if line.strip() and not line.lstrip().startswith("#"):
-            if not is_setting:
-                raise GitopsError(f"{file}:{number}: expected NAME=VALUE")
-            settings[name.strip()] = value.strip()
+    try:
+        settings = read_properties(file) if file else {}
+    except PropertiesRefused as error:
+        raise GitopsError(str(error)) from None
     if broker:
         settings["bootstrap.servers"] = broker
     if "bootstrap.servers" not in settings:
@@ -122,19 +139,18 @@ class _Progress:
     """A line on standard error that says how far the reading is, if a person looks at it."""
 
     def __init__(self, outcome: Outcome) -> None:
-        self._outcome, self._passed = outcome, 0
+        self._outcome = outcome
         self._began = self._shown = time.monotonic()
         self._is_on = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
-    def show(self, passed: int) -> None:
-        """Show that so many offsets more have been read."""
-        self._passed += passed
+    def show(self) -> None:
+        """Show how far it is, if the last time is a while ago."""
         now = time.monotonic()
         if self._is_on and now - self._shown >= _EVERY_S:
             self._shown = now
-            share = self._passed / max(self._outcome.planned, 1)
+            share = self._outcome.passed / max(self._outcome.planned, 1)
             rate = self._outcome.records / (now - self._began)
-            left = (self._outcome.planned - self._passed) / max(rate, 1)
+            left = (self._outcome.planned - self._outcome.passed) / max(rate, 1)
             line = f"{share:6.1%}  {self._outcome.records:,} records, {rate:,.0f}/s, {left:,.0f} s left"
             click.echo(f"\r{line} \033[K", err=True, nl=False)
 

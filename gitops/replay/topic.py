@@ -6,8 +6,10 @@ Rules of this file: Kafka in, batches of bytes out; no schemas.
 """
 
 import time
+from array import array
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
@@ -19,7 +21,12 @@ from strata.gitops.replay.start import Start
 
 __all__ = ["Batch", "TopicReader"]
 
-_BATCH: Final = 20_000
+_CONSUMED: Final = 500
+"""Messages of one call. Python's collector of cycles looks at messages; of more at once it looks at each repeatedly."""
+_BATCH: Final = 10_000
+_BATCH_BYTES: Final = 32 << 20
+_BATCH_S: Final = 0.5
+"""How long a batch may take to fill."""
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 1.0
 _BLOCK: Final = 1_000
@@ -27,27 +34,80 @@ _BLOCK: Final = 1_000
 _IDS: Final = ("__value_schema_id", "__key_schema_id")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
-    """Records of one partition, in order.
+    """Records of one partition, in order; their messages are not kept.
 
     Attributes:
         partition: the partition.
-        messages: the records.
-        frames: their values, or their keys.
+        data: the values of the records, or their keys, one behind the other.
+        sizes: the length of each value; negative if a record has none.
         headers: the record headers that name schemas; None if no record has one.
         passed: how many offsets the batch has advanced.
     """
 
     partition: int
-    messages: Sequence[Message]
-    frames: Sequence[bytes | None]
-    headers: Sequence[bytes | None] | None
-    passed: int
+    data: bytes = b""
+    sizes: "array[int]" = field(default_factory=lambda: array("q"))
+    headers: list[bytes | None] | None = None
+    passed: int = 0
+    _runs: list[tuple[int, int]] = field(default_factory=list)
+    """The rows at which consecutive offsets begin, with the first of these offsets."""
+    _parts: list[bytes] = field(default_factory=list)
+    _filled: int = 0
+
+    def __len__(self) -> int:
+        """Return how many records there are."""
+        return len(self.sizes)
 
     def place(self, row: int) -> Place:
         """Return where a record is."""
-        return Place(self.partition, self.messages[row].offset() or 0)
+        first, offset = self._runs[bisect(self._runs, row, key=lambda run: run[0]) - 1]
+        return Place(self.partition, offset + row - first)
+
+    def frames(self) -> Iterator[bytes | None]:
+        """Yield the values."""
+        start = 0
+        for size in self.sizes:
+            yield None if size < 0 else self.data[start : start + size]
+            start += max(size, 0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the batch should be judged before more is added."""
+        return len(self) >= _BATCH or self._filled >= _BATCH_BYTES
+
+    def add(self, messages: Sequence[Message], passed: int, *, is_key: bool) -> None:
+        """Add records without an error."""
+        values: list[Any] = list(map(Message.key if is_key else Message.value, messages))
+        headers = list(map(Message.headers, messages))
+        if any(headers):
+            self.headers = [*(self.headers or [None] * len(self)), *(_named(each, _IDS[is_key]) for each in headers)]
+        elif self.headers is not None:
+            self.headers += [None] * len(messages)
+        self._add_places(messages)
+        if None in values:
+            self.sizes.extend(-1 if value is None else len(value) for value in values)
+            values = [value for value in values if value is not None]
+        else:
+            self.sizes.extend(map(len, values))
+        part = b"".join(values)
+        self._parts.append(part)
+        self._filled += len(part)
+        self.passed += passed
+
+    def _add_places(self, messages: Sequence[Message]) -> None:
+        first, last = messages[0].offset() or 0, messages[-1].offset() or 0
+        if last - first + 1 == len(messages):
+            self._runs.append((len(self), first))
+        else:
+            self._runs.extend((row, message.offset() or 0) for row, message in enumerate(messages, len(self)))
+
+    def closed(self) -> "Batch":
+        """Return the batch with its values in one piece; nothing can be added any more."""
+        self.data = b"".join(self._parts)
+        self._parts.clear()
+        return self
 
 
 class TopicReader:
@@ -73,13 +133,15 @@ class TopicReader:
             "auto.offset.reset": "earliest",
             "queued.max.messages.kbytes": 65536,
             "fetch.max.bytes": 33554432,
-            "log_level": 3,
+            "log_level": 2,  # errors are in our own words
         }
         self._error: KafkaError | None = None
         try:
             self._consumer = Consumer({"error_cb": self._note, **own, **settings})
         except KafkaException as error:
             raise GitopsError(f"the settings of Kafka are not usable: {error.args[0].str()}") from None
+        except (TypeError, ValueError) as error:  # settings that are functions, which no file can hold
+            raise GitopsError(f"the settings of Kafka are not usable: {error}") from None
         try:
             self._ends = self._find_ends()
         except BaseException:
@@ -106,6 +168,7 @@ class TopicReader:
                 if low < high:
                     ends[partition] = (low, high)
         except KafkaException as error:
+            self._consumer.poll(0)  # calls `_note`, whose error says more
             reason = self._error.str() if self._error is not None else error.args[0].str()
             raise GitopsError(f"the topic {self._topic} cannot be read: {reason}") from None
         return ends
@@ -158,9 +221,21 @@ class TopicReader:
             yield from self._range(partition, first, end)
 
     def _range(self, partition: int, first: int, end: int) -> Iterator[Batch]:
+        batch, began = Batch(partition), time.monotonic()
+        for messages, passed in self._messages(partition, first, end):
+            if messages:
+                batch.add(messages, passed, is_key=self._is_key)
+            if len(batch) and (batch.is_full or time.monotonic() - began > _BATCH_S):
+                yield batch.closed()
+                batch, began = Batch(partition), time.monotonic()
+        if len(batch):
+            yield batch.closed()
+
+    def _messages(self, partition: int, first: int, end: int) -> Iterator[tuple[Sequence[Message], int]]:
+        """Yield messages without errors, and how many offsets they have advanced; none if there are none yet."""
         position, heard = first, time.monotonic()
         while position < end:
-            messages = self._consumer.consume(min(_BATCH, end - position), timeout=_POLL_S)
+            messages = self._consumer.consume(min(_CONSUMED, end - position), timeout=_POLL_S)
             if not messages:
                 # The rest may be markers of transactions, or records that compaction has dropped.
                 [at] = self._consumer.position([TopicPartition(self._topic, partition)])
@@ -169,6 +244,7 @@ class TopicReader:
                 if time.monotonic() - heard > _TIMEOUT_S:
                     reason = self._error.str() if self._error is not None else "no answer"
                     raise GitopsError(f"partition {partition} of {self._topic} at offset {position}: {reason}")
+                yield (), 0
                 continue
             heard = time.monotonic()
             if any(map(Message.error, messages)):
@@ -178,14 +254,7 @@ class TopicReader:
             while messages and (messages[-1].offset() or 0) >= end:
                 messages.pop()
             passed, position = min(last + 1, end) - position, last + 1
-            if messages:
-                yield self._batch(partition, messages, passed)
-
-    def _batch(self, partition: int, messages: Sequence[Message], passed: int) -> Batch:
-        frames: list[Any] = list(map(Message.key if self._is_key else Message.value, messages))
-        listed = list(map(Message.headers, messages))
-        headers = [_named(each, _IDS[self._is_key]) for each in listed] if any(listed) else None
-        return Batch(partition, messages, frames, headers, passed)
+            yield messages, passed
 
 
 def _named(headers: Any, name: str) -> bytes | None:

@@ -1,14 +1,14 @@
 """`strata replay` reads a topic on a real broker with a schema that is not registered yet."""
 
 import json
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from strata.gitops.replay.start import Start
-from strata.gitops.replay.topic import TopicReader
+from strata.gitops.replay.topic import Batch, TopicReader
 from strata.serdes import AvroSerializer
 from strata.serdes.client import RegistryClient, Schema
 
@@ -32,10 +32,10 @@ class Topic:
         self.client = RegistryClient(self.url)
         self._producer = Producer({"bootstrap.servers": self.broker})
 
-    def put(self, frames, partition=0):
+    def put(self, frames, partition=0, headers=None):
         """Write records."""
         for frame in frames:
-            self._producer.produce(self.name, frame, partition=partition)
+            self._producer.produce(self.name, frame, partition=partition, headers=headers)
         self._producer.flush(30)
 
     def avro(self, *values, schema=FLIGHT):
@@ -79,6 +79,24 @@ def test_every_record_is_read(topic):
 
     assert (11, 1, True, []) == (report["records"], report["withoutValue"], report["complete"], report["findings"])
     assert [([f"{topic.name}-value:1"], 10)] == [(one["versions"], one["records"]) for one in report["schemas"]]
+
+
+def test_every_framing(topic):
+    """Records name their schema by id or GUID, in the value or in a header; some have none, and some have no value."""
+    topic.avro({"carrier": "AA", "legs": [1]})
+    [row] = topic.client.get_versions(f"{topic.name}-value")
+    version = topic.client.get_version(f"{topic.name}-value", row)
+    guid = b"\1" + UUID(version.guid).bytes
+    payload = b"\2\2\2\0"
+    topic.put([guid + payload, None, b"\0" + version.schema_id.to_bytes(4, "big") + payload])
+    topic.put([payload], headers={"__value_schema_id": guid})
+    carrier = {"type": "enum", "name": "Carrier", "symbols": ["UA"]}
+
+    report = topic.replay(changed(FLIGHT, carrier=carrier), code=1)
+
+    refused = {(one["schema"], one["path"]): [at["offset"] for at in one["first"]] for one in report["findings"]}
+    assert (5, 1) == (report["records"], report["withoutValue"])
+    assert refused == {(version.guid, "carrier"): [1, 4], (str(version.schema_id), "carrier"): [0, 3]}
 
 
 def test_what_the_candidate_cannot_read(topic):
@@ -125,7 +143,9 @@ def test_what_the_candidate_could_not_have_written(topic):
 
     assert topic.replay(candidate, code=0)["findings"] == []
     topic.client.set_config("FULL", f"{topic.name}-value")
-    assert [("not writable", "legs", 1, [0])] == told(topic.replay(candidate, code=1))
+    report = topic.replay(candidate, code=1)
+    assert [("not writable", "legs", 1, [0])] == told(report)
+    assert "the schema has no such field" == report["findings"][0]["reason"]
 
 
 def test_parts_of_a_topic(topic):
@@ -237,9 +257,31 @@ def test_errors(topic, files):
     bad = files.run("replay", topic.name, "--schema", "bad.avsc", "--broker", topic.broker, *url, code=2)
     missing = files.run("replay", "no-such-topic", "--schema", "new.avsc", "--broker", topic.broker, *url, code=2)
 
+    files.put("kafka.properties", "error_cb=secret")
+    options = ["--broker", "127.0.0.1:1", *url]
+    callback = files.run("replay", "t", "--schema", "new.avsc", "--kafka-config", "kafka.properties", *options, code=2)
+
+    assert "strata: the settings of Kafka are not usable: expected error_cb property as a callable" in callback
     assert "no broker: name one" in no_broker
     assert "the candidate cannot be used" in bad
     assert "no-such-topic" in missing
+
+
+def record(offset):
+    """Return a message, whose value is its offset, or nothing if that is even; two have a header."""
+    headers = [("__value_schema_id", b"x")] if offset in (9, 12) else None
+    return Message(topic="t", offset=offset, value=str(offset).encode() if offset % 2 else None, headers=headers)
+
+
+def test_places_of_a_batch():
+    """A record is found by its row where offsets are consecutive, and where compaction has left gaps."""
+    batch = Batch(3)
+    for offsets in ([5, 6, 7], [9, 12], [13]):
+        batch.add([record(offset) for offset in offsets], 0, is_key=False)
+
+    assert [5, 6, 7, 9, 12, 13] == [batch.place(row).offset for row in range(len(batch))]
+    assert [b"5", None, b"7", b"9", None, b"13"] == list(batch.closed().frames())
+    assert [None, None, None, b"x", b"x", None] == batch.headers
 
 
 def test_a_plan_of_blocks(topic):
