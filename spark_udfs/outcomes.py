@@ -1,8 +1,9 @@
 """What a candidate makes of the frames of a data frame: a lake, a topic, or a stream of one.
 
-Avro and Protobuf are decoded with the candidate in mode DEADLETTER, and the dead letters are grouped. One frame of each
-group is read again, by the deserializer of Avro, to find the place in the record. Documents of JSON Schema are
-validated against the candidate in Python workers, one by one: `decode` validates against the writer's schema.
+In the JVM an aggregate function decodes each frame with the candidate and keeps counts only. In Python workers, frames
+are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is read again, by the
+deserializer of Avro, to find the place in the record. Documents of JSON Schema are validated against the candidate in
+Python workers, one by one: `decode` validates against the writer's schema.
 
 Rules of this file: one plan over a data frame, batch or stream; nothing runs here.
 """
@@ -23,13 +24,15 @@ from strata.serdes.model import AVRO, JSON, PROTOBUF
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Registry, names_of, settings_of
 from strata.spark_udfs.dead_letters import column_named
-from strata.spark_udfs.decoding.columns import decode
+from strata.spark_udfs.decoding.columns import DecodeOptions, planned
+from strata.spark_udfs.decoding.jvm_function import jvm_path, replay_in_jvm
 from strata.spark_udfs.decoding.paths import ERROR_TYPE
 from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable, client_of, is_unknown
 
 __all__ = ["replay"]
 
 _ERROR: Final = "__strata_error"
+_COLUMNS: Final = ("reason", "schema_id", "path", "count", "first", "last", "frame", "written_as", "read_as")
 
 
 def replay(
@@ -46,7 +49,7 @@ def replay(
 ) -> DataFrame:
     """Count what a candidate makes of frames, so that a job can guard a deployment.
 
-    Values that the candidate reads as others without an error are not looked for; `strata replay` does that.
+    Values that the candidate reads as others without an error are found in Avro, in the JVM; see `path`.
 
     Args:
         frames: a data frame of frames, batch or stream. On a stream the output mode is `complete` or `update`.
@@ -60,9 +63,11 @@ def replay(
         path: as for `decode`.
 
     Returns:
-        A row for the records that are read, whose `reason` is null, and one for each reason and schema id of the
+        A row for the records that are read, whose `reason` is null, and one for each reason, schema id and path of the
         others: `reason`, `schema_id`, `path` (where in the record the first of them fails; null if it is not a place),
-        `count`, `first` and `last` (the least and the greatest place), and `frame`, the bytes of the first.
+        `count`, `first` and `last` (the least and the greatest place), and `frame`, the bytes of the first. A value
+        that changes has the reason `another value is read`, and `written_as` and `read_as` of the first; its record
+        counts as read too.
 
     Raises:
         ValueError: If the data frame lacks a column, or an option has a value that is not allowed.
@@ -73,29 +78,43 @@ def replay(
         raise ValueError(f"the data frame has no column {value}; it has {', '.join(frames.columns)}")
     schema = candidate if isinstance(candidate, Schema) else Schema(candidate, format or AVRO)
     places = [name for name in names_of("place", place, of="column") if name in frames.columns]
-    settings = settings_of(registry)
-    error = (
-        _validated(schema, settings)(column_named(value))
-        if schema.format == JSON
-        else decode(value, registry=settings, reader_schema=schema, message=message, headers=headers, path=path)[
-            "error"
-        ]
-    )
     where = functions.struct(*map(column_named, places)) if places else functions.lit(None).cast("string")
-    letters = frames.select(where.alias("place"), column_named(value).alias("frame"), error.alias(_ERROR)).select(
+    settings = settings_of(registry)
+    if schema.format == JSON:
+        groups = _grouped(frames, where, value, _validated(schema, settings)(column_named(value)))
+    else:
+        options: DecodeOptions = {
+            "registry": settings, "reader_schema": schema, "message": message, "headers": headers, "path": path
+        }  # fmt: skip
+        column, plan, chosen = planned(column_named(value), options)
+        if chosen is jvm_path:
+            return _counted(frames, replay_in_jvm(plan, column, where))
+        groups = _grouped(frames, where, value, chosen(plan, [column])["error"])
+    return groups.withColumn("path", _place_in_record(schema, settings)(column_named("frame"))).select(*_COLUMNS)
+
+
+def _counted(frames: DataFrame, counted: Column) -> DataFrame:
+    """Return outcomes that an aggregate function has counted, as rows."""
+    outcomes = frames.agg(counted.alias("outcomes"))
+    return outcomes.select(functions.explode("outcomes").alias("outcome")).select("outcome.*")
+
+
+def _grouped(frames: DataFrame, place: Column, value: str, error: Column) -> DataFrame:
+    """Return outcomes by the errors of dead letters."""
+    letters = frames.select(place.alias("place"), column_named(value).alias("frame"), error.alias(_ERROR)).select(
         "place",
         functions.when(column_named(_ERROR).isNotNull(), column_named("frame")).alias("frame"),
         column_named(_ERROR)["reason"].alias("reason"),
         column_named(_ERROR)["schema_id"].alias("schema_id"),
     )
+    nothing = functions.lit(None).cast("string")
     groups = letters.groupBy("reason", "schema_id").agg(
         functions.count(functions.lit(1)).alias("count"),
         functions.min("place").alias("first"),
         functions.max("place").alias("last"),
-        functions.min_by("frame", "place").alias("frame") if places else functions.first("frame").alias("frame"),
+        functions.min_by("frame", "place").alias("frame"),
     )
-    located = groups.withColumn("path", _place_in_record(schema, settings)(column_named("frame")))
-    return located.select("reason", "schema_id", "path", "count", "first", "last", "frame")
+    return groups.withColumns({"written_as": nothing, "read_as": nothing})
 
 
 def _place_in_record(candidate: Schema, settings: ClientSettings) -> Callable[[Column], Column]:

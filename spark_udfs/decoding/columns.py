@@ -11,11 +11,11 @@ from strata.serdes.model import JSON
 from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, part_of, settings_of
 from strata.spark_udfs.decoding.headers import with_header
 from strata.spark_udfs.decoding.path_choice import PathOption
-from strata.spark_udfs.decoding.paths import choose_path
+from strata.spark_udfs.decoding.paths import DecodePath, choose_path
 from strata.spark_udfs.decoding.plan import DecodePlan, ReaderSource, plan_decode, reader_type
 from strata.spark_udfs.rules import RuleOption, rule_conf
 
-__all__ = ["DecodeOptions", "decode"]
+__all__ = ["DecodeOptions", "decode", "planned"]
 
 
 class UnionNames(StrEnum):
@@ -115,6 +115,17 @@ def decode(column: Column | str, **options: Unpack[DecodeOptions]) -> Column:
         TypeError: If an option is unknown or has the wrong type.
         ValueError: If the options contradict each other, a value is not allowed, or `columns` names an unknown field.
     """
+    frames, plan, path = planned(column, options)
+    decoded = path(plan, [frames, *map(functions.col, plan.origin)])
+    if not options.get("typed_formats", False):
+        return decoded
+    from strata.spark_udfs.decoding.json_formats import with_formats  # it needs the extra of JSON
+
+    return with_formats(decoded, plan, frames, has_headers=options.get("headers") is not None)
+
+
+def planned(column: Column | str, options: DecodeOptions) -> tuple[Column, DecodePlan, DecodePath]:
+    """Return the column of frames, with headers if they are asked for, and how to decode it; see `decode`."""
     check_options(options, DecodeOptions)
     plan = _plan(options)
     if options.get("typed_formats", False) and (plan.payload is None or plan.payload.schema.format != JSON):
@@ -123,13 +134,7 @@ def decode(column: Column | str, **options: Unpack[DecodeOptions]) -> Column:
     frames, headers = column_of(column), options.get("headers")
     if headers is not None:
         frames = with_header(frames, column_of(headers), key=options.get("key", False))
-    path = choose_path(one_of(PathOption, "path", options.get("path", "auto")), plan)
-    decoded = path(plan, [frames, *map(functions.col, plan.origin)])
-    if not options.get("typed_formats", False):
-        return decoded
-    from strata.spark_udfs.decoding.json_formats import with_formats  # it needs the extra of JSON
-
-    return with_formats(decoded, plan, frames, has_headers=headers is not None)
+    return frames, plan, choose_path(one_of(PathOption, "path", options.get("path", "auto")), plan)
 
 
 def _plan(options: DecodeOptions) -> DecodePlan:

@@ -45,6 +45,7 @@ __all__ = [
     "is_installed_otherwise",
     "jvm_path",
     "packed",
+    "replay_in_jvm",
 ]
 
 JAR = Path(__file__).parents[1] / "strata-spark.jar"
@@ -178,6 +179,22 @@ def jvm_path(plan: DecodePlan, columns: Sequence[Column]) -> Column:
     more = [functions.struct(*origin)] if origin else []
     return functions.call_function(
         f"{catalog_of(plan.registry)}_decode", frames, functions.lit(function_name(plan)), *more
+    )
+
+
+def replay_in_jvm(plan: DecodePlan, frames: Column, place: Column) -> Column:
+    """Return the aggregate that counts what a plan's reader schema makes of frames: an array of outcomes.
+
+    Args:
+        plan: the plan of the decode.
+        frames: the column of frames.
+        place: a struct that says where a record is, or a column of another type.
+
+    Raises:
+        NotInstalled: If `install` was not called for the registry.
+    """
+    return functions.call_function(
+        f"{catalog_of(plan.registry)}_replay", frames, functions.lit(function_name(plan)), place
     )
 
 

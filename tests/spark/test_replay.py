@@ -62,6 +62,49 @@ def test_outcomes(spark: SparkSession, registry: RegistryClient, frames: list[by
         replay(df, NARROW, registry=registry.settings, value="frame")
 
 
+CHANGES: dict[str, tuple[Any, Any, Any, Any, str, str, str]] = {
+    # what: type of the writer, of the reader, a value that stays, one that changes, path, written as, read as
+    "rounded": ("long", "double", 2**53, 2**53 + 1, "f", "9007199254740993", "9.007199254740992E15"),
+    "the largest": ("long", "double", -(2**63), 2**63 - 1, "f", "9223372036854775807", "9.223372036854776E18"),
+    "in a float": ("int", "float", 2**24, 2**24 + 1, "f", "16777217", "1.6777216E7"),
+    "an item": (
+        {"type": "array", "items": "long"}, {"type": "array", "items": "double"},
+        [1, 2], [1, 2**53 + 1], "f[]", "9007199254740993", "9.007199254740992E15",
+    ),
+    "in a map": (
+        {"type": "map", "values": "long"}, {"type": "map", "values": ["null", "double"]},
+        {"a": 1}, {"a": 2**53 + 1}, "f{}", "9007199254740993", "9.007199254740992E15",
+    ),
+    "in a union": (
+        ["null", "long"], ["null", "double"], None, 2**53 + 1, "f", "9007199254740993", "9.007199254740992E15",
+    ),
+    "a symbol": (CARRIER, {**CARRIER, "symbols": ["UA"], "default": "UA"}, "UA", "AA", "f", "AA", "UA"),
+    "a time": ("long", {"type": "long", "logicalType": "timestamp-millis"}, None, 1000, "f", "1000", "1000000"),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("installed")
+def test_values_that_change(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """A value that the candidate reads as another without an error is shown as it was written and as it is read."""
+    for what, (writer, reader, same, other, path, written, read) in CHANGES.items():
+        before, after = (
+            {"type": "record", "name": "R", "fields": [{"name": "f", "type": one}, {"name": "s", "type": "string"}]}
+            for one in (writer, reader)
+        )
+        schema_id = registry.register(f"changes-{what}", json.dumps(before)).schema_id
+        values = [other, other] if what == "a time" else [same, other, other]
+        df = spark.createDataFrame(
+            rows_of([frame(schema_id, before, {"f": value, "s": "é"}) for value in values]), f"value binary, {PLACES}"
+        )
+        outcomes = {row.reason: row for row in replay(df, json.dumps(after), registry=registry.settings).collect()}
+
+        changed = outcomes["another value is read"]
+        assert (path, written, read) == (changed.path, changed.written_as, changed.read_as), what
+        assert (schema_id, 2, len(values) - 2) == (changed.schema_id, changed["count"], changed.first.offset), what
+        assert outcomes.keys() == {None, "another value is read"}
+        assert len(values) == outcomes[None]["count"], what
+
+
 @pytest.mark.usefixtures("installed")
 def test_a_stream(spark: SparkSession, registry: RegistryClient, frames: list[bytes | None], tmp_path: Path) -> None:
     """The outcomes of a stream are counted on from batch to batch."""

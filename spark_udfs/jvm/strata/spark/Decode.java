@@ -3,8 +3,10 @@ package strata.spark;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -15,6 +17,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import strata.spark.avro.AvroProgram;
 import strata.spark.avro.AvroProgram.Defaults;
+import strata.spark.avro.ValueChanges;
 import strata.spark.bytes.UnusableSchema;
 import strata.spark.client.RegistryFailure;
 import strata.spark.client.RegistrySettings;
@@ -205,7 +208,7 @@ public final class Decode implements ScalarFunction<Object> {
     }
 
     /** The state of one task: a program for each writer schema that it meets. */
-    private static final class Work {
+    static final class Work {
         private final FunctionName.Mode mode;
         private final Registry.Format format;
         private final Object reader;
@@ -222,6 +225,10 @@ public final class Decode implements ScalarFunction<Object> {
         private final FrameHeader named = new FrameHeader();
         /** The programs of the last few schemas, found without allocating a key. */
         private final Program[] recent = new Program[RECENT];
+        /** The program of the last record, and what finds changes of values, if they can change. */
+        private Program last;
+
+        private final Map<Program, Optional<ValueChanges>> changes = new IdentityHashMap<>();
 
         public Work(DecodePlan plan, RegistrySettings settings, Waits waits) {
             this.waits = waits;
@@ -250,6 +257,7 @@ public final class Decode implements ScalarFunction<Object> {
                 program = program(named.name());
                 recent[place] = program;
             }
+            last = program;
             program.read(named.bytes(), header, named.start());
             if (mode == FunctionName.Mode.DEADLETTER) {
                 row.putField(1, row.nothing());
@@ -258,6 +266,38 @@ public final class Decode implements ScalarFunction<Object> {
             return type instanceof StructType
                     ? row.row().getStruct(0, members)
                     : row.row().get(0, type);
+        }
+
+        /**
+         * Return what finds values of the last record that are read otherwise than they were written; null if there are
+         * none of its schema.
+         *
+         * @throws IllegalArgumentException if Spark has no type for its schema
+         */
+        public ValueChanges changes() {
+            if (format != Registry.Format.AVRO) {
+                return null;
+            }
+            Optional<ValueChanges> known = changes.get(last);
+            if (known == null) {
+                if (changes.size() >= MAX_PROGRAMS) {
+                    changes.clear();
+                }
+                Schema writer = (Schema) registry.schema(last.name).schema();
+                known = Optional.ofNullable(ValueChanges.of(last.name, writer, (Schema) reader, type));
+                changes.put(last, known);
+            }
+            return known.orElse(null);
+        }
+
+        /** Find the changes of the last record. */
+        public void find(ValueChanges found, byte[] header, ValueChanges.Sink sink) {
+            found.find(named.bytes(), header, named.start(), row.row(), sink);
+        }
+
+        /** Return the schema id of the last record, null if it has none. */
+        public Integer schemaId() {
+            return last.name instanceof Integer id ? id : null;
         }
 
         /** Return the result for a null frame: a null value and no error. */

@@ -10,9 +10,12 @@ import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.aggregate.V2Aggregator;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.connector.catalog.functions.AggregateFunction;
+import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -37,6 +40,7 @@ final class SqlFunctions {
             "_decode", SqlFunctions::decode,
             "_encode", SqlFunctions::encode,
             "_headers", SqlFunctions::headers,
+            "_replay", SqlFunctions::replay,
             "_schema", SqlFunctions::schema,
             "_unsupported", SqlFunctions::unsupported);
 
@@ -69,6 +73,11 @@ final class SqlFunctions {
         return call(catalog, "encode", arguments);
     }
 
+    private static Expression replay(String catalog, List<Expression> arguments) {
+        require(arguments.size() == 3, catalog + "_replay(FRAMES, 'SUBJECT', PLACE)");
+        return call(catalog, Replay.NAMESPACE, arguments);
+    }
+
     /** Return the call of a function of the catalog, whose name is the second argument. */
     private static Expression call(String catalog, String kind, List<Expression> arguments) {
         List<Expression> columns = new ArrayList<>(arguments);
@@ -78,7 +87,10 @@ final class SqlFunctions {
             types = types.add("_" + types.size(), column.dataType(), column.nullable());
         }
         try {
-            Expression call = Scala.make(ApplyFunctionExpression.class, function.bind(types), Scala.list(columns));
+            BoundFunction bound = function.bind(types);
+            Expression call = bound instanceof AggregateFunction
+                    ? Scala.make(V2Aggregator.class, bound, Scala.list(columns), 0, 0)
+                    : Scala.make(ApplyFunctionExpression.class, bound, Scala.list(columns));
             call.setTagValue(FunctionRegistry.FUNC_ALIAS(), catalog + "_" + kind); // in the names of columns
             return call;
         } catch (UnsupportedOperationException misfit) {

@@ -52,7 +52,7 @@ public final class StrataCatalog implements FunctionCatalog {
         return function(name, identifier.namespace().length == 1 ? identifier.namespace()[0] : "", identifier.name());
     }
 
-    /** Return the function of a kind (decode, encode, waits) whose name says the rest. */
+    /** Return the function of a kind (decode, encode, replay, waits) whose name says the rest. */
     static UnboundFunction function(String catalog, String kind, String name) {
         if (kind.equals(WaitFunction.NAMESPACE)) {
             return new WaitFunction(name);
@@ -63,7 +63,7 @@ public final class StrataCatalog implements FunctionCatalog {
         if (kind.equals(EncodePlan.NAMESPACE)) {
             return new UnboundEncode(shown, EncodePlan.of(called, settings));
         }
-        return new Unbound(shown, DecodePlan.of(called, settings), settings);
+        return new Unbound(shown, DecodePlan.of(called, settings), settings, kind.equals(Replay.NAMESPACE));
     }
 
     private record UnboundEncode(String label, EncodePlan plan) implements UnboundFunction {
@@ -87,7 +87,8 @@ public final class StrataCatalog implements FunctionCatalog {
         }
     }
 
-    private record Unbound(String label, DecodePlan plan, RegistrySettings settings) implements UnboundFunction {
+    private record Unbound(String label, DecodePlan plan, RegistrySettings settings, boolean counts)
+            implements UnboundFunction {
         @Override
         public BoundFunction bind(StructType inputs) {
             DataType[] types =
@@ -99,7 +100,7 @@ public final class StrataCatalog implements FunctionCatalog {
                     types[0] instanceof StructType record && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
             requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
             types[0] = isRecord ? RECORD : DataTypes.BinaryType;
-            return new Decode(label, plan, settings, types);
+            return counts ? new Replay(label, plan, settings, types) : new Decode(label, plan, settings, types);
         }
 
         private static void requireBinary(DataType type) {

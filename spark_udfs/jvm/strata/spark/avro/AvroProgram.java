@@ -79,7 +79,7 @@ public final class AvroProgram extends Program {
         } catch (Damage traced) {
             found = traced;
         }
-        return new Refusal(found.letterReason(), name, found.message(cursor.at - start));
+        return new Refusal(found.letterReason(), name, found.message(cursor.at - start), found.field());
     }
 
     /** Writes the defaults of a reader schema as Avro, as the driver in Python does (reader_schema.py). */

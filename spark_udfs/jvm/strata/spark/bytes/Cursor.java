@@ -299,7 +299,8 @@ public final class Cursor {
             return reason.equals(RESOLUTION) ? getMessage() : reason;
         }
 
-        private String field() {
+        /** Return the path of the place in the record; empty at the top. */
+        public String field() {
             return path.startsWith(".") ? path.substring(1) : path;
         }
 

@@ -211,17 +211,25 @@ public final class FrameHeader {
 
         public final String reason;
         public final Object schema;
+        /** Where in the record it is, with `[]` for any item; null if it is not a place or not known. */
+        public final String path;
 
         /** @param schema the name of the schema in the frame, null if it cannot be read */
         public Refusal(String reason, Object schema, String message) {
+            this(reason, schema, message, null);
+        }
+
+        /** @param path where in the record it is, empty or null if it is not a place */
+        public Refusal(String reason, Object schema, String message, String path) {
             super(message, null, false, false);
             this.reason = reason;
             this.schema = schema;
+            this.path = path == null || path.isEmpty() ? null : path.replaceAll("\\[\\d+]", "[]");
         }
 
         /** Return the same refusal of a frame whose schema is known. */
         public Refusal of(Object named) {
-            return new Refusal(reason, named, getMessage());
+            return new Refusal(reason, named, getMessage(), path);
         }
 
         /** Return the schema id of the frame, or null if it has none. */
