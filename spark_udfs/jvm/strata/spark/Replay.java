@@ -30,6 +30,7 @@ import strata.spark.plan.DecodePlan;
  * <p>Spark keeps the state of an aggregate function of a catalog per partition, and writes it by Java's serialization,
  * whose reader does not know the classes of our jar. The state is therefore made of Java's and Spark's own classes.
  */
+@SuppressWarnings("NonApiType") // Spark wants a type of state that Java can serialize, which Map does not say
 public final class Replay implements AggregateFunction<HashMap<String, Object[]>, ArrayData> {
     private static final long serialVersionUID = 1L;
     public static final String NAMESPACE = "replay";
