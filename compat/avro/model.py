@@ -174,7 +174,7 @@ class FixedType:
     properties: Properties
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Field:
     """A field of a record; its aliases are simple names.
 

@@ -7,6 +7,7 @@ not apply. Source: the policy LOGICAL of the Confluent Schema Registry 8.5, from
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
+from weakref import WeakKeyDictionary
 
 from strata.compat.avro.model import (
     MISSING,
@@ -56,6 +57,9 @@ _NO_INTEGER: Final = (
 )
 _VARIANT: Final = "confluent.type.Variant"
 _MAP_ENTRY: Final = "io.confluent.connect.avro.MapEntry"
+
+_PLAIN_COLUMNS: Final[WeakKeyDictionary[Field, Column]] = WeakKeyDictionary()
+"""The columns of fields without named types: versions of a schema share most of their fields."""
 
 
 def translate(schema: AvroSchema, union: str, limits: Limits) -> LogicalSchema:
@@ -126,13 +130,20 @@ class _Translation:
         return types.struct([self._column(field, path) for field in node.fields])
 
     def _column(self, field: Field, path: tuple[str, ...]) -> Column:
+        if not _is_plain(field.type):
+            return self._new_column(field, path)
+        column = _PLAIN_COLUMNS.get(field)
+        if column is None:
+            column = _PLAIN_COLUMNS[field] = self._new_column(field, path)
+        return column
+
+    def _new_column(self, field: Field, path: tuple[str, ...]) -> Column:
         names = _union_names(field.properties.get("confluent:union"))
         node = self.type(field.type, names, (*path, field.name))
         return Column(field.name, node, _default(field), field.doc or "")
 
     def _union(self, node: UnionType, names: _Names, path: tuple[str, ...]) -> LogicalType:
-        # A union of primitives contains nothing, so it is not worth a name.
-        same = "" if all(isinstance(branch, PrimitiveType) for branch in node.branches) else _same_unions(node)
+        same = "" if _is_plain(node) else _same_unions(node)  # which contains nothing, so it needs no name
         if same in self._open:
             raise TranslationError(f"Cyclic schemas are not supported.\nFound a cycle in the field: {'.'.join(path)}")
         if same:
@@ -174,6 +185,12 @@ class _Translation:
         if _logical_type(node.properties) == "decimal":
             return _decimal(node.properties)
         return types.sized(Kind.BINARY, node.size)
+
+
+def _is_plain(node: Node) -> bool:
+    """Return whether a type is a primitive or a union of primitives."""
+    branches = node.branches if isinstance(node, UnionType) else (node,)
+    return all(isinstance(branch, PrimitiveType) for branch in branches)
 
 
 def _primitive(node: PrimitiveType) -> LogicalType:
