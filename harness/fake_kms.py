@@ -232,7 +232,7 @@ def fake_kms() -> Iterator[FakeKms]:
             data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             parts = urlsplit(self.path)
             kms.requests.append(f"{self.command} {parts.path}")
-            kms.headers = dict(self.headers.items())
+            kms.headers = {name.title(): value for name, value in self.headers.items()}
             status, content = kms.answer(parts.path, parts.query, kms.headers, data)
             answer = json.dumps(content).encode()
             self.send_response(status)

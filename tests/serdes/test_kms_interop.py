@@ -22,7 +22,13 @@ from confluent_kafka.schema_registry.rules.encryption.azurekms.azure_aead import
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import FieldEncryptionExecutor
 from confluent_kafka.schema_registry.rules.encryption.hcvault.hcvault_driver import HcVaultKmsDriver
 from confluent_kafka.serialization import MessageField, SerializationContext
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from google.cloud import kms_v1
+from google.cloud.kms_v1.services.key_management_service.transports.rest import KeyManagementServiceRestTransport
+from google.oauth2 import credentials as oauth2_credentials
 from moto import mock_aws
+from tink.integration.gcpkms._gcp_kms_client import _GcpKmsAead
 
 from harness.fake_kms import fake_kms
 from harness.transit import PROGRAM, real_transit
@@ -30,6 +36,7 @@ from strata.serdes.avro import AvroDeserializer, AvroSerializer
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.encryption.azure_kms import AzureKms
 from strata.serdes.encryption.ciphers import new_material
+from strata.serdes.encryption.gcp_kms import GcpKms
 from strata.serdes.model import Rule, RuleSet
 from strata.serdes.subject_name_strategies import Context
 
@@ -152,3 +159,37 @@ def test_azure_by_the_same_key(saved):
 
         assert material == theirs.decrypt(ours.wrap(key_id, material), b"")
         assert material == ours.unwrap(key_id, theirs.encrypt(material, b""))
+
+
+def test_google_by_the_same_key():
+    """Google's library, as confluent-kafka calls it by Tink, unwraps what our driver wraps, and the other way round."""
+    material, key_id = new_material("AES256_GCM"), "projects/p/locations/l/keyRings/r/cryptoKeys/k"
+    with fake_kms() as kms:
+        kms.google.rotate(key_id)
+        kms.google.tokens.add("google-token")
+        host = kms.url.removeprefix("http://")
+        credentials = oauth2_credentials.Credentials(token="google-token")
+        transport = KeyManagementServiceRestTransport(host=host, url_scheme="http", credentials=credentials)
+        theirs = _GcpKmsAead(kms_v1.KeyManagementServiceClient(transport=transport), key_id)
+        ours = GcpKms(google_account(kms.url), {})
+
+        assert material == theirs.decrypt(ours.wrap(key_id, material), b"")
+        assert material == ours.unwrap(key_id, theirs.encrypt(material, b""))
+        kms.google.rotate(key_id)
+        assert material == theirs.decrypt(ours.wrap(key_id, material), b"")
+
+
+def google_account(url):
+    """Return the settings of a service account."""
+    key = rsa.generate_private_key(65537, 2048)
+    text = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+    return {
+        "client.id": "1",
+        "client.email": "strata@p.iam",
+        "private.key.id": "key",
+        "private.key": text,
+        "token.uri": f"{url}/token",
+        "gcp.kms.endpoint": url,
+    }
