@@ -99,9 +99,11 @@ JsonDeserializer[Flight](client, from_dict=from_dict)
 wrong: AvroDeserializer[int] = AvroDeserializer(client, from_dict=from_dict)  # error
 assert_type(ProtobufDeserializer(client, Timestamp)(b""), Timestamp | None)
 ProtobufDeserializer[Timestamp](client, Timestamp)
-ProtobufDeserializer(client, int)  # error
+ProtobufDeserializer(client, 7)  # error
 ProtobufSerializer(client, Timestamp)(Timestamp(seconds=1), topic="times")
 ProtobufSerializer(client, Timestamp)({"seconds": 1})  # error
+assert_type(ProtobufDeserializer(client, Flight)(b""), Flight | None)
+ProtobufSerializer(client, Flight)(Timestamp())  # error
 as_dicts = ProtobufDeserializer(client, as_dict=True)(b"")
 
 
