@@ -124,15 +124,15 @@ def _gone(desired: Desired, against: Versions | None) -> list[tuple[str, str]]:
 def _level(desired: Desired, subject: Subject, against: Versions | None, options: Options) -> Level:
     if options.level is not None:
         return options.level
-    found = desired.level(subject.name) or (against.level(subject.name) if against else None)
-    return Level(found) if found else _DEFAULT
+    level = desired.level(subject.name) or (against.level(subject.name) if against else None)
+    return Level(level) if level else _DEFAULT
 
 
 def _policy(desired: Desired, subject: Subject, against: Versions | None, options: Options) -> Policy:
     if options.policy is not None:
         return options.policy
-    found = desired.policy(subject.name) or (against.policy(subject.name) if against else None)
-    return Policy.__members__.get(found or "", Policy.STRICT)
+    policy = desired.policy(subject.name) or (against.policy(subject.name) if against else None)
+    return Policy.__members__.get(policy or "", Policy.STRICT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +144,12 @@ class _Grouped:
 
     def versions(self, subject: Subject) -> Sequence[Held]:
         """Return the versions, oldest first."""
-        found = self.source.versions(subject.name)
-        group = self.group or (self.source.group(subject.name) if found else None)
+        versions = self.source.versions(subject.name)
+        group = self.group or (self.source.group(subject.name) if versions else None)
         if not group:
-            return found
-        metadata = found[-1].metadata if subject.metadata is None and found else subject.metadata
-        return [one for one in found if _property(one.metadata, group) == _property(metadata, group)]
+            return versions
+        metadata = versions[-1].metadata if subject.metadata is None and versions else subject.metadata
+        return [one for one in versions if _property(one.metadata, group) == _property(metadata, group)]
 
 
 def _property(metadata: Mapping[str, Any] | None, name: str) -> str | None:
@@ -194,10 +194,10 @@ def _check_subject(
         yield problem(Severity.UNJUDGED, UNJUDGED, _renamed(subject, against.source.label))
         return
     looked_at = versions if LEVELS[level].transitive or options.tables else versions[-1:]
-    if looked_at and not subject.references and all((one.text, one.references) == (text, ()) for one in looked_at):
+    if looked_at and not subject.references and all((held.text, held.references) == (text, ()) for held in looked_at):
         return  # most files of a commit are those of the commit before
     try:
-        previous = [Previous(one.version, earlier.parse(one, strict=False)) for one in looked_at]
+        previous = [Previous(held.version, earlier.parse(held, strict=False)) for held in looked_at]
         result = check(new, previous, level, policy, Limits().started()) if is_checked else CheckResult(compatible=True)
         tables = [(version.version, version.schema, version.union) for version in previous]
         engines = check_engines(new, tables, options.tables, Limits().started()) if options.tables else []
@@ -210,13 +210,13 @@ def _check_subject(
     refuses = _property(metadata, _SILENT) == _REFUSE
     result = replace(result, tables=(*result.tables, *engines))
     compared = previous if LEVELS[level].transitive else previous[-1:]
-    for found in _findings(new, compared, level, result, is_numbered=is_numbered):
-        path, names = ("", _IN_CONTAINERS.sub("", found.field)) if found.table else (found.path, found.field)
+    for finding in _findings(new, compared, level, result, is_numbered=is_numbered):
+        path, names = ("", _IN_CONTAINERS.sub("", finding.field)) if finding.table else (finding.path, finding.field)
         position = position_of(text, path, names, subject.format)
-        severity = _SEVERITIES.get(found.rule, Severity.ERROR)
-        if found.rule == SILENT_CHANGE and not refuses:
+        severity = _SEVERITIES.get(finding.rule, Severity.ERROR)
+        if finding.rule == SILENT_CHANGE and not refuses:
             severity = options.silent
-        yield Problem(severity, found.rule, subject.name, subject.file, position, found.advice, found)
+        yield Problem(severity, finding.rule, subject.name, subject.file, position, finding.advice, finding)
 
 
 def _renamed(subject: Subject, label: str) -> str:

@@ -163,10 +163,10 @@ def by_convention(tree: Tree, names: Sequence[str]) -> Desired:
 
 def _drafts(entry: Entry, tree: Tree) -> list[_Draft]:
     if entry.files is not None:
-        found = [file for file in matching(tree.names, entry.files) if entry.format or file_format(file)]
-        if not found:
+        files = [file for file in matching(tree.names, entry.files) if entry.format or file_format(file)]
+        if not files:
             raise GitopsError(f"{entry.where}: no file matches {entry.files}")
-        return [_draft(entry, file, tree.read(file)) for file in found]
+        return [_draft(entry, file, tree.read(file)) for file in files]
     if entry.file is not None:
         return [_draft(entry, entry.file, tree.read(entry.file))]
     return [_draft(entry, "", entry.text)]
@@ -222,7 +222,8 @@ def _linked(drafts: Mapping[str, _Draft]) -> dict[str, Subject]:
         for name, draft in drafts.items()
     }
     graph = {
-        name: [one.subject for one in subject.references if one.subject in linked] for name, subject in linked.items()
+        name: [reference.subject for reference in subject.references if reference.subject in linked]
+        for name, subject in linked.items()
     }
     try:
         order = list(TopologicalSorter(graph).static_order())
@@ -235,7 +236,7 @@ def _references(
     draft: _Draft, drafts: Mapping[str, _Draft], files: Mapping[str, str], defined: Mapping[tuple[str, str], str]
 ) -> list[Reference]:
     """Return the references that an entry gives, or else those that its text needs and other files of the tree meet."""
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     for item in draft.given or ():
         one = Fields(draft.where, {"file": item}) if isinstance(item, str) else item
         file = one.text("file")
@@ -248,14 +249,14 @@ def _references(
         else:
             target = files[file]
             reference = Reference(one.text("name") or _name_of(draft, drafts[target]), target)
-        found[reference.name] = reference
+        references[reference.name] = reference
     for needed in draft.names.needed if draft.given is None else ():
         provider = defined.get((draft.subject.format, _resolved(draft, needed)))
-        if needed in found or provider is None or provider == draft.subject.name:
+        if needed in references or provider is None or provider == draft.subject.name:
             continue
-        if not any(one.subject == provider for one in found.values()) or draft.subject.format != "AVRO":
-            found[needed] = Reference(needed, provider)
-    return list(found.values())
+        if not any(one.subject == provider for one in references.values()) or draft.subject.format != "AVRO":
+            references[needed] = Reference(needed, provider)
+    return list(references.values())
 
 
 def _name_of(draft: _Draft, target: _Draft) -> str:

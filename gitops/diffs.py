@@ -35,11 +35,11 @@ class SubjectDifference:
 
     def as_json(self) -> dict[str, object]:
         """Return the difference as JSON values."""
-        found: dict[str, object] = {"subject": self.subject}
-        found |= {"onlyIn": self.only_in} if self.only_in else {}
-        found |= {"schema": as_json(self.schema)} if self.schema else {}
-        found |= {"contract": list(self.contract)} if self.contract else {}
-        return found | ({"unknown": self.unknown} if self.unknown else {})
+        content: dict[str, object] = {"subject": self.subject}
+        content |= {"onlyIn": self.only_in} if self.only_in else {}
+        content |= {"schema": as_json(self.schema)} if self.schema else {}
+        content |= {"contract": list(self.contract)} if self.contract else {}
+        return content | ({"unknown": self.unknown} if self.unknown else {})
 
 
 def differences(a: Versions, b: Versions) -> Iterator[SubjectDifference]:

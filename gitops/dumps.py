@@ -89,7 +89,7 @@ def left_out(source: Source, patterns: Sequence[str]) -> list[str]:
     """Return the subjects with versions that a dump cannot have: an alias hides them, or their format is unknown."""
     named = (name for name in source.subjects() if _is_named(name, patterns))
     latest = ((name, source.version(name, None)) for name in named)
-    return [name for name, one in latest if one is None or one.format not in _ENDINGS]
+    return [name for name, version in latest if version is None or version.format not in _ENDINGS]
 
 
 def _add_rights(top: dict[str, Any], entries: Sequence[dict[str, object]], source: Source, *, whole: bool) -> None:
@@ -113,8 +113,8 @@ def _entry(
 ) -> dict[str, object]:
     """Return the entry of a subject in the manifest."""
     entry: dict[str, object] = {"name": version.subject, "file": files[version.subject]}
-    references = [_reference(one.name, one.subject, one.version, version.subject, found, files)
-                  for one in version.references]  # fmt: skip
+    references = [_reference(reference.name, reference.subject, reference.version, version.subject, found, files)
+                  for reference in version.references]  # fmt: skip
     if references or NAMES[version.format](version.text, files[version.subject]).needed:
         entry["references"] = references
     metadata = dict(version.metadata or {})
@@ -147,10 +147,10 @@ def _plain(subject: str) -> str:
 def _settings(source: Source, scope: str) -> dict[str, object]:
     config = dict(source.config(scope))
     level, alias, mode = config.pop(_LEVEL, None), config.pop("alias", None), source.mode(scope)
-    found = {"compatibility": level, "alias": alias, "config": config or None, "mode": mode}
+    settings = {"compatibility": level, "alias": alias, "config": config or None, "mode": mode}
     if alias is not None and source.version(scope, None) is not None:  # a manifest has one or the other
-        found |= {"alias": None, "config": {**config, "alias": alias}}
-    return {name: value for name, value in found.items() if value is not None}
+        settings |= {"alias": None, "config": {**config, "alias": alias}}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _is_wide(scope: str) -> bool:
@@ -158,7 +158,9 @@ def _is_wide(scope: str) -> bool:
 
 
 def _is_named(name: str, patterns: Sequence[str]) -> bool:
-    return not patterns or any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in patterns)
+    return not patterns or any(
+        name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
+    )
 
 
 def _file_names(found: Mapping[str, Held]) -> dict[str, str]:

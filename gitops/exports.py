@@ -48,7 +48,8 @@ class ExportVersions:
         elif kind == "SCHEMA":
             number = int(key["version"])
             references = tuple(
-                Reference(one["name"], one["subject"], int(one["version"])) for one in value.get("references") or ()
+                Reference(reference["name"], reference["subject"], int(reference["version"]))
+                for reference in value.get("references") or ()
             )
             self._versions.setdefault(subject, {})[number] = Held(
                 subject, number, value.get("schemaType") or "AVRO", value["schema"], references,
@@ -63,8 +64,8 @@ class ExportVersions:
 
     def versions(self, subject: str) -> Sequence[Held]:
         """Return the live versions of a subject, oldest first."""
-        found = sorted(self._versions.get(subject, {}).items())
-        return [version for number, version in found if (subject, number) not in self._deleted]
+        numbered = sorted(self._versions.get(subject, {}).items())
+        return [version for number, version in numbered if (subject, number) not in self._deleted]
 
     def version(self, subject: str, number: int | None) -> Held | None:
         """Return a version, deleted or not; None for the number is the latest live one."""
@@ -88,8 +89,8 @@ class ExportVersions:
         return self._setting(subject, "compatibilityPolicy")
 
     def _setting(self, subject: str, name: str) -> str | None:
-        found = (self._configs.get(scope, {}).get(name) for scope in (subject, _context(subject), ""))
-        return next((str(value) for value in found if value), None)
+        settings = (self._configs.get(scope, {}).get(name) for scope in (subject, _context(subject), ""))
+        return next((str(value) for value in settings if value), None)
 
     def scopes(self) -> Sequence[str]:
         """Return the names under which there are settings; the empty name is the registry."""

@@ -117,11 +117,11 @@ class Fields:
         Raises:
             GitopsError: If it is something else.
         """
-        found = self.items(name)
-        for where, item in found:
+        items = self.items(name)
+        for where, item in items:
             if not isinstance(item, str):
                 raise GitopsError(f"{where}: expected text")
-        return [item for _, item in found]
+        return [item for _, item in items]
 
     def names(self) -> list[str]:
         """Return the keys."""

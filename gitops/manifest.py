@@ -197,7 +197,7 @@ def _merged_subjects(
     """Return subjects with those of a layer merged over them; an entry that merges with none is a new one."""
     merged = [*before]
     for item in layer:
-        places = [index for index, one in enumerate(before) if _is_overridden(one, item)]
+        places = [index for index, entry in enumerate(before) if _is_overridden(entry, item)]
         if len(places) > 1:  # the layer may say which of them it means
             own = {key: item[key] for key in _SOURCES if key in item}
             places = [index for index in places if own.items() <= before[index].items()]
@@ -233,13 +233,15 @@ def _placed(subject: Mapping[str, Any], folder: str) -> dict[str, object]:
             raise GitopsError(f"{subject.get('name')}: {path} is outside of the folder in which the command runs")
         return place
 
-    found = {key: placed(value) if key in _PATHS else value for key, value in subject.items()}
+    content = {key: placed(value) if key in _PATHS else value for key, value in subject.items()}
     if isinstance(subject.get("references"), list):
-        found["references"] = [
-            {**one, "file": placed(one["file"])} if isinstance(one, dict) and "file" in one else placed(one)
-            for one in subject["references"]
+        content["references"] = [
+            {**reference, "file": placed(reference["file"])}
+            if isinstance(reference, dict) and "file" in reference
+            else placed(reference)
+            for reference in subject["references"]
         ]
-    return found
+    return content
 
 
 def _manifest(top: Fields) -> Manifest:
@@ -336,16 +338,16 @@ def _rule_set(section: Fields) -> Mapping[str, object]:
 
 def _settings(section: Fields, alias: str | None = None) -> Settings:
     config = section.inner("config").only(_CONFIG)
-    found: dict[str, object] = {name: config.flag(name) for name in _FLAGS if name in config}
-    found |= {name: config.text(name) for name in _TEXTS if name in config}
-    found |= {
+    settings: dict[str, object] = {name: config.flag(name) for name in _FLAGS if name in config}
+    settings |= {name: config.text(name) for name in _TEXTS if name in config}
+    settings |= {
         name: _rule_set(config.inner(name)) if name in _RULE_SETS else config.inner(name).raw_all()
         for name in _OBJECTS
         if name in config
     }
     level = section.choice("compatibility", LEVELS)
     if level is not None:
-        found = {"compatibility": level, **found}
+        settings = {"compatibility": level, **settings}
     if alias is not None:
-        found["alias"] = alias
-    return Settings(found or None, section.choice("mode", MODES))
+        settings["alias"] = alias
+    return Settings(settings or None, section.choice("mode", MODES))

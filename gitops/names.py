@@ -133,11 +133,11 @@ def _refs(node: object, depth: int) -> Iterator[str]:
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"]
-        for one in node.values():
-            yield from _refs(one, depth + 1)
+        for inner in node.values():
+            yield from _refs(inner, depth + 1)
     elif isinstance(node, list):
-        for one in node:
-            yield from _refs(one, depth + 1)
+        for inner in node:
+            yield from _refs(inner, depth + 1)
 
 
 def _json(text: str) -> object:

@@ -122,7 +122,7 @@ def make_plan(desired: Desired, registry: Registry, *, prune: bool, label: str) 
     Raises:
         GitopsError: If there is no owner to prune for, or a reference leads nowhere.
     """
-    unnamed = [one for one in desired.subjects.values() if one.unnamed]
+    unnamed = [subject for subject in desired.subjects.values() if subject.unnamed]
     whole, desired = desired, _without(desired, unnamed)
     steps = steps_of(desired)
     gone = _owned(desired, registry) if prune else {}
@@ -131,8 +131,13 @@ def make_plan(desired: Desired, registry: Registry, *, prune: bool, label: str) 
     tree = TreeVersions(whole, label)
     explain = _Explanations(desired, registry, Parser([tree, registry.service]), Parser([registry.service]))
     changes = [
-        Change(register_step(one, None), _NO_NAME, file=one.file, error=explain.fault(one, None) or one.unnamed)
-        for one in unnamed
+        Change(
+            register_step(subject, None),
+            _NO_NAME,
+            file=subject.file,
+            error=explain.fault(subject, None) or subject.unnamed,
+        )
+        for subject in unnamed
     ]
     unchanged = 0
     kept: dict[str, str] = {}
@@ -155,8 +160,8 @@ def make_plan(desired: Desired, registry: Registry, *, prune: bool, label: str) 
 
 
 def _without(desired: Desired, subjects: Sequence[Subject]) -> Desired:
-    names = {one.name for one in subjects}
-    return replace(desired, subjects={name: one for name, one in desired.subjects.items() if name not in names})
+    names = {subject.name for subject in subjects}
+    return replace(desired, subjects={name: subject for name, subject in desired.subjects.items() if name not in names})
 
 
 def _owned(desired: Desired, registry: Registry) -> dict[str, Held]:
@@ -167,9 +172,9 @@ def _owned(desired: Desired, registry: Registry) -> dict[str, Held]:
         registry.service.version(name, None) for name in registry.service.subjects() if name not in desired.subjects
     )
     return {
-        one.subject: one
-        for one in latest
-        if one is not None and ((one.metadata or {}).get("properties") or {}).get(OWNER) == desired.owner
+        version.subject: version
+        for version in latest
+        if version is not None and ((version.metadata or {}).get("properties") or {}).get(OWNER) == desired.owner
     }
 
 
@@ -275,12 +280,12 @@ class _Explanations:
     def _schema(self, step: Mapping[str, Any], latest: Held) -> Iterator[str]:
         body, subject = step["schema"], self.desired.subjects[step["subject"]]
         try:
-            found = difference(*self._schemas(subject, latest), limits=Limits().started(), version=latest.version)
+            changed = difference(*self._schemas(subject, latest), limits=Limits().started(), version=latest.version)
         except (SchemaParseError, GitopsError) as error:
             yield f"the difference cannot be shown: {error}"
         else:
-            if found.changes:
-                yield from as_lines(found, most=_MOST_LINES)
+            if changed.changes:
+                yield from as_lines(changed, most=_MOST_LINES)
         for name, before in (("metadata", latest.metadata), ("ruleSet", latest.rule_set)):
             if name in body:
                 yield from _edits(name, before or {}, body[name] or {})
@@ -325,10 +330,10 @@ def write_plan(plan: Plan, path: Path) -> None:
 def plan_json(plan: Plan) -> str:
     """Return a plan as JSON: the form of plan files, which docs/guides/git.md describes."""
     changes = [
-        {"title": one.title, "step": dict(one.step), "reason": one.reason, "details": list(one.details),
-         "version": one.version, "error": one.error, "file": one.file,
-         "findings": [{"rule": finding.rule, **finding_json(finding)} for finding in one.findings]}
-        for one in plan.changes
+        {"title": change.title, "step": dict(change.step), "reason": change.reason, "details": list(change.details),
+         "version": change.version, "error": change.error, "file": change.file,
+         "findings": [{"rule": finding.rule, **finding_json(finding)} for finding in change.findings]}
+        for change in plan.changes
     ]  # fmt: skip
     content = {"format": _FORMAT, "version": _VERSION, "registry": plan.registry, "offset": plan.offset}
     content |= {"unchanged": plan.unchanged, "changes": changes, "kept": list(plan.kept)}
@@ -346,9 +351,10 @@ def read_plan(path: Path) -> Plan:
         if (content["format"], content["version"]) != (_FORMAT, _VERSION):
             raise GitopsError(f"{path} is a plan of another version of strata; plan again")
         changes = tuple(
-            Change(one["step"], one["reason"], tuple(one["details"]), one["version"]) for one in content["changes"]
+            Change(change["step"], change["reason"], tuple(change["details"]), change["version"])
+            for change in content["changes"]
         )
-        if rejected := next((one for one in content["changes"] if one.get("error")), None):
+        if rejected := next((change for change in content["changes"] if change.get("error")), None):
             raise GitopsError(f"{path} has a change that the registry rejects: {rejected['error']}")
         return Plan(content["registry"], content["offset"], changes, content["unchanged"])
     except OSError as error:
@@ -366,7 +372,7 @@ def plan_text(plan: Plan) -> str:
         lines += (f"    {line}" for line in change.details)
         if change.error:
             lines.append(f"  ! {change.error}")
-    lines += (f"  kept {one}" for one in plan.kept)
+    lines += (f"  kept {kept}" for kept in plan.kept)
     return "\n".join([*lines, _summary(plan)]) + "\n"
 
 
@@ -383,12 +389,14 @@ def plan_markdown(plan: Plan) -> str:
             lines += ["  <details><summary>difference</summary>", "", f"  {fence}text"]
             lines += (f"  {line}" for line in change.details)
             lines += [f"  {fence}", "  </details>"]
-    lines += (f"- kept {_markdown(one)}" for one in plan.kept)
+    lines += (f"- kept {_markdown(kept)}" for kept in plan.kept)
     return "\n".join(lines) + "\n"
 
 
 def _markdown(text: str) -> str:
-    return "".join(f"\\{one}" if one in "\\`*_{}[]<>#|" else one for one in text.replace("\n", " "))
+    return "".join(
+        f"\\{character}" if character in "\\`*_{}[]<>#|" else character for character in text.replace("\n", " ")
+    )
 
 
 def _summary(plan: Plan) -> str:

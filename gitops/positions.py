@@ -25,12 +25,12 @@ class Position:
 
 def position_in_error(text: str, message: str, schema_format: str) -> Position:
     """Return the place that the message of a parse error names, or the start of the file."""
-    if found := _AT.search(message):
-        return Position(int(found[1]), int(found[2]))
-    if found := _POINTER.search(message):
-        return position_of(text, found[1], "", schema_format)
-    if found := _FIELD.search(message):
-        return position_of(text, "", found[1] or found[2], schema_format)
+    if match := _AT.search(message):
+        return Position(int(match[1]), int(match[2]))
+    if match := _POINTER.search(message):
+        return position_of(text, match[1], "", schema_format)
+    if match := _FIELD.search(message):
+        return position_of(text, "", match[1] or match[2], schema_format)
     return Position()
 
 
@@ -91,18 +91,18 @@ def _children(text: str, offset: int) -> list[tuple[str, int]]:
     if text[offset] not in "{[":
         return []
     closing = {"{": "}", "[": "]"}[text[offset]]
-    found: list[tuple[str, int]] = []
+    children: list[tuple[str, int]] = []
     at = _skip(text, offset + 1)
     while text[at] != closing:
-        key = str(len(found))
+        key = str(len(children))
         if closing == "}":
             key, at = scanstring(text, at + 1)
             at = _skip(text, _skip(text, at) + 1)
-        found.append((key, at))
+        children.append((key, at))
         at = _skip(text, _end(text, at))
         if text[at] == ",":
             at = _skip(text, at + 1)
-    return found
+    return children
 
 
 def _end(text: str, offset: int) -> int:

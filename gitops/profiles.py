@@ -75,10 +75,10 @@ def _profile(name: str) -> dict[str, Any]:
     if name not in profiles:
         raise GitopsError(f"{path}: no profile {name!r}; expected one of {', '.join(profiles.names())}")
     profile = profiles.inner(name).only(_KEYS)
-    found = {key: _expanded(f"{path}.{name}.{key}", profile.text(key) or "") for key in profile.names()}
-    if "keyring" in found:
-        found["auth"] = _from_keyring(found.pop("keyring"))
-    return found
+    settings = {key: _expanded(f"{path}.{name}.{key}", profile.text(key) or "") for key in profile.names()}
+    if "keyring" in settings:
+        settings["auth"] = _from_keyring(settings.pop("keyring"))
+    return settings
 
 
 def _expanded(where: str, text: str) -> str:

@@ -186,23 +186,23 @@ class _StepByStep:
         latest = self.service.version(subject, None)
         is_new = self._refers_to_new(step, planned)
         body = self._pinned(step)
-        found = None if is_new or latest is None else self._look_up(step, body)
-        if found is not None and latest is not None and _is_same(found, latest):
+        registered = None if is_new or latest is None else self._look_up(step, body)
+        if registered is not None and latest is not None and _is_same(registered, latest):
             return Outcome(changed=False, version=latest.version)
         numbers = self.service.numbers(subject, deleted=True)
         version = planned[subject] = max(numbers, default=0) + 1
         # The registry would check against what it has now, which the steps before may change.
         is_unsure = is_new or latest is None or self._changing & {subject, qualified("", subject), ""}
         error = None if is_unsure else self._refusal(step, body)
-        return Outcome(error is None, version, error, goes_back=found is not None)
+        return Outcome(error is None, version, error, goes_back=registered is not None)
 
     def _judge_deletion(self, step: Mapping[str, object], deleted: frozenset[str]) -> Outcome:
         subject = str(step["subject"])
         users = {
-            str(one["subject"])
+            str(place["subject"])
             for number in self.service.numbers(subject)
             for schema_id in self.service.get(f"/subjects/{segment(subject)}/versions/{number}/referencedby")
-            for one in self.service.get(f"/schemas/ids/{schema_id}/versions")
+            for place in self.service.get(f"/schemas/ids/{schema_id}/versions")
         }
         others = sorted(users - deleted - {subject})
         error = f"{', '.join(others)} refers to it" if others else None
@@ -210,17 +210,20 @@ class _StepByStep:
 
     def _refers_to_new(self, step: Mapping[str, Any], planned: Mapping[str, int]) -> bool:
         references = step["schema"].get("references", ())
-        return any(one["version"] == -1 and qualified(one["subject"], step["subject"]) in planned for one in references)
+        return any(
+            reference["version"] == -1 and qualified(reference["subject"], step["subject"]) in planned
+            for reference in references
+        )
 
     def _pinned(self, step: Mapping[str, Any]) -> dict[str, object]:
         """Return the body of a registration with the numbers of latest versions."""
         body = dict(step["schema"])
         if "references" in body:
             body["references"] = [
-                {**one, "version": self._number(qualified(one["subject"], step["subject"]))}
-                if one["version"] == -1
-                else one
-                for one in body["references"]
+                {**reference, "version": self._number(qualified(reference["subject"], step["subject"]))}
+                if reference["version"] == -1
+                else reference
+                for reference in body["references"]
             ]
         return body
 
@@ -298,14 +301,14 @@ class _StepByStep:
 
 def _so_far(steps: Sequence[Mapping[str, object]], done: int) -> str:
     """Return which of some steps are done, and which are not."""
-    named = [f"{one['action']} {one['subject'] or 'the registry'}" for one in steps]
+    named = [f"{step['action']} {step['subject'] or 'the registry'}" for step in steps]
     before = f" ({', '.join(named[:done])})" if done else ""
     return f"{done} of {len(steps)} steps are done{before}; not done: {', '.join(named[done:])}"
 
 
-def _is_same(found: Held, latest: Held) -> bool:
+def _is_same(held: Held, latest: Held) -> bool:
     """Return whether a look-up found what the latest version holds."""
-    return found.version == latest.version or _content(found) == _content(latest)
+    return held.version == latest.version or _content(held) == _content(latest)
 
 
 def _content(held: Held) -> Held:

@@ -60,20 +60,24 @@ def _json(problems: Sequence[Problem], checked: Desired) -> str:
 
 
 def _as_json(problem: Problem) -> dict[str, object]:
-    found: dict[str, object] = {
+    content: dict[str, object] = {
         "severity": problem.severity, "rule": problem.rule, "subject": problem.subject, "file": problem.file,
         "line": problem.position.line, "column": problem.position.column, "message": problem.message,
     }  # fmt: skip
-    return found if problem.finding is None else found | finding_json(problem.finding)
+    return content if problem.finding is None else content | finding_json(problem.finding)
 
 
 def _github(problems: Sequence[Problem], _: Desired) -> str:
     """Return workflow commands, which GitHub shows as annotations of the pull request."""
     lines = []
-    for one in problems:
-        where = f"file={_property(one.file)},line={one.position.line},col={one.position.column}," if one.file else ""
-        title = _property(f"{one.subject}: {one.rule}")
-        lines.append(f"::{_GITHUB_LEVELS[one.severity]} {where}title={title}::{_data(one.message)}\n")
+    for problem in problems:
+        where = (
+            f"file={_property(problem.file)},line={problem.position.line},col={problem.position.column},"
+            if problem.file
+            else ""
+        )
+        title = _property(f"{problem.subject}: {problem.rule}")
+        lines.append(f"::{_GITHUB_LEVELS[problem.severity]} {where}title={title}::{_data(problem.message)}\n")
     return "".join(lines)
 
 
@@ -84,7 +88,7 @@ def _xml(text: str) -> str:
 
 def _line(text: str) -> str:
     """Return a text on one line: names of files and types must not end it, or move the cursor."""
-    return "".join(one if one.isprintable() or one == " " else "?" for one in text)
+    return "".join(character if character.isprintable() or character == " " else "?" for character in text)
 
 
 def _data(text: str) -> str:
@@ -96,17 +100,19 @@ def _property(text: str) -> str:
 
 
 def _sarif(problems: Sequence[Problem], _: Desired) -> str:
-    problems = [one for one in problems if one.file]  # GitHub takes no report with a result that has no file
-    rules = sorted({one.rule for one in problems})
+    problems = [
+        problem for problem in problems if problem.file
+    ]  # GitHub takes no report with a result that has no file
+    rules = sorted({problem.rule for problem in problems})
     results = [
         {
-            "ruleId": one.rule,
-            "ruleIndex": rules.index(one.rule),
-            "level": _SARIF_LEVELS[one.severity],
-            "message": {"text": "\n".join([one.message, *_proof(one)])},
-            "locations": [_location(one)],
+            "ruleId": problem.rule,
+            "ruleIndex": rules.index(problem.rule),
+            "level": _SARIF_LEVELS[problem.severity],
+            "message": {"text": "\n".join([problem.message, *_proof(problem)])},
+            "locations": [_location(problem)],
         }
-        for one in problems
+        for problem in problems
     ]
     about = {"name": "strata", "version": __version__, "informationUri": _HOME}
     driver = {**about, "rules": [_rule(rule) for rule in rules]}

@@ -82,17 +82,17 @@ def read_named(section: Fields) -> dict[Resource, tuple[Right, ...]]:
     Raises:
         GitopsError: If they cannot be read.
     """
-    found: defaultdict[Resource, tuple[Right, ...]] = defaultdict(tuple)
+    rights: defaultdict[Resource, tuple[Right, ...]] = defaultdict(tuple)
     if "rights" in section:
-        found[REGISTRY] = ()
+        rights[REGISTRY] = ()
     for where, item in section.items("rights"):
         entry = Fields(where, item).only({**_RIGHT, **dict.fromkeys(_ABOUT)})
         kind, name, pattern = (entry.text(key) for key in _ABOUT)
         if kind is None and (name or pattern):
             raise GitopsError(f"{where}: `resource` needs a `resource_type`: SUBJECT or KEK")
         about = Resource((kind or REGISTRY.type).upper(), name or "", (pattern or REGISTRY.pattern).upper())
-        found[on_subject(about.name) if about[::2] == ("SUBJECT", "LITERAL") else about] += tuple(_rights(entry))
-    return dict(found)
+        rights[on_subject(about.name) if about[::2] == ("SUBJECT", "LITERAL") else about] += tuple(_rights(entry))
+    return dict(rights)
 
 
 def _rights(entry: Fields) -> Iterable[Right]:
@@ -122,7 +122,7 @@ def shown(rules: Sequence[Mapping[str, str]], mark: str) -> list[str]:
     """Return lines for rules of a registry."""
     verbs = {"ALLOW": "may", "DENY": "may not"}
     return [
-        f"{mark} {one['principal']} {verbs.get(one['permission'], one['permission'])} {one['operation']}"
-        + ("" if one["host"] == _ANYWHERE else f" from {one['host']}")
-        for one in rules
+        f"{mark} {rule['principal']} {verbs.get(rule['permission'], rule['permission'])} {rule['operation']}"
+        + ("" if rule["host"] == _ANYWHERE else f" from {rule['host']}")
+        for rule in rules
     ]

@@ -64,8 +64,8 @@ class Service:
 
     def versions(self, subject: str) -> Sequence[Held]:
         """Return the live versions of a subject, oldest first."""
-        found = (self.version(subject, number) for number in self.numbers(subject))
-        return [version for version in found if version is not None]
+        versions = (self.version(subject, number) for number in self.numbers(subject))
+        return [version for version in versions if version is not None]
 
     def version(self, subject: str, number: int | None) -> Held | None:
         """Return a version, deleted or not; None for the number is the latest live one."""
@@ -109,12 +109,12 @@ class Service:
     def names_with_settings(self) -> Sequence[str] | None:
         """Return the names with settings of their own; None if the registry does not list them."""
         try:
-            found: list[str] = self.get("/v1/scopes")
+            names: list[str] = self.get("/v1/scopes")
         except RegistryError as error:
             if error.status not in _NOT_HERE:
                 raise
             return None
-        return found
+        return names
 
     def config(self, scope: str) -> Mapping[str, object]:
         """Return the configuration that a subject, a context or, under the empty name, the registry itself has."""
@@ -145,8 +145,8 @@ class Service:
         """
         if not self.takes_batches():
             return []
-        found: list[Mapping[str, str]] = self.get("/security/acls")
-        return found
+        rules: list[Mapping[str, str]] = self.get("/security/acls")
+        return rules
 
     def takes_batches(self) -> bool:
         """Return whether the registry takes batches, as a Strata service does."""
@@ -172,7 +172,8 @@ class Service:
 
 def _held(answer: Mapping[str, Any], subject: str) -> Held:
     references = tuple(
-        Reference(str(one["name"]), str(one["subject"]), int(one["version"])) for one in answer.get("references") or ()
+        Reference(str(reference["name"]), str(reference["subject"]), int(reference["version"]))
+        for reference in answer.get("references") or ()
     )
     return Held(
         subject, int(answer["version"]), str(answer.get("schemaType") or "AVRO"), str(answer["schema"]), references,

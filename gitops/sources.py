@@ -48,7 +48,7 @@ class Selection:
         """Return the subjects of the files that the command names."""
         if not self.files:
             return desired
-        kept = {name: one for name, one in desired.subjects.items() if self._is_named(one.file)}
+        kept = {name: subject for name, subject in desired.subjects.items() if self._is_named(subject.file)}
         return replace(desired, subjects=kept)
 
     def _is_named(self, file: str) -> bool:
@@ -96,8 +96,8 @@ def select(paths: Sequence[str], manifests: Sequence[str] = (), environment: str
 
 def _in_folder(path: str) -> str:
     """Return the manifest in a folder; another path as it is."""
-    found = [str(Path(path) / name) for name in DEFAULT_NAMES if (Path(path) / name).is_file()]
-    return found[0] if found else path
+    files = [str(Path(path) / name) for name in DEFAULT_NAMES if (Path(path) / name).is_file()]
+    return files[0] if files else path
 
 
 def _relative(path: str, root: Path) -> str:

@@ -84,8 +84,12 @@ def schema_body(subject: Subject, owner: str | None) -> dict[str, object]:
     body: dict[str, object] = {"schema": subject.text, "schemaType": subject.format}
     if subject.references:
         body["references"] = [
-            {"name": one.name, "subject": _spelled(one, subject.name), "version": one.version or _LATEST}
-            for one in subject.references
+            {
+                "name": reference.name,
+                "subject": _spelled(reference, subject.name),
+                "version": reference.version or _LATEST,
+            }
+            for reference in subject.references
         ]
     metadata = subject.metadata
     if owner is not None:

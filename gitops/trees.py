@@ -57,11 +57,11 @@ class Folder:
     @cached_property
     def names(self) -> Sequence[str]:
         """The names of all files, sorted."""
-        found: list[str] = []
+        names: list[str] = []
         for folder, below, files in os.walk(self.root):
             below[:] = [name for name in below if not _is_skipped(name)]
-            found += (os.path.relpath(os.path.join(folder, name), self.root) for name in files)  # noqa: PTH118 - pathlib takes ten times as long
-        return sorted(name.replace(os.sep, "/") for name in found)
+            names += (os.path.relpath(os.path.join(folder, name), self.root) for name in files)  # noqa: PTH118 - pathlib takes ten times as long
+        return sorted(name.replace(os.sep, "/") for name in names)
 
     def read(self, name: str) -> str:
         """Return the text of a file.

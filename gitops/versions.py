@@ -65,13 +65,13 @@ class TreeVersions:
 
     def versions(self, subject: str) -> Sequence[Held]:
         """Return the version of a subject, if there is one."""
-        found = self.version(subject, None)
-        return [found] if found else []
+        version = self.version(subject, None)
+        return [version] if version else []
 
     def version(self, subject: str, number: int | None) -> Held | None:  # noqa: ARG002 - a tree has one version
         """Return the version of a subject."""
-        found = self._desired.subjects.get(subject)
-        return held(found) if found and found.text is not None else None
+        desired = self._desired.subjects.get(subject)
+        return held(desired) if desired and desired.text is not None else None
 
     def level(self, subject: str) -> str | None:
         """Return the compatibility level that the tree sets."""
@@ -135,10 +135,10 @@ class Parser:
                 continue
             seen[key] = None
             sources = self.sources if reference.version is None else sorted(self.sources, key=_has_no_numbers)
-            found = next(filter(None, (one.version(*key[1:]) for one in sources)), None)
+            found = next(filter(None, (source.version(*key[1:]) for source in sources)), None)
             if found is None:
                 shown = "" if reference.version is None else f" version {reference.version}"
-                places = " or ".join(one.label for one in self.sources)
+                places = " or ".join(source.label for source in self.sources)
                 where = version.file or version.subject
                 raise GitopsError(f"{where}: it refers to {reference.subject}{shown}, which is not in {places}")
             yield from self._resolved(found, seen)

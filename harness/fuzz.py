@@ -65,7 +65,7 @@ def fuzz(target: str, *, runs: int, seconds: int, seed: int = 1) -> Outcome:
 
 
 def _defect(said: str, code: int) -> str:
-    told = next((found[1] for pattern in _TOLD if (found := pattern.search(said))), said[-500:])
+    told = next((match[1] for pattern in _TOLD if (match := pattern.search(said))), said[-500:])
     return f"exit {code}: {told}"
 
 

@@ -215,12 +215,12 @@ def _auth_files() -> Run:
 
     def run(data: bytes) -> None:
         try:
-            found = parse_auth_file(data)
+            auth_file = parse_auth_file(data)
         except AuthFileError as error:
             check(0 < len(str(error)) < _MOST_MESSAGE, "a message without end")
             return
-        check(len(found.users) + len(found.rules) / 8 <= len(data), "more than the file can say")
-        for name, user in found.users.items():
+        check(len(auth_file.users) + len(auth_file.rules) / 8 <= len(data), "more than the file can say")
+        for name, user in auth_file.users.items():
             check(name == user.name and name.isprintable() and name not in ("", "*"), f"the name {name!r}")
             check(128 * user.password.r << user.password.log2_n <= 128 << 20, "a hash that takes too much memory")
 
@@ -250,7 +250,7 @@ def _auth_file_seeds() -> list[bytes]:
         "{",
         "?",
     ]
-    return [one.encode() for one in texts]
+    return [text.encode() for text in texts]
 
 
 CREDENTIALS = {

@@ -159,7 +159,7 @@ def framed_by_aws(vectors: Sequence[Vector], folder: Path) -> list[bytes]:
     spark_jar.compile_java([_JAVA], folder, *jars)
     class_path = os.pathsep.join([str(folder), *map(str, jars)])
     command = [shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-cp", class_path, "GlueFrames"]
-    lines = "".join(json.dumps(_task(one)) + "\n" for one in vectors)
+    lines = "".join(json.dumps(_task(vector)) + "\n" for vector in vectors)
     done = subprocess.run(command, input=lines, capture_output=True, check=False, text=True, timeout=_TIMEOUT_S)
     assert done.returncode == 0, done.stderr[-3000:]
     return [base64.b64decode(line) for line in done.stdout.splitlines()]

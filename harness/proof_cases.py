@@ -61,11 +61,11 @@ def _parsed(schema_format: SchemaFormat, case: Mapping[str, Any], schema: Mappin
     found: dict[tuple[str, int], ResolvedReference] = {}
 
     def follow(referring: Mapping[str, Any]) -> None:
-        for one in referring.get("references", ()):
-            key = one["subject"], one["version"]
+        for reference in referring.get("references", ()):
+            key = reference["subject"], reference["version"]
             if key not in found:
                 follow(registered[key])
-                found[key] = ResolvedReference(one["name"], registered[key]["schema"], f"{key[0]} {key[1]}")
+                found[key] = ResolvedReference(reference["name"], registered[key]["schema"], f"{key[0]} {key[1]}")
 
     follow(schema)
     return FORMATS[schema_format].parse(schema["schema"], strict=False, references=[*found.values()])
@@ -171,7 +171,7 @@ def _shown(counts: Counter[str]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Print the table; with `--keep`, write it into the document."""
-    size = int(next((one for one in arguments if one.isdecimal()), _SIZE))
+    size = int(next((argument for argument in arguments if argument.isdecimal()), _SIZE))
     lines = ["| format | rule | witness | rule only | undecided |", "| --- | --- | --: | --: | --: |"]
     for schema_format in _NAMES:
         lines += _rows(schema_format, size)

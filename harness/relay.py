@@ -39,7 +39,9 @@ class Relay:
 
     def writes(self) -> list[str]:
         """Return what was written: method and path, without queries."""
-        return [f"{one.method} {one.path.partition('?')[0]}" for one in self.requests if one.method != "GET"]
+        return [
+            f"{request.method} {request.path.partition('?')[0]}" for request in self.requests if request.method != "GET"
+        ]
 
 
 @contextmanager

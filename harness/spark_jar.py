@@ -88,10 +88,10 @@ def spark_class_path() -> str:
     Raises:
         RuntimeError: pyspark is not installed.
     """
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise RuntimeError("pyspark is not installed")
-    return os.pathsep.join(map(str, sorted((Path(found.origin).parent / "jars").glob("*.jar"))))
+    return os.pathsep.join(map(str, sorted((Path(spec.origin).parent / "jars").glob("*.jar"))))
 
 
 def _compiler() -> list[str]:

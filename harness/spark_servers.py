@@ -208,7 +208,7 @@ def shipped_packages(folder: Path) -> Path:
 
 
 def _pyspark() -> Path:
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise RuntimeError("pyspark is not installed")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

@@ -42,7 +42,7 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
     from strata.registry.settings import Settings
 
     known = {name.upper() for name in (*Settings.model_fields, *_OTHERS)}
-    services = {"STRATA", *(found[1] for name in ours if (found := _SERVICE_HOST.fullmatch(name)))}
+    services = {"STRATA", *(match[1] for name in ours if (match := _SERVICE_HOST.fullmatch(name)))}
     kubernetes = re.compile(rf"(?:{'|'.join(sorted(services))})_{_OF_A_SERVICE}")
     unread = [name for name in ours if name.upper().removeprefix(_PREFIX) not in known]
     return [_sentence(name, known) for name in unread if not kubernetes.fullmatch(name)]

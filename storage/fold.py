@@ -469,7 +469,7 @@ def _copied(copies: dict[_K, set[_V]], base: "Map[_K, frozenset[_V]]", key: _K) 
 
 def _with_sets(base: "Map[_K, frozenset[_V]]", copies: Mapping[_K, set[_V]]) -> "Map[_K, frozenset[_V]]":
     """Return a map with copied sets in the place of those of the base; an empty one goes."""
-    return _updated(base, ((key, frozenset(found) or None) for key, found in copies.items()))
+    return _updated(base, ((key, frozenset(copy) or None) for key, copy in copies.items()))
 
 
 def _glue_version(value: SchemaValue) -> str | None:

@@ -114,7 +114,7 @@ class Listing:
             for chunk, start, stop in self._within(low, high):
                 is_whole = stop - start == len(chunk.names)
                 counts = chunk.counts[start:stop]
-                total += chunk.entries[listed] if is_whole else sum(_added(one)[listed] for one in counts)
+                total += chunk.entries[listed] if is_whole else sum(_added(count)[listed] for count in counts)
         return total
 
     def _place(self, name: str) -> int:

@@ -125,8 +125,8 @@ def _scheme(url: str) -> str:
     Raises:
         ValueError: The URL is not that of a log.
     """
-    found = _SCHEME.match(url)
-    scheme = found[1].lower() if found else ""
+    match = _SCHEME.match(url)
+    scheme = match[1].lower() if match else ""
     if scheme in _SQL or (scheme == "memory" and url[len("memory:") :].strip("/") == ""):
         return scheme
     kafka = _KAFKA.fullmatch(url)

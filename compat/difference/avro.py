@@ -167,7 +167,7 @@ class _Walk:
         self._pairs[key] = old, new
         self._names(before, after, old, new)
         self._doc(before.doc, after.doc, old, new)
-        self._aliases([one.full for one in before.aliases], [one.full for one in after.aliases], old, new)
+        self._aliases([alias.full for alias in before.aliases], [alias.full for alias in after.aliases], old, new)
         self._logical_types(before, after, old, new)
         self._properties(_others(before.properties), _others(after.properties), old, new)
         if isinstance(before, EnumType) and isinstance(after, EnumType):

@@ -353,7 +353,7 @@ class _Index:
             for place in self._places(at):
                 if below := self._below(place):
                     return below
-        return next((found for at in addresses if (found := self._covering(at))), ())
+        return next((covering for at in addresses if (covering := self._covering(at))), ())
 
     def hidden_by(self, number: int) -> Iterator[int]:
         """Yield the edits at the place of one that has findings, and below it if the checker stops there."""
@@ -422,23 +422,23 @@ class _Judged:
         verdict = self._verdict(edit, number, outcomes, is_refused=bool(findings))
         sentences = dict.fromkeys(explain(finding) for finding in findings[:_MOST_SENTENCES])
         silent_causes = {Cause.HARMLESS, Cause.UNDECIDED} if findings else {Cause.HARMLESS}
-        outcomes = [one for one in outcomes if one.cause not in silent_causes]
+        outcomes = [outcome for outcome in outcomes if outcome.cause not in silent_causes]
         sentences |= dict.fromkeys(
-            one.words(is_new=self.side is _READERS) for one in outcomes[: _MOST_SENTENCES - len(sentences)]
+            outcome.words(is_new=self.side is _READERS) for outcome in outcomes[: _MOST_SENTENCES - len(sentences)]
         )
         more = len(findings) + len(outcomes) - _MOST_SENTENCES
         words = " ".join(map(cut, sentences)) + f" And {more} more." * (more > 0)
         if findings and verdict is Verdict.SAFE:
             words = f"{words} {_HARMLESS}"
         if findings and self.meaning is _Findings.OPINION and verdict is Verdict.BREAKS:
-            is_shown = any(one.verdict is Verdict.BREAKS for one in outcomes)
+            is_shown = any(outcome.verdict is Verdict.BREAKS for outcome in outcomes)
             words = words if is_shown else f"{words} {_OPINION}"
         return Effect(verdict, bool(findings), words or self._plain(edit, verdict), tuple(outcomes[:_MOST_SENTENCES]))
 
     def _verdict(self, edit: Edit, number: int, outcomes: Sequence[Outcome], *, is_refused: bool) -> Verdict:
         if is_refused and self.meaning is _Findings.BREAK:
             return Verdict.BREAKS
-        judged = worst([one.verdict for one in outcomes])
+        judged = worst([outcome.verdict for outcome in outcomes])
         if self.meaning is _Findings.OPINION:
             is_decided = self.is_clear or (outcomes and judged is not Verdict.UNKNOWN)
             return Verdict.BREAKS if is_refused and not is_decided else judged

@@ -147,7 +147,7 @@ class _Walk:
         self._edits.attributes(_field_attributes(ours), _field_attributes(theirs), at, at)
 
     def _oneofs(self, before: Message, after: Message, at: str) -> None:
-        ours, theirs = ({one.name: _held(one.fields) for one in message.oneofs} for message in (before, after))
+        ours, theirs = ({oneof.name: _held(oneof.fields) for oneof in message.oneofs} for message in (before, after))
         for name, was, becomes in changed(ours, theirs):
             place = below(at, f"/{name}")
             self._edits.add(EditKind.CONSTRAINT_CHANGED, place, place, f"oneof {name}", was, becomes)
@@ -187,14 +187,14 @@ def _types(schema: ProtobufSchema, limits: Limits) -> dict[str, _Type]:
 def _nested(types: tuple[TypeDefinition, ...], scope: str) -> Iterator[tuple[str, TypeDefinition, int]]:
     """Yield types with their names and positions among the messages or enums of their scope."""
     counts = {Message: 0, Enum: 0}
-    for one in types:
-        if isinstance(one, Message) and is_map_entry(one):
+    for type_ in types:
+        if isinstance(type_, Message) and is_map_entry(type_):
             continue
-        name = inside(scope, one.name)
-        yield name, one, counts[type(one)]
-        counts[type(one)] += 1
-        if isinstance(one, Message):
-            yield from _nested(one.types, name)
+        name = inside(scope, type_.name)
+        yield name, type_, counts[type(type_)]
+        counts[type(type_)] += 1
+        if isinstance(type_, Message):
+            yield from _nested(type_.types, name)
 
 
 def _members(message: Message) -> dict[int, _Member]:
@@ -235,8 +235,8 @@ def _held(fields: Iterable[Field]) -> str:
 
 def _constants(enum: Enum) -> dict[str, str]:
     names: dict[str, list[str]] = {}
-    for one in enum.constants:
-        names.setdefault(str(one.tag), []).append(one.name)
+    for constant in enum.constants:
+        names.setdefault(str(constant.tag), []).append(constant.name)
     return {tag: ", ".join(held) for tag, held in names.items()}
 
 
@@ -268,9 +268,9 @@ def _message_attributes(message: Message) -> dict[str, str]:
 
 def _extends(holder: File | Message) -> dict[str, str]:
     return {
-        f"extension {field.name}": f"{one.name}: {field.type} = {field.tag}"
-        for one in holder.extends
-        for field in one.fields
+        f"extension {field.name}": f"{extend.name}: {field.type} = {field.tag}"
+        for extend in holder.extends
+        for field in extend.fields
     }
 
 

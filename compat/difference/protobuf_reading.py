@@ -95,7 +95,11 @@ class _Member(NamedTuple):
     def is_packed(self) -> bool:
         if not self.is_repeated or self.type.wire in (_SIZED, _GROUP):
             return False
-        said = [one.value.text for one in self.field.options if one.name == "packed" and isinstance(one.value, Scalar)]
+        said = [
+            option.value.text
+            for option in self.field.options
+            if option.name == "packed" and isinstance(option.value, Scalar)
+        ]
         return said[-1] == "true" if said else self.is_proto3
 
     @property
@@ -156,7 +160,7 @@ class _Walk:
     def _compare(self, step: _Step) -> Iterator[Outcome]:
         ours = _members(step.reader, step.names[0], self._reader.names, is_proto3=step.are_proto3[0])
         theirs = _members(step.writer, step.names[1], self._writer.names, is_proto3=step.are_proto3[1])
-        tags = tuple({one.field.name: tag for tag, one in members.items()} for members in (ours, theirs))
+        tags = tuple({member.field.name: tag for tag, member in members.items()} for members in (ours, theirs))
         yield from self._oneofs(step, ours, theirs)
         for tag, reader in ours.items():
             self._limits.look_at_clock()
@@ -278,7 +282,7 @@ def _default(member: _Member) -> object:
     """Return the value of a field that is not set, in a form in which equal values are equal."""
     known, text = member.type.known, member.default
     if member.type.kind == "enum" and known is not None and isinstance(known.definition, Enum):
-        return next((one.tag for one in known.definition.constants if one.name == text), 0)
+        return next((constant.tag for constant in known.definition.constants if constant.name == text), 0)
     return 0 if text in ("0", "false", "") else text
 
 
@@ -301,8 +305,8 @@ def _enums(reader: Known, writer: Known, at: tuple[str, ...]) -> Iterator[Outcom
 
 def _symbols(enum: Enum) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
-    for one in enum.constants:
-        found.setdefault(one.tag, []).append(one.name)
+    for constant in enum.constants:
+        found.setdefault(constant.tag, []).append(constant.name)
     return found
 
 
@@ -336,7 +340,7 @@ def _member(field: Field, oneof: str, scope: str, names: Names, *, is_proto3: bo
         inside = kind.known.full if kind.known is not None else scope
         return _Member(field, kind, oneof, is_proto3, scope=inside)
     key, value = (
-        Field(None, one, name, tag) for tag, name, one in zip((1, 2), ("key", "value"), kind.parts, strict=True)
+        Field(None, part, name, tag) for tag, name, part in zip((1, 2), ("key", "value"), kind.parts, strict=True)
     )
     return _Member(field, kind, oneof, is_proto3, Message(_ENTRY, (key, value)), scope)
 

@@ -71,7 +71,7 @@ class Documents:
     @property
     def texts(self) -> Mapping[str, str]:
         """The referenced documents by name, as text."""
-        return {one.uri: write_json(one.root) for one in self._documents[1 : self._referenced + 1]}
+        return {document.uri: write_json(document.root) for document in self._documents[1 : self._referenced + 1]}
 
     def resolve(self, reference: str, origin: Place) -> Place:
         """Return the schema that a reference means at a place.

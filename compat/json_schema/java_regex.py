@@ -201,11 +201,11 @@ class _Reader:
         self._names.add(name)
 
     def _name(self) -> str:
-        found = _GROUP_NAME.match(self._text, self._at)
-        if found is None:
+        match = _GROUP_NAME.match(self._text, self._at)
+        if match is None:
             raise _BadPatternError("invalid group name")
-        self._at = found.end()
-        return found[1]
+        self._at = match.end()
+        return match[1]
 
     def _flags(self) -> bool:
         """Read the flags of a group; return true if the group contains nothing else."""
@@ -263,20 +263,20 @@ class _Reader:
         raise _BadPatternError(f"unknown escape \\{char}")
 
     def _number(self, char: str) -> str:
-        found = _NUMBERS[char].match(self._text, self._at)
-        if found is None or (found[0].startswith("{") and int(found[0][1:-1], 16) > 0x10FFFF):
+        match = _NUMBERS[char].match(self._text, self._at)
+        if match is None or (match[0].startswith("{") and int(match[0][1:-1], 16) > 0x10FFFF):
             raise _BadPatternError(f"invalid escape \\{char}")
-        self._at = found.end()
-        digits = found[0].strip("{}")
+        self._at = match.end()
+        digits = match[0].strip("{}")
         return chr(int(digits, 8 if char == "0" else 16))
 
     def _unicode_name(self) -> None:
-        found = _UNICODE_NAME.match(self._text, self._at)
+        match = _UNICODE_NAME.match(self._text, self._at)
         try:
-            unicodedata.lookup(found[1] if found else "")
+            unicodedata.lookup(match[1] if match else "")
         except KeyError:
             raise _BadPatternError("invalid escape \\N") from None
-        self._at += len(found[0]) if found else 0
+        self._at += len(match[0]) if match else 0
 
     def _named_reference(self) -> None:
         if self._text[self._at] != "<":

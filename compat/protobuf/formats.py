@@ -50,5 +50,7 @@ def _without_custom(part: _PartT) -> _PartT:
         elif attribute.name == "options":
             changes[attribute.name] = tuple(option for option in values if not option.custom)
         elif values and isinstance(values, tuple):
-            changes[attribute.name] = tuple(one if isinstance(one, _PLAIN) else _without_custom(one) for one in values)
+            changes[attribute.name] = tuple(
+                value if isinstance(value, _PLAIN) else _without_custom(value) for value in values
+            )
     return replace(part, **changes)

@@ -187,11 +187,11 @@ class Reader:
         return _ESCAPES.get(character, character)
 
     def _numeric(self, pattern: re.Pattern[str], base: int) -> str:
-        found = pattern.match(self._text, self._at)
-        if found is None:
+        match = pattern.match(self._text, self._at)
+        if match is None:
             raise self.fault("\\x needs one or two hexadecimal digits")
-        self._at = found.end()
-        return chr(int(found.group(), base))
+        self._at = match.end()
+        return chr(int(match.group(), base))
 
     def trailing_comment(self) -> None:
         """Read a comment after a declaration on the same line; a block comment must end the line.
@@ -236,5 +236,5 @@ class Reader:
             raise self.fault(_SINGLE_SLASH)
 
     def _end(self, pattern: re.Pattern[str]) -> int:
-        found = pattern.match(self._text, self._at)
-        return found.end() if found else self._at
+        match = pattern.match(self._text, self._at)
+        return match.end() if match else self._at

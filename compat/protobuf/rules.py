@@ -172,7 +172,7 @@ class _Comparison:
             self._messages(one, other, at, (inside(scopes[0], name), inside(scopes[1], name)))
         enums, their_enums = _by_name(reader, Enum), _by_name(writer, Enum)
         for name, at in self._shared(enums, their_enums, path, "ENUM"):
-            ours, theirs = ({one.tag: one.name for one in found[name][1].constants} for found in (enums, their_enums))
+            ours, theirs = ({one.tag: one.name for one in enum[name][1].constants} for enum in (enums, their_enums))
             for tag, place in self._shared(ours, theirs, f"{at}/", "ENUM_CONST"):
                 if ours[tag] != theirs[tag]:
                     self._note(Difference.ENUM_CONST_CHANGED, place)

@@ -130,9 +130,9 @@ class Values:
             is_changed = False
             for name, inner in reversed(reached.items()):
                 self._limits.look_at_clock()
-                found = self._cost(inner)
-                is_changed |= found < self._costs[name]
-                self._costs[name] = min(found, self._costs[name])
+                cost = self._cost(inner)
+                is_changed |= cost < self._costs[name]
+                self._costs[name] = min(cost, self._costs[name])
 
     def _cost(self, node: Node) -> float:
         if isinstance(node, UnionType):

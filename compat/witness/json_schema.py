@@ -61,10 +61,10 @@ def breaks(
             decisions.append(containment.decide(_steps(finding.path), seconds=seconds, size=budget.size))
     except OutOfTime as error:
         late = error
-    has_witness = any(isinstance(one, Counterexample) for one in decisions)
-    for one in decisions:
+    has_witness = any(isinstance(decision, Counterexample) for decision in decisions)
+    for decision in decisions:
         # That nothing is refused at a place counts for little if no finding is at the place where something is.
-        yield _proof(whole if isinstance(one, Contained) and not has_witness else one)
+        yield _proof(whole if isinstance(decision, Contained) and not has_witness else decision)
     if late is not None:
         raise late
 

@@ -192,7 +192,7 @@ def is_kept(before: Any, after: Any, number: int) -> bool:
     if source.is_repeated and not field.is_repeated and not values:
         return field.has_presence and not after.HasField(field.name)
     return len(values) == len(others) and all(
-        _same(source, one, field, other) for one, other in zip(values, others, strict=True)
+        _same(source, value, field, other) for value, other in zip(values, others, strict=True)
     )
 
 

@@ -95,11 +95,11 @@ def diff(*, a: str, b: str | None, output: str, environment: str | None, connect
     def named(text: str) -> Versions:
         return service_at(connection, text) if is_url(text) else versions_at(text, selection)
 
-    found = list(differences(named(a), named("." if b is None else b)))
+    changed = list(differences(named(a), named("." if b is None else b)))
     if output == "json":
-        click.echo(json.dumps([one.as_json() for one in found], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([difference.as_json() for difference in changed], indent=2, ensure_ascii=False))
     else:
-        for one in found:
-            for line in as_text(one):
+        for difference in changed:
+            for line in as_text(difference):
                 click.echo(line)
-    return 1 if found else 0
+    return 1 if changed else 0

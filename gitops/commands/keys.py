@@ -69,12 +69,12 @@ def rewrap(
 
 
 def _settings(file: Path) -> dict[str, str]:
-    found = {}
+    settings = {}
     for number, line in enumerate(file.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         name, equals, value = line.partition("=")
         if not equals:
             raise GitopsError(f"{file}, line {number}: expected NAME=VALUE")
-        found[name.strip()] = value.strip()
-    return found
+        settings[name.strip()] = value.strip()
+    return settings

@@ -167,7 +167,7 @@ def _apply_file(made: "Plan", registry: "Registry", output: str) -> int:
     try:
         return _report(made, _carry_out(made, registry), output)
     except Moved:
-        if any(one.changed or one.error for one in registry.judge(made.steps).outcomes):
+        if any(outcome.changed or outcome.error for outcome in registry.judge(made.steps).outcomes):
             raise
         if output == "json":
             return _report(replace(made, changes=(), unchanged=made.unchanged + len(made.changes)), (), output)
@@ -217,8 +217,8 @@ def _report(made: "Plan", outcomes: "Sequence[Outcome]", output: str) -> int:
     if output == "json":
         changes = [{"title": change.title, "action": change.step["action"], "subject": change.step["subject"],
                     "version": outcome.version} for change, outcome in pairs]  # fmt: skip
-        found = {"registry": made.registry, "changes": changes, "changed": len(pairs), "unchanged": made.unchanged}
-        click.echo(json.dumps({**found, "kept": list(made.kept)}, indent=2))
+        report = {"registry": made.registry, "changes": changes, "changed": len(pairs), "unchanged": made.unchanged}
+        click.echo(json.dumps({**report, "kept": list(made.kept)}, indent=2))
         return 0
     for change, outcome in pairs:
         version = f" version {outcome.version}" if outcome.version and change.step["action"] == "register" else ""

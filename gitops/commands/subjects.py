@@ -66,7 +66,7 @@ def register(
     """Register the schema in FILE (`-` is standard input) under SUBJECT, unless it is registered already."""
     body = _body(file, kind, references)
     if properties:
-        body["metadata"] = {"properties": dict(_pair(one) for one in properties)}
+        body["metadata"] = {"properties": dict(_pair(property_) for property_ in properties)}
     query = {"normalize": "true"} if normalize else {}
     answer = service_at(connection).send("POST", f"/subjects/{_segment(subject)}/versions", body, **query)
     _show(
@@ -159,7 +159,7 @@ def config(
     if deletes:
         answer = service.send("DELETE", path)
     elif changes:
-        given = dict(_pair(one) for one in changes)
+        given = dict(_pair(change) for change in changes)
         answer = service.send("PUT", path, {name: _value(value) for name, value in given.items()})
     else:
         answer = service.get(path, **({"defaultToGlobal": "true"} if effective else {}))
@@ -218,10 +218,10 @@ def delete(*, subject: str, version: str | None, permanent: bool, output: str, c
 def undelete(*, subject: str, version: str, output: str, connection: dict[str, Any]) -> None:
     """Register a soft-deleted VERSION of SUBJECT again, with its metadata and rules, as a new version."""
     service, path = service_at(connection), f"/subjects/{_segment(subject)}/versions"
-    found = service.get(f"{path}/{_segment(version)}", deleted="true")
-    body = {name: found[name] for name in ("schema", "schemaType", "references") if name in found}
+    deleted = service.get(f"{path}/{_segment(version)}", deleted="true")
+    body = {name: deleted[name] for name in ("schema", "schemaType", "references") if name in deleted}
     # Empty ones too: without them, the new version would get those of the latest one.
-    body |= {name: found.get(name) or {} for name in ("metadata", "ruleSet")}
+    body |= {name: deleted.get(name) or {} for name in ("metadata", "ruleSet")}
     answer = service.send("POST", path, body)
     _show(
         output, answer, [("subject", "version", "id"), (subject, answer.get("version", ""), answer["id"])], answer["id"]
@@ -264,8 +264,8 @@ def completion(*, shell: str) -> None:
     """Print the script that completes commands and options: eval "$(strata completion bash)"."""
     from click.shell_completion import get_completion_class
 
-    found: Any = get_completion_class(shell)
-    click.echo(found(click.Group(), {}, "strata", "_STRATA_COMPLETE").source())
+    completion_class: Any = get_completion_class(shell)
+    click.echo(completion_class(click.Group(), {}, "strata", "_STRATA_COMPLETE").source())
 
 
 def _body(file: str, kind: str | None, references: Sequence[str]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def _body(file: str, kind: str | None, references: Sequence[str]) -> dict[str, A
         raise GitopsError(f"cannot read {file}: it is not UTF-8 at byte {error.start}") from None
     body: dict[str, Any] = {"schema": text, "schemaType": kind.upper() if kind else file_format(file) or "AVRO"}
     if references:
-        body["references"] = [reference_in(one) for one in references]
+        body["references"] = [reference_in(reference) for reference in references]
     return body
 
 
@@ -302,12 +302,12 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise click.UsageError(f"expected a JSON object, got {text!r}")
-    return found
+    return value
 
 
 def _tagged(text: str) -> dict[str, Any]:

@@ -87,9 +87,9 @@ class _Reader:
             kind, required = kind[1], False
             more = more if more.pop("default", _NO_MORE) is None else {**more, _NO_DEFAULT: True}
         typed = self._typed(kind, here, depth)
-        found = {"name": node["name"], **typed, "required": required}
-        found |= customs(custom_of(typed) | ({OF_FIELD: json.dumps(more, ensure_ascii=False)} if more else {}))
-        return found | described(node.get("doc")) | tagged(node.get(TAGS))
+        property_ = {"name": node["name"], **typed, "required": required}
+        property_ |= customs(custom_of(typed) | ({OF_FIELD: json.dumps(more, ensure_ascii=False)} if more else {}))
+        return property_ | described(node.get("doc")) | tagged(node.get(TAGS))
 
     def _typed(self, kind: Any, path: tuple[str, ...], depth: int) -> dict[str, Any]:
         too_deep(depth)
@@ -129,7 +129,7 @@ def _make(schema: Mapping[str, Any], custom: Mapping[str, object], doc: str | No
     tree |= {"namespace": custom[NAMESPACE]} if custom.get(NAMESPACE) else {}
     tree |= {"doc": doc} if doc else {}
     tree |= _kept(custom, OF_TYPE)
-    tree["fields"] = [_field(one, tree["name"], 0, left_out) for one in schema.get("properties") or ()]
+    tree["fields"] = [_field(property_, tree["name"], 0, left_out) for property_ in schema.get("properties") or ()]
     return Made(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", tuple(left_out))
 
 
@@ -142,14 +142,14 @@ def _field(one: Mapping[str, object], parent: str, depth: int, left_out: list[st
     kind = _avro(one, f"{parent}_{name}", depth, left_out)
     more = _kept(custom_of(one), OF_FIELD)
     has_default = not more.pop(_NO_DEFAULT, False)
-    found: dict[str, object] = {"name": name, "type": kind}
+    field: dict[str, object] = {"name": name, "type": kind}
     if not is_required(one):
         more.pop("default", None)  # it was that of a required field
-        found |= {"type": ["null", kind]} | ({"default": None} if has_default else {})
+        field |= {"type": ["null", kind]} | ({"default": None} if has_default else {})
     if one.get("description"):
-        found["doc"] = one["description"]
+        field["doc"] = one["description"]
     tags = labels(one)
-    return found | more | ({TAGS: tags} if tags else {})
+    return field | more | ({TAGS: tags} if tags else {})
 
 
 def _avro(one: Mapping[str, object], name: str, depth: int, left_out: list[str]) -> object:

@@ -63,7 +63,7 @@ def to_contract(version: Held) -> tuple[dict[str, object], list[str]]:
     metadata = dict(version.metadata or {})
     properties = dict(metadata.pop("properties", None) or {})
     checks, rest = checks_of(version.rule_set)
-    references = [_reference(one) for one in version.references]
+    references = [_reference(reference) for reference in version.references]
     schema = {"name": shape.name or version.subject, "physicalName": _topic(version.subject), **_described(shape)}
     schema |= customs(
         {
@@ -105,8 +105,8 @@ def _described(shape: Shape) -> dict[str, object]:
     return words | {"properties": shape.properties}
 
 
-def _reference(one: Reference) -> dict[str, object]:
-    return {"name": one.name, "subject": one.subject, "version": one.version}
+def _reference(reference: Reference) -> dict[str, object]:
+    return {"name": reference.name, "subject": reference.subject, "version": reference.version}
 
 
 @dataclass(slots=True)
@@ -252,23 +252,23 @@ def _unsaid(version: Held, schema: Mapping[str, object], shape: Shape) -> list[s
 def _words(element: Mapping[str, Any], schema_format: Format) -> object:
     """Return what makes the schema of an element: its checks are rules, but for those of enums."""
     names = ("name", "logicalType", "required", "physicalType", "description", "classification", "tags", "businessName")
-    found: dict[str, object] = {
+    words: dict[str, object] = {
         name: _plain(element[name]) for name in names if element.get(name) not in (None, "", [])
     }
     if schema_format.has_options:
-        found["logicalTypeOptions"] = _plain(element.get("logicalTypeOptions") or {})
-    found["values"] = _plain(enum_values(element))
-    found["custom"] = _plain({k: v for k, v in custom_of(element).items() if k not in _OF_SUBJECT})
-    found["properties"] = [_words(one, schema_format) for one in element.get("properties") or ()]
-    return found | {"items": _words(element["items"], schema_format) if element.get("items") else None}
+        words["logicalTypeOptions"] = _plain(element.get("logicalTypeOptions") or {})
+    words["values"] = _plain(enum_values(element))
+    words["custom"] = _plain({k: v for k, v in custom_of(element).items() if k not in _OF_SUBJECT})
+    words["properties"] = [_words(property_, schema_format) for property_ in element.get("properties") or ()]
+    return words | {"items": _words(element["items"], schema_format) if element.get("items") else None}
 
 
 def _plain(value: object) -> object:
     """Return a value as the reader of contracts gives it: texts."""
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(inner) for inner in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -283,9 +283,9 @@ def _unique(rules: list[dict[str, Any]]) -> Iterator[dict[str, object]]:
 def _all_conditions(
     properties: Any, path: tuple[str, ...], form: Form
 ) -> Iterator[tuple[list[dict[str, object]], list[str]]]:
-    for one in properties:
-        here, optional = (*path, identifier(one["name"])), not is_required(one)
-        if one.get("physicalType") != "enum":  # the type itself has the check
-            yield conditions_of(here, one, form, nullable=optional)
-        if not optional and not str(one.get("physicalType")).startswith("map"):
-            yield from _all_conditions(one.get("properties") or (), here, form)
+    for property_ in properties:
+        here, optional = (*path, identifier(property_["name"])), not is_required(property_)
+        if property_.get("physicalType") != "enum":  # the type itself has the check
+            yield conditions_of(here, property_, form, nullable=optional)
+        if not optional and not str(property_.get("physicalType")).startswith("map"):
+            yield from _all_conditions(property_.get("properties") or (), here, form)

@@ -97,9 +97,9 @@ class _Reader:
         target = self.resolved(node, seen)
         null = {NULL: "required" if required else "optional"} if nullable else {}
         more = customs(custom_of(typed) | null)
-        found = {"name": name, **typed, "required": required and not nullable, **more}
-        found |= {"businessName": target["title"]} if target.get("title") else {}
-        return found | described(target.get("description")) | tagged(target.get(TAGS))
+        property_ = {"name": name, **typed, "required": required and not nullable, **more}
+        property_ |= {"businessName": target["title"]} if target.get("title") else {}
+        return property_ | described(target.get("description")) | tagged(target.get(TAGS))
 
     def _typed(
         self, given: Mapping[str, object], path: tuple[str, ...], seen: tuple[str, ...]
@@ -168,7 +168,7 @@ def _is_of_texts(node: Mapping[str, object], kind: str) -> bool:
     values = node.get("enum")
     if kind != "string" or not isinstance(values, list) or not isinstance(node.get("type"), str):
         return False
-    return all(isinstance(one, str) for one in values)
+    return all(isinstance(value, str) for value in values)
 
 
 def _kind(node: Mapping[str, Any]) -> tuple[str | None, bool]:
@@ -203,8 +203,14 @@ def _object(
     inner = schema.get("properties") or ()
     found: dict[str, object] = {"type": "object"}
     if inner:
-        found["properties"] = {str(one["name"]): _node(one, (*path, str(one["name"])), left_out) for one in inner}
-    needed = [str(one["name"]) for one in inner if is_required(one) or custom_of(one).get(NULL) == "required"]
+        found["properties"] = {
+            str(property_["name"]): _node(property_, (*path, str(property_["name"])), left_out) for property_ in inner
+        }
+    needed = [
+        str(property_["name"])
+        for property_ in inner
+        if is_required(property_) or custom_of(property_).get(NULL) == "required"
+    ]
     found |= {"required": needed} if needed else {}
     closed = custom.get(CLOSED)
     return found | ({CLOSED: closed in (True, "true")} if closed not in (None, "") else {})

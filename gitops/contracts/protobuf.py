@@ -113,7 +113,7 @@ class _Reader:
         self.shape.left_out += (f"{where}: reserved" for _ in message.reserved)
         self.shape.left_out += (f"{where}.{group.name}: group" for group in message.groups)
         self.shape.left_out += (f"{where}: extensions" for _ in message.extensions)
-        self.shape.left_out += (f"{where}: the extension of {one.name}" for one in message.extends)
+        self.shape.left_out += (f"{where}: the extension of {extend.name}" for extend in message.extends)
         self._note_options(where, message.options, _MESSAGE_META)
         for inner in message.fields:
             yield self._property(inner, name, path, None)
@@ -134,15 +134,15 @@ class _Reader:
         self.shape.left_out += (f"{'.'.join(here)}: {what}" for what, value in (("default", inner.default),
                                 ("json_name", inner.json_name)) if value is not None)  # fmt: skip
         more = custom_of(typed) | {NUMBER: inner.tag, ONEOF: oneof}
-        found = {"name": inner.name, **typed, "required": not has_presence or inner.label == _REQUIRED}
-        return found | customs(more) | described(doc) | tagged(tags)
+        property_ = {"name": inner.name, **typed, "required": not has_presence or inner.label == _REQUIRED}
+        return property_ | customs(more) | described(doc) | tagged(tags)
 
     def _typed(self, kind: str, around: str, path: tuple[str, ...]) -> tuple[dict[str, object], bool]:
         """Return a type, and whether it is that of messages."""
         if kind in SCALARS:
             return {"logicalType": _TO_LOGICAL[kind], "physicalType": kind}, False
-        if found := _MAP.fullmatch(kind):
-            return self._map(found, around, path), False
+        if match := _MAP.fullmatch(kind):
+            return self._map(match, around, path), False
         name, definition = self._found(kind, around)
         if isinstance(definition, Enum):
             self.used.add(name)
@@ -166,7 +166,9 @@ class _Reader:
         return {**named, "properties": inner, **described(doc)}, True
 
     def _note_options(self, where: str, options: Iterable[Option], meta: str) -> None:
-        self.shape.left_out += (f"{where}: the option {one.name}" for one in options if one.name.strip(".") != meta)
+        self.shape.left_out += (
+            f"{where}: the option {option.name}" for option in options if option.name.strip(".") != meta
+        )
 
     def _map(self, found: re.Match[str], around: str, path: tuple[str, ...]) -> dict[str, object]:
         value, _ = self._typed(found[2], around, (*path, "value"))
@@ -191,11 +193,11 @@ class _Reader:
 
 
 def _all_types(types: Iterable[Message | Enum], around: str) -> Iterator[tuple[str, Message | Enum]]:
-    for one in types:
-        name = f"{around}{one.name}"
-        yield name, one
-        if isinstance(one, Message):
-            yield from _all_types(one.types, f"{name}.")
+    for type_ in types:
+        name = f"{around}{type_.name}"
+        yield name, type_
+        if isinstance(type_, Message):
+            yield from _all_types(type_.types, f"{name}.")
 
 
 def _meta(options: Iterable[Option], name: str) -> tuple[str | None, list[str]]:
@@ -208,8 +210,8 @@ def _meta(options: Iterable[Option], name: str) -> tuple[str | None, list[str]]:
             option.value.entries if isinstance(option.value, MapValue) else ((".".join(option.path), option.value),)
         )
         for key, value in entries:
-            texts = [one.text for one in (value.items if isinstance(value, ListValue) else (value,))
-                     if isinstance(one, Scalar)]  # fmt: skip
+            texts = [item.text for item in (value.items if isinstance(value, ListValue) else (value,))
+                     if isinstance(item, Scalar)]  # fmt: skip
             doc = texts[0] if key == "doc" and texts else doc
             tags += texts if key == "tags" else []
     return doc, tags
@@ -325,10 +327,10 @@ def _numbers(inner: list[Mapping[str, object]]) -> list[int]:
 
 def _nested(types: Mapping[str, Message | Enum], around: str) -> Iterator[Message | Enum]:
     """Yield the types directly inside a message, or of the file, with the types inside them."""
-    for name, one in types.items():
+    for name, type_ in types.items():
         if name.startswith(around) and "." not in name[len(around) :]:
             inner = tuple(_nested(types, f"{name}."))
-            yield replace(one, types=inner) if isinstance(one, Message) else one
+            yield replace(type_, types=inner) if isinstance(type_, Message) else type_
 
 
 def _camel(name: str) -> str:

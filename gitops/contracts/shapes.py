@@ -107,13 +107,13 @@ def labels(one: Mapping[str, Any]) -> list[str]:
 
 def customs(values: Mapping[str, object]) -> dict[str, Any]:
     """Return custom properties, without those that have no value."""
-    found = [{"property": name, "value": value} for name, value in values.items() if value not in (None, "", {}, [])]
-    return {"customProperties": found} if found else {}
+    customs_ = [{"property": name, "value": value} for name, value in values.items() if value not in (None, "", {}, [])]
+    return {"customProperties": customs_} if customs_ else {}
 
 
 def custom_of(section: Mapping[str, Any]) -> dict[str, Any]:
     """Return the custom properties of a section of a contract."""
-    return {one["property"]: one.get("value") for one in section.get("customProperties") or ()}
+    return {custom["property"]: custom.get("value") for custom in section.get("customProperties") or ()}
 
 
 def identifier(text: object) -> str:

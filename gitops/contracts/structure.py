@@ -41,8 +41,8 @@ def _element(element: Mapping[str, Any], where: str, *, named: bool) -> None:
             raise GitopsError(f"{where}.logicalTypeOptions.{name}: expected a number, got {options[name]!r}")
     for place, check in _mappings(element, where, "quality"):
         _mapping(check, place, "arguments")
-    for place, one in _mappings(element, where, "properties"):
-        _element(one, place, named=True)
+    for place, property_ in _mappings(element, where, "properties"):
+        _element(property_, place, named=True)
     for place, value in _mappings(element, where, "enum"):
         if "value" not in value:
             raise GitopsError(f"{place}: expected a `value`")
@@ -51,34 +51,34 @@ def _element(element: Mapping[str, Any], where: str, *, named: bool) -> None:
         ("key", _mapping(element, where, "map")),
         ("value", element.get("map") or {}),
     ):
-        found = _mapping(inner, where if name == "items" else f"{where}.map", name)
-        if found:
-            _element(found, f"{where}.{name}" if name == "items" else f"{where}.map.{name}", named=False)
+        mapping = _mapping(inner, where if name == "items" else f"{where}.map", name)
+        if mapping:
+            _element(mapping, f"{where}.{name}" if name == "items" else f"{where}.map.{name}", named=False)
 
 
 def _custom(section: Mapping[str, object], where: str) -> None:
-    for place, one in _mappings(section, where, "customProperties"):
-        if not isinstance(one.get("property"), str):
+    for place, custom in _mappings(section, where, "customProperties"):
+        if not isinstance(custom.get("property"), str):
             raise GitopsError(f"{place}: expected a `property`")
 
 
 def _mappings(section: Mapping[str, object], where: str, name: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield the items of a list, which must be mappings, with their places; none if it is absent."""
     place = f"{where}.{name}".lstrip(".")
-    found = section.get(name) or []
-    if not isinstance(found, list):
+    values = section.get(name) or []
+    if not isinstance(values, list):
         raise GitopsError(f"{place}: expected a list")
-    for index, one in enumerate(found):
-        if not isinstance(one, dict):
+    for index, mapping in enumerate(values):
+        if not isinstance(mapping, dict):
             raise GitopsError(f"{place}[{index}]: expected a mapping")
-        yield f"{place}[{index}]", one
+        yield f"{place}[{index}]", mapping
 
 
 def _mapping(section: Mapping[str, object], where: str, name: str) -> Mapping[str, object]:
-    found = section.get(name) or {}
-    if not isinstance(found, dict):
+    value = section.get(name) or {}
+    if not isinstance(value, dict):
         raise GitopsError(f"{where}.{name}: expected a mapping")
-    return found
+    return value
 
 
 def _is_number(value: Any, *, whole: bool) -> bool:

@@ -54,6 +54,6 @@ def failures(*codes: int, needs_log: bool = True) -> dict[int | str, dict[str, o
     for code in (*codes, *(_ERRORS_OF_THE_LOG if needs_log else ())):
         by_status.setdefault(code if code < 1000 else code // 100, []).append(code)
     return {
-        status: {"model": ErrorAnswer, "description": "error_code " + ", ".join(map(str, sorted(found)))}
-        for status, found in by_status.items()
+        status: {"model": ErrorAnswer, "description": "error_code " + ", ".join(map(str, sorted(errors_)))}
+        for status, errors_ in by_status.items()
     }

@@ -36,8 +36,8 @@ async def schema(exchange: ExchangeDep, guid: GuidPath, form: Form = "") -> Resp
 async def ids(exchange: ExchangeDep, guid: GuidPath) -> Response:
     """List the contexts that hold a schema, with its id in each."""
     state = await exchange.fresh()
-    found = [place for place in ids_of_guid(state, guid) if _use(exchange, state, place) is not None]
-    return answer([{"context": context, "id": schema_id} for context, schema_id in found])
+    places = [place for place in ids_of_guid(state, guid) if _use(exchange, state, place) is not None]
+    return answer([{"context": context, "id": schema_id} for context, schema_id in places])
 
 
 def _shown(exchange: Exchange, state: State, guid: str) -> SchemaVersion | None:
@@ -48,5 +48,5 @@ def _shown(exchange: Exchange, state: State, guid: str) -> SchemaVersion | None:
 def _use(exchange: Exchange, state: State, place: tuple[str, int]) -> SchemaVersion | None:
     """Return a version that uses an id of a context and that the request may read; None if there is none."""
     context, schema_id = place
-    found = schema_by_id(state, schema_id, f":{context}:")
-    return readable_use(exchange.access, state, *found) if found else None
+    known = schema_by_id(state, schema_id, f":{context}:")
+    return readable_use(exchange.access, state, *known) if known else None

@@ -113,13 +113,13 @@ def _rows(
     if resource_type or association_types or lifecycles:
         for name in tuple(more):
             held = select(state.associations.of_subject(name), resource_type, list(association_types), None)
-            kept = [one for one in held if not lifecycles or one.value.lifecycle in lifecycles]
+            kept = [association for association in held if not lifecycles or association.value.lifecycle in lifecycles]
             if kept:
-                more[name] = {"associations": [associated(one) for one in kept]} | more[name]
+                more[name] = {"associations": [associated(association) for association in kept]} | more[name]
             elif held or _NONE not in lifecycles:
                 del more[name]
-    found = schemas_of(state, more, include_deleted=deleted, latest_only=latest_only)
-    return [(entry, more[entry.subject]) for entry in found if not rule_type or _has_rule(entry, rule_type)]
+    rows = schemas_of(state, more, include_deleted=deleted, latest_only=latest_only)
+    return [(entry, more[entry.subject]) for entry in rows if not rule_type or _has_rule(entry, rule_type)]
 
 
 def _has_rule(entry: SchemaVersion, rule_type: str) -> bool:

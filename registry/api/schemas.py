@@ -104,17 +104,17 @@ async def versions(
 async def _uses(exchange: Exchange, schema_id: int, subject: PathSubject, deleted: bool) -> list[SchemaVersion]:
     state, describable = await exchange.fresh(), exchange.describable
     name = _named(state, subject)
-    found = schema_by_id(state, schema_id, name, describable)
+    known = schema_by_id(state, schema_id, name, describable)
 
     def uses() -> list[SchemaVersion]:
-        every = uses_of(state, found[0], include_deleted=True) if found else []
+        every = uses_of(state, known[0], include_deleted=True) if known else []
         seen = [entry for entry in every if describable(entry.subject)]
         if not seen:
             raise unknown_schema(exchange.access, schema_id, context_of(name))
         return [entry for entry in seen if deleted or not entry.deleted]
 
     return (
-        uses() if found is None or len(found[0].used_by) <= _AT_ONCE else await exchange.service.writer.in_thread(uses)
+        uses() if known is None or len(known[0].used_by) <= _AT_ONCE else await exchange.service.writer.in_thread(uses)
     )
 
 
@@ -134,8 +134,8 @@ async def _found(exchange: Exchange, schema_id: int, subject: PathSubject) -> tu
 
 
 def _shown(exchange: Exchange, state: State, schema_id: int, name: Subject) -> SchemaVersion | None:
-    found = schema_by_id(state, schema_id, name, exchange.readable)
-    return readable_use(exchange.access, state, *found) if found else None
+    known = schema_by_id(state, schema_id, name, exchange.readable)
+    return readable_use(exchange.access, state, *known) if known else None
 
 
 def _keep(exchange: Exchange, state: State, shown: SchemaVersion, subject: PathSubject) -> None:

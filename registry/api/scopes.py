@@ -41,7 +41,7 @@ async def settings(exchange: ExchangeDep, paging: Paging) -> Response:
 def _visible(exchange: Exchange, state: State) -> list[Subject]:
     may = exchange.access.may
     names = {name for name in (*state.configs, *state.modes) if name is not None and name != GLOBAL_SCOPE}
-    return sorted(one for one in names if may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, one))
+    return sorted(scope for scope in names if may(Operation.DESCRIBE_CONFIGS, ResourceType.SUBJECT, scope))
 
 
 def _settings(state: State, name: Subject) -> dict[str, object]:

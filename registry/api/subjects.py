@@ -103,14 +103,14 @@ async def look_up(
     name, visible = aliased(state, subject), exchange.readable
     if asked.references:
         check_references(exchange.access, state, name, asked.references)
-    found = await exchange.computed(
+    computed = await exchange.computed(
         lambda limits: version_with(
             state, name, asked.under(limits), normalize=normalize, include_deleted=deleted, visible=visible
         )
     )
-    exchange.fetch(found.entry)
-    text = await exchange.text_of(state, found.entry, form or ("serialized" if asked.own_text else ""))
-    return answer(schema_version(found.entry, stored=not found.identical, text=text))
+    exchange.fetch(computed.entry)
+    text = await exchange.text_of(state, computed.entry, form or ("serialized" if asked.own_text else ""))
+    return answer(schema_version(computed.entry, stored=not computed.identical, text=text))
 
 
 @router.reads("GET", "/{subject}/metadata", SchemaAnswer, (40401, 40403), need=on_subject(Operation.READ))
@@ -327,18 +327,18 @@ async def _version(exchange: Exchange, subject: str, version: int, deleted: bool
     Raises:
         RegistryError: 40301 if the request may read neither the subject nor a version that refers to this one.
     """
-    state, name, found = exchange.service.writer.known, Subject(subject), None
+    state, name, entry = exchange.service.writer.known, Subject(subject), None
     if version != LATEST:
         name = aliased(state, subject)
-        found = state.version(name, version)
-        if found is not None and not is_readable(exchange.access, state, name, version):
-            found = None
-    if found is None or (found.deleted and not deleted):
+        entry = state.version(name, version)
+        if entry is not None and not is_readable(exchange.access, state, name, version):
+            entry = None
+    if entry is None or (entry.deleted and not deleted):
         state = await exchange.fresh()
         name = aliased(state, subject)
         check_version(exchange.access, state, name, version, named=subject)
-        found = lookup.version_anywhere(state, name, version, include_deleted=deleted, visible=exchange.readable)
-    if version != LATEST and found.subject == name:
+        entry = lookup.version_anywhere(state, name, version, include_deleted=deleted, visible=exchange.readable)
+    if version != LATEST and entry.subject == name:
         exchange.keep()
-    exchange.fetch(found)
-    return state, found
+    exchange.fetch(entry)
+    return state, entry

@@ -116,18 +116,23 @@ def test(
     resource = _named(**named)
     if resource is None:
         raise click.UsageError("name a resource: --subject, --kek, --registry or --cluster")
-    query = [("principal", principal), ("operation", operation), ("host", host), *(("group", one) for one in groups)]
+    query = [
+        ("principal", principal),
+        ("operation", operation),
+        ("host", host),
+        *(("group", group) for group in groups),
+    ]
     query += [("resource_type", resource.type.value), ("resource", resource.name)]
     from urllib.parse import urlencode
 
-    found = _connection(url, auth, tls).get(f"{_ACLS}/verdict?{urlencode(query)}")
-    reason = f"by the rule: {_shown(found['rule'])}" if "rule" in found else "no rule matches"
-    if found["allowed"] and "rule" not in found:
+    verdict = _connection(url, auth, tls).get(f"{_ACLS}/verdict?{urlencode(query)}")
+    reason = f"by the rule: {_shown(verdict['rule'])}" if "rule" in verdict else "no rule matches"
+    if verdict["allowed"] and "rule" not in verdict:
         reason = "a superuser"
-    click.echo(f"{'allowed' if found['allowed'] else 'refused'}, {reason}")
-    if not found["enabled"]:
+    click.echo(f"{'allowed' if verdict['allowed'] else 'refused'}, {reason}")
+    if not verdict["enabled"]:
         click.echo("access control is off: until it is on, everything is allowed")
-    return ExitCode.DONE if found["allowed"] else ExitCode.DIFFERENT
+    return ExitCode.DONE if verdict["allowed"] else ExitCode.DIFFERENT
 
 
 def _connection(url: str, auth: str | None, tls: "TlsFiles") -> Any:

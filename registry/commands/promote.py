@@ -89,20 +89,20 @@ def promote(
             highest, differences = loss.highest, loss.things
         except (TransferError, LogError, ValueError) as error:
             highest, reason = assumed_highest(state, into, gap), str(error)
-        found: dict[str, object] = {"log": without_password(log), "context": into, "source": where, "promoted": False,
+        report: dict[str, object] = {"log": without_password(log), "context": into, "source": where, "promoted": False,
                                  "differences": differences, "error": reason}  # fmt: skip
         if output == "text":
             _report(differences, where, reason, standby.copied_at)
         if (differences is None or differences) and not accept_loss:
             if output == "json":
-                print_json(found)
+                print_json(report)
             click.echo("strata: not promoted; add --accept-loss to promote anyway", err=True)
             return ExitCode.DIFFERENT
         after = end_copy(own, into, highest)
     mode = mode_in_force(after, None if into == "." else Subject(f":{into}:"))
     next_ids = {name: after.next_id(name) for name in sorted(highest)}
     if output == "json":
-        print_json(found | {"promoted": True, "next_ids": next_ids, "mode": mode})
+        print_json(report | {"promoted": True, "next_ids": next_ids, "mode": mode})
         return ExitCode.DONE
     for name, number in next_ids.items():
         click.echo(f"context {name}: the next id is {number}")

@@ -290,8 +290,8 @@ class Exchange:
         """
         if not wanted:
             return {}
-        found = await self.computed(partial(inline_tags, state, entry))
-        return {entity: tags for entity, tags in found.items() if "*" in wanted or not set(wanted).isdisjoint(tags)}
+        computed = await self.computed(partial(inline_tags, state, entry))
+        return {entity: tags for entity, tags in computed.items() if "*" in wanted or not set(wanted).isdisjoint(tags)}
 
     async def computed(self, work: Callable[[Limits], _T]) -> _T:
         """Return the result of a computation that looks at the clock of the limits that it gets.
@@ -435,8 +435,8 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": b"" if self.is_head else body})
 
     async def _send_whole(self, headers: Headers, body: bytes, *, may_compress: bool) -> None:
-        if self.status >= HTTPStatus.BAD_REQUEST and (found := _ERROR_CODE.match(body)):
-            self.error_code = int(found[1])
+        if self.status >= HTTPStatus.BAD_REQUEST and (match := _ERROR_CODE.match(body)):
+            self.error_code = int(match[1])
         if may_compress and len(body) >= WORTH_COMPRESSING:
             headers.append((b"vary", b"Accept-Encoding"))
             smaller = await compressed(body) if self.takes_gzip else body

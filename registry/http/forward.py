@@ -216,10 +216,10 @@ class Forward:
                 if not _is_refused(answer[0], answer[2]):
                     return answer
             else:
-                found = await self._ask_and_note(holder, exchange)
-                await self._catch_up(deadline, answered=found is not None)
-                if found is not None:
-                    return found
+                outcome = await self._ask_and_note(holder, exchange)
+                await self._catch_up(deadline, answered=outcome is not None)
+                if outcome is not None:
+                    return outcome
                 if self._holder() == holder:  # it refuses, and no other node has signed since: it cannot write
                     self._pass_over(holder, _REFUSED_S)
         raise errors.not_the_writer()
@@ -227,13 +227,13 @@ class Forward:
     async def _ask_and_note(self, holder: str, exchange: Exchange) -> Answer | None:
         """Return the holder's response as `_ask_holder`, and note whether the holder accepts writes."""
         try:
-            found = await self._ask_holder(holder, exchange)
+            outcome = await self._ask_holder(holder, exchange)
         except RegistryError:
             self._writer.note_failure(HOLDER_FAILS)
             raise
-        if found is not None and not HTTPStatus.BAD_REQUEST <= found[0] < HTTPStatus.INTERNAL_SERVER_ERROR:
-            self._writer.note_failure(None if found[0] < HTTPStatus.BAD_REQUEST else HOLDER_FAILS)
-        return found
+        if outcome is not None and not HTTPStatus.BAD_REQUEST <= outcome[0] < HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._writer.note_failure(None if outcome[0] < HTTPStatus.BAD_REQUEST else HOLDER_FAILS)
+        return outcome
 
     async def _accepts_writes(self, holder: str) -> bool:
         """Return whether the holder accepts writes; if it does not respond, this node takes its place."""

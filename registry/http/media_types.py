@@ -34,7 +34,9 @@ def media_type_for(accept: bytes) -> bytes | None:
 
 def _range(part: bytes) -> tuple[bytes, float]:
     name, *parameters = (piece.strip() for piece in part.split(b";"))
-    weights = [value for key, _, value in (one.partition(b"=") for one in parameters) if key.strip() == b"q"]
+    weights = [
+        value for key, _, value in (parameter.partition(b"=") for parameter in parameters) if key.strip() == b"q"
+    ]
     try:
         return name, float(weights[0]) if weights else 1.0
     except ValueError:

@@ -95,7 +95,7 @@ class TlsContexts:
         calling = _for_calls(settings) if settings.node_ca_file else None
         self.accepting, self._calling = accepting, calling
         self.ends = {
-            called: min(one.not_valid_after_utc.timestamp() for one in _certificates(name, file))
+            called: min(certificate.not_valid_after_utc.timestamp() for certificate in _certificates(name, file))
             for called, name in _FILES.items()
             if (file := getattr(settings, name)) is not None
         }
@@ -210,7 +210,7 @@ def _warn_of_age(certificate: "x509.Certificate", file: Path | None) -> None:
 
 def _stamp(file: Path) -> _Stamp:
     try:
-        found = file.stat()
+        stat = file.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_ctime_ns, found.st_size
+    return stat.st_ino, stat.st_ctime_ns, stat.st_size

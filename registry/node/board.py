@@ -138,14 +138,14 @@ class Seat:
 
     def missing(self) -> list[int]:
         """Return the numbers of the other workers that are not ready."""
-        return [one for one in self._others() if not self.board.is_ready(one)]
+        return [worker for worker in self._others() if not self.board.is_ready(worker)]
 
     def without_log(self) -> list[int]:
         """Return the numbers of the other workers that reach no log that takes writes."""
-        return [one for one in self._others() if not self.board.can_write(one)]
+        return [worker for worker in self._others() if not self.board.can_write(worker)]
 
     def _others(self) -> list[int]:
-        return [one for one in range(self.board.workers) if one != self.number]
+        return [worker for worker in range(self.board.workers) if worker != self.number]
 
     def _set(self, cell: int, value: float) -> None:
         self.board._set(self.number, cell, value)

@@ -115,11 +115,11 @@ def _is_of_one_log(data: bytes, state: State) -> bool:
 def _kept(record: Record, state: State) -> Record:
     """Return a record as a copy holds it: an exporter paused and without credentials."""
     try:
-        found = decode_key(record.key)
+        key = decode_key(record.key)
     except RecordError:
         return record
-    if isinstance(found, ExporterKey) and found.name in state.exporters:
-        return encode(found, at_rest(state.exporters[found.name]))
+    if isinstance(key, ExporterKey) and key.name in state.exporters:
+        return encode(key, at_rest(state.exporters[key.name]))
     return record
 
 
@@ -127,7 +127,7 @@ def _exporters(state: State) -> Iterator[str]:
     """Yield a remark on each exporter that a copy holds in another way than the log."""
     for name, exporter in sorted(state.exporters.items()):
         credentials = sorted(filter(is_credential, exporter.config))
-        differs = [*([] if exporter.paused else ["paused"]), *(f"without {one}" for one in credentials)]
+        differs = [*([] if exporter.paused else ["paused"]), *(f"without {credential}" for credential in credentials)]
         if differs:
             yield f"exporter {name}: a copy holds it {' and '.join(differs)}"
 

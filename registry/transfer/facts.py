@@ -83,7 +83,7 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
         found["mode of", _scope(scope), 0] = {"mode": mode}
     found.update(_associations(state))
     found.update(_keys(state))
-    found.update({("exporter", name, 0): _exporter(one) for name, one in state.exporters.items()})
+    found.update({("exporter", name, 0): _exporter(exporter) for name, exporter in state.exporters.items()})
     found.update({("rule of access", repr(astuple(key)), 0): {} for key in state.acls})
     for record in records:
         if is_unknown(record.key):
@@ -151,7 +151,7 @@ def _keys(state: State) -> Iterator[tuple[Thing, dict[str, object]]]:
 
 
 def _properties(value: AssociationValue | KekValue | DekValue) -> dict[str, object]:
-    return {name: found for name, found in properties_of(value).items() if name not in ("guid", "createTs")}
+    return {name: property_ for name, property_ in properties_of(value).items() if name not in ("guid", "createTs")}
 
 
 def _version(entry: SchemaVersion, guid: str | None) -> dict[str, object]:

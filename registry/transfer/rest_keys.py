@@ -109,4 +109,4 @@ def _steps(state: State) -> Iterator[Step]:
 
 
 def _body(key: dict[str, object], value: KekValue | DekValue) -> dict[str, object]:
-    return key | {name: found for name, found in properties_of(value).items() if name != "createTs"}
+    return key | {name: property_ for name, property_ in properties_of(value).items() if name != "createTs"}

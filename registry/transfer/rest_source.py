@@ -271,7 +271,7 @@ def _of_each(
 
     with ThreadPoolExecutor(THREADS) as pool:
         values = track(f"reading {connection.name}, {kind}", pool.map(one, scopes), len(scopes))
-        return {scope: found for scope, found in zip(scopes, values, strict=True) if found is not None}
+        return {scope: value for scope, value in zip(scopes, values, strict=True) if value is not None}
 
 
 def _scope(scope: Scope) -> Subject | None:

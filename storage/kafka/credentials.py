@@ -138,9 +138,9 @@ def _mechanism(name: str, config: Mapping[str, object]) -> tuple[Callable[[], Ex
         return None
     if config.get("sasl.oauthbearer.method") == "oidc" and config.get("sasl.oauthbearer.token.endpoint.url"):
         return lambda: _bearer(_fetched_token(config)), _TOKEN
-    found = _LIFE.fullmatch(str(config.get("sasl.oauthbearer.config", "")).strip())
-    if found and str(config.get("enable.sasl.oauthbearer.unsecure.jwt", "")).lower() == "true":
-        return lambda: _bearer(_unsecured_token(found["principal"])), _UNSECURED
+    match = _LIFE.fullmatch(str(config.get("sasl.oauthbearer.config", "")).strip())
+    if match and str(config.get("enable.sasl.oauthbearer.unsecure.jwt", "")).lower() == "true":
+        return lambda: _bearer(_unsecured_token(match["principal"])), _UNSECURED
     return None
 
 

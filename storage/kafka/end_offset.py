@@ -97,9 +97,9 @@ class EndOffset:
         """
         first, span = self.first(time.monotonic() + timeout_s), _SCAN
         while end > first:
-            found = self.last_between(max(first, end - span), end, timeout_s)
-            if found is not None:
-                return offset_of(found)
+            message = self.last_between(max(first, end - span), end, timeout_s)
+            if message is not None:
+                return offset_of(message)
             if end - span <= first:
                 break
             span *= _SCAN

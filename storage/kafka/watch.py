@@ -201,5 +201,5 @@ class TopicWatch:
     def _refresh_retention(self) -> None:
         if self._asked.since(self._configured) >= _RETENTION_S:
             self._configured = self._asked
-            found = retention_of(self._admin, self._topic.name)
-            self._seen.retention_s = self._seen.retention_s if found is None else found
+            retention = retention_of(self._admin, self._topic.name)
+            self._seen.retention_s = self._seen.retention_s if retention is None else retention

@@ -157,7 +157,7 @@ class _Builder:
         """Try the lengths that a shortest array may have."""
         demands = self._demands
         shortest = max([demands.low, *(place + 1 for place in chosen)])
-        counted = sum(one.low for one in demands.counts)
+        counted = sum(count.low for count in demands.counts)
         longest = max(shortest, demands.first) + counted
         if demands.high is not None:
             longest = min(longest, demands.high)

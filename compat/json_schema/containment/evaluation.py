@@ -133,10 +133,10 @@ def _elements(rule: r.Items, value: list[Document], focus: Focus) -> Iterator[tu
 
 def _all(verdicts: Iterable[Verdict]) -> Verdict:
     made: Verdict = True
-    for one in verdicts:
-        if one is False:
+    for verdict in verdicts:
+        if verdict is False:
             return False
-        made = None if one is None else made
+        made = None if verdict is None else made
     return made
 
 
@@ -145,7 +145,7 @@ def _not(verdict: Verdict) -> Verdict:
 
 
 def _any(verdicts: Iterable[Verdict]) -> Verdict:
-    return _not(_all(_not(one) for one in verdicts))
+    return _not(_all(_not(verdict) for verdict in verdicts))
 
 
 def is_of(rule: r.Types, value: Document) -> bool:

@@ -128,7 +128,7 @@ class _Expansion:
         for rule in schema.rules:
             if isinstance(rule, r.Types) and not _has_type(rule, self._type):
                 return False
-            if isinstance(rule, r.Values) and not any(type_of(one) == self._type for one in rule.values):
+            if isinstance(rule, r.Values) and not any(type_of(value) == self._type for value in rule.values):
                 return False
         return schema.allows is not False
 
@@ -141,10 +141,10 @@ class _Expansion:
                 yield self._alternatives(rule, True, ())
         else:
             yield [
-                one
+                alternative
                 for rule, rest in focused(schema, focus)
-                for one in self._alternatives(rule, False, rest)
-                if self._is_possible(one, frozenset(), frozenset())
+                for alternative in self._alternatives(rule, False, rest)
+                if self._is_possible(alternative, frozenset(), frozenset())
             ]
 
     def _alternatives(self, rule: r.Rule, is_positive: bool, focus: Focus) -> Alternatives:
@@ -163,13 +163,13 @@ class _Expansion:
 
     def values(self, rule: r.Values, is_positive: bool, focus: Focus) -> Alternatives:
         del focus
-        values = [one for one in rule.values if type_of(one) == self._type]
+        values = [value for value in rule.values if type_of(value) == self._type]
         if not values:
             return _IMPOSSIBLE if is_positive else _FULFILLED
         if is_positive or self._type not in ("array", "object"):
             return [(Leaf(rule, is_positive),)]
         if len(values) > 1:
-            return [tuple(Literal(self._only(one), False) for one in values)]
+            return [tuple(Literal(self._only(value), False) for value in values)]
         return list(self._other_than(values[0]))
 
     def _only(self, value: Document) -> r.Schema:

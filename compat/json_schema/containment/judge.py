@@ -69,7 +69,7 @@ class Judge:
             NotJudgedError: There is no validator for the schema, or it reads a referenced document in another dialect.
         """
         documents = [json.loads(text) for text in self._texts.values()]
-        if len({dialect_of(one) for one in documents}) > 1:
+        if len({dialect_of(document) for document in documents}) > 1:
             raise NotJudgedError
         self.allows(None)
 

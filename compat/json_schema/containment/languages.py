@@ -208,9 +208,9 @@ class Languages:
                 made = self._pair(self._derivative(first, character), rest)
                 return self.union((made, self._derivative(rest, character))) if first.blank else made
             case _Form.UNION:
-                return self.union([self._derivative(one, character) for one in term.parts])
+                return self.union([self._derivative(part, character) for part in term.parts])
             case _Form.INTERSECTION:
-                return self.intersection([self._derivative(one, character) for one in term.parts])
+                return self.intersection([self._derivative(part, character) for part in term.parts])
             case _Form.COMPLEMENT:
                 return self.complement(self._derivative(term.parts[0], character))
             case _Form.REPETITION:
@@ -277,7 +277,7 @@ class Languages:
             if len(edges) > _MOST_STATES:
                 raise TooManyStatesError
             self._charge(1)
-            edges[state] = [(one, self._derivative(state, one)) for one in self._characters(state)]
+            edges[state] = [(character, self._derivative(state, character)) for character in self._characters(state)]
             stack += [target for _, target in edges[state] if target is not self.nothing]
         edges.setdefault(self.nothing, [])
         return edges

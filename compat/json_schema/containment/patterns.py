@@ -68,7 +68,7 @@ def language_of(pattern: str, languages: Languages) -> Term | None:
     try:
         parsed = _Parser(pattern).parse()
         sequences = _spread((parsed,))
-        return languages.union([_anchored(one, languages) for one in sequences])
+        return languages.union([_anchored(sequence, languages) for sequence in sequences])
     except _NotUnderstoodError:
         return None
 

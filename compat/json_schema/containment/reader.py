@@ -205,7 +205,7 @@ class Reader:
         for word in ("allOf", "anyOf", "oneOf"):
             branches = value.get(word)
             if isinstance(branches, list):
-                schemas = tuple(self._inside(place, one) for one in branches)
+                schemas = tuple(self._inside(place, branch) for branch in branches)
                 yield r.All(schemas) if word == "allOf" else r.Branches(schemas, is_exclusive=word == "oneOf")
         if "not" in value:
             yield r.Not(self._inside(place, value["not"]))

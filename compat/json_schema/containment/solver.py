@@ -134,7 +134,9 @@ class Solver:
         for schema, is_positive, _ in goal:
             for rule in schema.rules if is_positive else ():
                 if isinstance(rule, r.Types):
-                    names = [one for one in names if one in rule.names or (one == "number" and "integer" in rule.names)]
+                    names = [
+                        name for name in names if name in rule.names or (name == "number" and "integer" in rule.names)
+                    ]
         if self._chance is not None:
             self._chance.shuffle(names)
         return names
@@ -143,7 +145,7 @@ class Solver:
         finite = [rule for rule, is_positive, _ in leaves if is_positive and isinstance(rule, r.Values)]
         if finite:
             values = min((rule.values for rule in finite), key=len)
-            return self._among([one for one in values if type_of(one) == type_name], goal, leaves)
+            return self._among([value for value in values if type_of(value) == type_name], goal, leaves)
         match type_name:
             case "null":
                 return self._among([None], goal, leaves)

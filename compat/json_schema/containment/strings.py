@@ -110,9 +110,9 @@ def _fits(text: str, leaves: Leaves) -> bool:
 
 def _shortest(language: Term, languages: Languages, demands: _Demands, work: Work) -> str | None:
     work.charge(_COST)
-    found = languages.shortest(language, demands.low, demands.high)
-    work.charge(len(found or ""))
-    return found
+    shortest = languages.shortest(language, demands.low, demands.high)
+    work.charge(len(shortest or ""))
+    return shortest
 
 
 def _more(first: str, language: Term, languages: Languages, demands: _Demands, work: Work) -> Iterator[str]:

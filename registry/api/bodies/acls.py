@@ -98,16 +98,16 @@ def parse_rules(data: bytes) -> list[Rule]:
     Raises:
         RegistryError: 400 if one of them cannot be used.
     """
-    found = []
+    rules = []
     for number, content in enumerate(_items(data)):
         missing = [name for name in FIELDS if name not in content]
         if missing:
             raise errors.unreadable_body(f"The request body cannot be used: [{number}].{missing[0]} is missing")
         try:
-            found.append(parse_new_rule(content))
+            rules.append(parse_new_rule(content))
         except RuleError as error:
             raise errors.unreadable_body(f"The request body cannot be used: [{number}]: {error}") from None
-    return found
+    return rules
 
 
 def parse_filters(data: bytes) -> list[Mapping[str, str]]:
@@ -135,7 +135,7 @@ def matching(filters: Sequence[Mapping[str, str]]) -> Callable[[Rule], bool]:
 
     def matches(rule: Rule) -> bool:
         fields = rule_json(rule)
-        return any(all(fields[name] == value for name, value in one.items()) for one in filters)
+        return any(all(fields[name] == value for name, value in wanted.items()) for wanted in filters)
 
     return matches
 

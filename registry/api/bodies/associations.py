@@ -164,15 +164,15 @@ class BatchAnswer(Answer):
     results: list[ResultAnswer]
 
 
-def associated(found: Association, model: type[Answer] = AssociationAnswer) -> dict[str, object]:
+def associated(association: Association, model: type[Answer] = AssociationAnswer) -> dict[str, object]:
     """Return the JSON of an association, without `frozen` if it is true and STRONG, where that is the rule.
 
     Args:
-        found: the association.
+        association: the association.
         model: the model of the answer, which names the properties to show.
     """
-    content = properties_of(found.key) | properties_of(found.value) | {"updateTs": found.updated}
-    if found.value.lifecycle == "STRONG" and found.value.frozen:
+    content = properties_of(association.key) | properties_of(association.value) | {"updateTs": association.updated}
+    if association.value.lifecycle == "STRONG" and association.value.frozen:
         del content["frozen"]
     names = (field.alias or name for name, field in model.model_fields.items())
     return {name: content[name] for name in names if name in content}
@@ -240,7 +240,7 @@ def found_answer(
         held = state.associations.of_resource_id(body.resource_id)
     else:
         held = named(state, body.name or "", body.namespace or ANY)
-    held = [one for one in held if visible(one.key.subject)]
+    held = [association for association in held if visible(association.key.subject)]
     chosen = select(held, body.resource_type or "", body.association_types or [], body.lifecycle)
     infos = []
     for found in chosen:

@@ -127,8 +127,8 @@ def _unknown(value: object, model: type[BaseModel], where: str) -> Iterator[tupl
             yield name, where, list(fields)
         elif (nested := _model_in(fields[name])) is not None:
             place = f"{where}.{name}".removeprefix(".")
-            for index, one in enumerate(inner if isinstance(inner, list) else [inner]):
-                yield from _unknown(one, nested, f"{place}[{index}]" if isinstance(inner, list) else place)
+            for index, item in enumerate(inner if isinstance(inner, list) else [inner]):
+                yield from _unknown(item, nested, f"{place}[{index}]" if isinstance(inner, list) else place)
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
@@ -175,12 +175,16 @@ def batch_result(result: Result) -> dict[str, object]:
 
 def _results(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
     return [
-        {"changed": one.changed}
-        | ({"version": one.entry.version, "id": one.entry.schema.schema_id} if one.entry else {})
-        | ({"added": rules_json(one.rules.added), "removed": rules_json(one.rules.removed)} if one.rules else {})
-        | ({"error": _error(one.error)} if one.error else {})
-        | ({"basis": one.basis} if one.basis else {})
-        for one in outcomes
+        {"changed": outcome.changed}
+        | ({"version": outcome.entry.version, "id": outcome.entry.schema.schema_id} if outcome.entry else {})
+        | (
+            {"added": rules_json(outcome.rules.added), "removed": rules_json(outcome.rules.removed)}
+            if outcome.rules
+            else {}
+        )
+        | ({"error": _error(outcome.error)} if outcome.error else {})
+        | ({"basis": outcome.basis} if outcome.basis else {})
+        for outcome in outcomes
     ]
 
 

@@ -162,11 +162,11 @@ class SchemaTags(Body):
 
 def tags_by_entity(bodies: Iterable[SchemaTags] | None) -> dict[Entity, tuple[str, ...]]:
     """Return the tags of each entity; several entries for one entity are combined."""
-    found: dict[Entity, tuple[str, ...]] = {}
+    tags: dict[Entity, tuple[str, ...]] = {}
     for body in bodies or ():
         entity = Entity(body.entity.path.removeprefix("."), EntityType(body.entity.kind))
-        found[entity] = (*found.get(entity, ()), *(body.tags or ()))
-    return found
+        tags[entity] = (*tags.get(entity, ()), *(body.tags or ()))
+    return tags
 
 
 def _present(content: Mapping[str, object]) -> dict[str, object]:

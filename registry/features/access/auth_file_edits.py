@@ -109,9 +109,9 @@ def list_users(path: Path) -> list[tuple[str, list[str], list[str]]]:
     found, content = parse_auth_file(data), read_content(data)
     roles: dict[str, list[str]] = {}
     if not karapace_file.is_one(content):
-        for one in content.get("roles") or []:
-            text = one["role"] + (f" on {one['on']}" if "on" in one else "")
-            roles.setdefault(one["principal"], []).append(text)
+        for role in content.get("roles") or []:
+            text = role["role"] + (f" on {role['on']}" if "on" in role else "")
+            roles.setdefault(role["principal"], []).append(text)
     users = sorted(found.users.values(), key=lambda user: user.name)
     return [(user.name, sorted(user.groups), roles.get(f"User:{user.name}", [])) for user in users]
 

@@ -117,7 +117,7 @@ class Authenticator:
             told: what is wrong with a token, for the client.
         """
         detail = f', error="invalid_token", error_description="{told}"' if told else ""
-        challenges = [one + detail if one is _BEARER else one for one in self._challenges]
+        challenges = [challenge + detail if challenge is _BEARER else challenge for challenge in self._challenges]
         return Unauthorized(challenges, reason)
 
     def address(self, scope: Mapping[str, object]) -> str:
@@ -232,8 +232,8 @@ class Authenticator:
         from strata.registry.features.access.mtls import InvalidCertificate, principal_of
 
         key = pem.encode()
-        if found := self._certificates.get(key):
-            return found
+        if certificate := self._certificates.get(key):
+            return certificate
         assert self._options.mapping  # noqa: S101 - the caller has checked it
         try:
             principal, ends_at = principal_of(pem, self._options.mapping)

@@ -130,13 +130,13 @@ class ProviderKeys:
                 raise KeysUnavailable(f"the identity provider {self._issuer} does not answer")
         elif age > _FRESH_S and self._is_due(_FAILED_S):
             self._begin()
-        if found := self._known(kid, kind, algorithm):
-            return found
+        if known := self._known(kid, kind, algorithm):
+            return known
         if kid is None:
             raise UnknownKey(0.0)
         asked = await self._ask(_UNKNOWN_S)
-        if found := self._known(kid, kind, algorithm):
-            return found
+        if known := self._known(kid, kind, algorithm):
+            return known
         if self._failed:
             raise KeysUnavailable(f"the identity provider {self._issuer} does not answer")
         raise UnknownKey(0.0 if asked else max(0.0, self._asked_at + _UNKNOWN_S - self._now()))

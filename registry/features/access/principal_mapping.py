@@ -79,11 +79,11 @@ def parse_mapping(text: str) -> PrincipalMapping:
     rules: list[_Rule] = []
     at = _skip(text, 0)
     while at < len(text):
-        found = _RULE.match(text, at)
-        end = _END.match(text, found.end()) if found else None
-        if found is None or end is None:
+        match = _RULE.match(text, at)
+        end = _END.match(text, match.end()) if match else None
+        if match is None or end is None:
             raise InvalidMapping(f"expected DEFAULT or RULE:PATTERN/REPLACEMENT/[L|U], got {text[at:]!r}")
-        rules.append(_Rule() if found[1] else _rule(found[2], found[3], found[4]))
+        rules.append(_Rule() if match[1] else _rule(match[2], match[3], match[4]))
         at = _skip(text, end.end())
     if not rules:
         raise InvalidMapping("expected at least one rule, such as DEFAULT")

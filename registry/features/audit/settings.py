@@ -31,8 +31,8 @@ def _place(value: str | None) -> str | None:
 
 
 def _is_syslog(value: str) -> bool:
-    found = _SYSLOG.fullmatch(value)
-    return found is not None and (found[2] is None or 0 < int(found[2]) <= _LAST_PORT)
+    match = _SYSLOG.fullmatch(value)
+    return match is not None and (match[2] is None or 0 < int(match[2]) <= _LAST_PORT)
 
 
 def _is_file(value: str) -> bool:

@@ -67,7 +67,7 @@ class _Decoder:
         cursor.descend(path)
         found: Json = None
         if isinstance(node, RecordType):
-            found = {one.name: self.value(one.type, f"{path}.{one.name}".lstrip(".")) for one in node.fields}
+            found = {field.name: self.value(field.type, f"{path}.{field.name}".lstrip(".")) for field in node.fields}
         elif isinstance(node, UnionType):
             found = self._union(node, path)
         elif isinstance(node, ArrayType):

@@ -55,7 +55,7 @@ def refusal(value: Json, text: str, references: Sequence[ResolvedReference]) -> 
     schema = _with_dialect(json.loads(text))
     own = schema.get("$id", schema.get("id")) if isinstance(schema, dict) else None
     base = urljoin(_BASE, own) if isinstance(own, str) else _BASE
-    resources = {urljoin(base, one.name): _with_dialect(json.loads(one.text)) for one in references}
+    resources = {urljoin(base, reference.name): _with_dialect(json.loads(reference.text)) for reference in references}
     ways = max(map(_branches, (schema, *resources.values())))
     if ways > 1 and ways ** _depth(value) > _MOST_WAYS:
         raise ValueError("the schema has too many branches to be tried on so deep a value")

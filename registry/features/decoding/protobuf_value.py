@@ -42,7 +42,7 @@ def decode_protobuf(schema: ProtobufSchema, indexes: Sequence[int], cursor: Curs
             )
         found = messages[index]
         full = inside(full, found.name)
-        messages = [one for one in found.messages if not is_map_entry(one)]
+        messages = [message for message in found.messages if not is_map_entry(message)]
     if found is None:
         raise Broken(cursor.offset, "", "expected a path to a message")
     return _Decoder(schema, cursor).message(found, full, "")
@@ -187,7 +187,7 @@ def _fields(message: Message) -> dict[int, Field]:
 
 def _symbol(known: Known | None, number: int) -> Json:
     constants = known.definition.constants if known is not None and isinstance(known.definition, Enum) else ()
-    return next((one.name for one in constants if one.tag == number), number)
+    return next((constant.name for constant in constants if constant.tag == number), number)
 
 
 def _wire(kind: str) -> int:

@@ -95,8 +95,8 @@ def _migrated(page: Page, version: UUID) -> SchemaVersion:
     Raises:
         RegistryError: 400 if there is none that the person may read, or its format is not decoded here.
     """
-    found = versions_of_glue(page.state, str(version))
-    entry = next((one for one in found if is_readable(page.access, page.state, one.subject, one.version)), None)
+    versions = versions_of_glue(page.state, str(version))
+    entry = next((one for one in versions if is_readable(page.access, page.state, one.subject, one.version)), None)
     if entry is None:
         raise errors.unreadable_body("No version of this registry was migrated from AWS Glue with this UUID")
     if entry.schema.schema_type == "PROTOBUF":

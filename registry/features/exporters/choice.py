@@ -74,7 +74,7 @@ class Choice:
                 )
             for version, entry in state.subjects[Subject(subject)].items():
                 value = entry.schema.value
-                references = tuple(self._reference(one, context_of(subject)) for one in value.references)
+                references = tuple(self._reference(reference, context_of(subject)) for reference in value.references)
                 found[name, version] = value._replace(
                     subject=name, version=version, references=references, deleted=entry.deleted
                 )

@@ -156,6 +156,6 @@ def _is_unregistered(value: SchemaValue, found: Held | None) -> bool:
     return not value.deleted and (found.deleted or found.text != value.text)
 
 
-def _is_to_go(value: SchemaValue, found: Held) -> bool:
+def _is_to_go(value: SchemaValue, held: Held) -> bool:
     """Return whether a version has to be soft-deleted."""
-    return value.deleted and not found.deleted
+    return value.deleted and not held.deleted

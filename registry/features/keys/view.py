@@ -40,7 +40,7 @@ def show_key(page: Page) -> dict[str, object]:
     if kek is None:
         raise errors.key_not_found(name)
     series = sorted(keys.deks.get(name, {}).items())
-    found = paged(page, (one for one in series if page.exchange.describable(one[0][0])))
+    found = paged(page, (row for row in series if page.exchange.describable(row[0][0])))
     rows = [
         _Series(
             subject,

@@ -38,8 +38,8 @@ class ProcessesCollector:
         yield from self._platform.collect()
         ever, merged = self._node.ever, dict[str, Metric]()
         for pid in fact(self._node.running, "pid"):
-            one = ProcessCollector(pid=partial(int, pid), registry=CollectorRegistry())
-            for metric in one.collect():
+            collector = ProcessCollector(pid=partial(int, pid), registry=CollectorRegistry())
+            for metric in collector.collect():
                 _merge(merged.setdefault(metric.name, metric), metric)
         merged.pop("process_cpu_seconds", None)  # of those that run: it would go back when a worker dies
         yield from merged.values()

@@ -22,7 +22,7 @@ class Node:
     def ever(self) -> list[Cells]:
         """The cells of all workers, also of those that do not run: what they have counted stays counted."""
         board = self.seat.board
-        return [self._own if one == self.seat.number else board.numbers(one) for one in range(board.workers)]
+        return [self._own if number == self.seat.number else board.numbers(number) for number in range(board.workers)]
 
     @property
     def running(self) -> list[Cells]:

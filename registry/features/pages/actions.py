@@ -142,7 +142,9 @@ def _start_of_registration(page: Page, place: Place) -> dict[str, str]:
     latest = page.state.latest(name) if page.exchange.readable(name) else None
     if latest is None:
         return {"subject": place.subject}
-    references = "\n".join(f"{one.name}={one.subject}:{one.version}" for one in latest.schema.value.references)
+    references = "\n".join(
+        f"{reference.name}={reference.subject}:{reference.version}" for reference in latest.schema.value.references
+    )
     return {
         "subject": place.subject,
         "format": latest.schema.schema_type,
@@ -157,7 +159,8 @@ def _bring_back(page: Page, place: Place, _form: Form) -> Call:
     body: dict[str, object] = {"schema": value.text, "schemaType": value.schema_type}
     if value.references:
         body["references"] = [
-            {"name": one.name, "subject": one.subject, "version": one.version} for one in value.references
+            {"name": reference.name, "subject": reference.subject, "version": reference.version}
+            for reference in value.references
         ]
     # Empty ones too: without them, the new version would get those of the latest one.
     body |= {"metadata": value.metadata or {}, "ruleSet": value.rule_set or {}}
@@ -302,7 +305,7 @@ def _edit(page: Page, place: Place, form: Form) -> Call:
     for field, name in (("add", "tagsToAdd"), ("remove", "tagsToRemove")):
         if tags := [_tagged(line, records) for line in _lines(form.text(field))]:
             body[name] = tags
-            command += (part for one in tags for part in (f"--{field}-tags", _option(one)))
+            command += (part for tag in tags for part in (f"--{field}-tags", _option(tag)))
     path = api_path("subjects", place.segment, "versions", place.version, "tags")
     return Call("POST", path, body, (*command, "--", place.subject, place.version))
 

@@ -104,10 +104,10 @@ def _walk(graph: Graph, center: Place, neighbours: Callable[[Place], Iterable[Pl
 
 def _targets(state: State, place: Place) -> Iterable[Place]:
     entry = state.version(*place)
-    for one in entry.schema.value.references if entry else ():
-        subject = Subject(qualified(one.subject, context_of(place[0])))
-        latest = state.latest(subject) if one.version == LATEST else None
-        yield subject, latest.version if latest else Version(one.version)
+    for reference in entry.schema.value.references if entry else ():
+        subject = Subject(qualified(reference.subject, context_of(place[0])))
+        latest = state.latest(subject) if reference.version == LATEST else None
+        yield subject, latest.version if latest else Version(reference.version)
 
 
 def _referrers(page: Page, place: Place) -> Iterable[Place]:

@@ -149,10 +149,10 @@ async def _first_page(_exchange: Exchange) -> Response:
 
 
 async def _static_file(exchange: Exchange) -> Response:
-    found = _files().get(exchange.scope["path"].rpartition("/")[2])
-    if found is None:
+    file = _files().get(exchange.scope["path"].rpartition("/")[2])
+    if file is None:
         raise errors.not_found()
-    content, media_type = found
+    content, media_type = file
     return Response(content, media_type=media_type, headers=STATIC_HEADERS)
 
 

@@ -45,7 +45,9 @@ def search_answer(found: Found) -> dict[str, object]:
                 "version": hit.entry.version,
                 "id": hit.entry.schema.schema_id,
                 "schemaType": hit.entry.schema.schema_type,
-                "matches": [{"kind": one.kind.value, "path": one.path, "text": one.text} for one in hit.matches],
+                "matches": [
+                    {"kind": match.kind.value, "path": match.path, "text": match.text} for match in hit.matches
+                ],
             }
             for hit in found.hits
         ],

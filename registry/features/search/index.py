@@ -158,7 +158,7 @@ class SearchIndex:
         number = len(self._subjects)
         self._subjects.append(name)
         self._held[name] = versions, number
-        entry = next((one for one in reversed(versions.values()) if not one.deleted), None)
+        entry = next((version for version in reversed(versions.values()) if not version.deleted), None)
         if entry is None:
             self._subjects[number] = None
             return

@@ -105,14 +105,14 @@ def _attributes(value: dict[str, object], path: str) -> Iterator[Place]:
 
 
 def _in_protobuf(text: str) -> Iterator[Place]:
-    for found in _COMMENT.finditer(text):
-        yield Place(Kind.DOC, "", (found[1] or found[2] or "").strip())
-    for found in _TYPE.finditer(text):
-        yield Place(Kind.NAME, found[1], found[1])
-    for found in _FIELD.finditer(text):
-        yield Place(Kind.FIELD, found[1], found[1])
-    for found in _TAGGED.finditer(text):
-        for name in _QUOTED.findall(found[1]):
+    for match in _COMMENT.finditer(text):
+        yield Place(Kind.DOC, "", (match[1] or match[2] or "").strip())
+    for match in _TYPE.finditer(text):
+        yield Place(Kind.NAME, match[1], match[1])
+    for match in _FIELD.finditer(text):
+        yield Place(Kind.FIELD, match[1], match[1])
+    for match in _TAGGED.finditer(text):
+        for name in _QUOTED.findall(match[1]):
             yield Place(Kind.TAG, "", name)
     for name in _QUOTED.findall(text):
         yield Place(Kind.DOC, "", name)

@@ -37,7 +37,7 @@ async def search(
     index = exchange.service.part(SearchIndex)
     if index is None:
         raise errors.not_found()
-    found = await exchange.service.writer.in_thread(
+    matches = await exchange.service.writer.in_thread(
         lambda: index.find(state, query, visible, offset=max(0, offset), limit=most)
     )
-    return answer(search_answer(found))
+    return answer(search_answer(matches))

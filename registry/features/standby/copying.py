@@ -157,10 +157,10 @@ def first_mark(state: State, source: str, scope: Scope) -> list[Record]:
     """
     if scope.into in state.standbys:
         return []
-    found = next((key for key in contents_of(state) if scope.covers(key)), None)
-    if found is not None:
+    content = next((key for key in contents_of(state) if scope.covers(key)), None)
+    if content is not None:
         raise FollowRefused(
-            f"--follow: the log holds {_named(found)}, which is not a copy of {source}; expected an empty log"
+            f"--follow: the log holds {_named(content)}, which is not a copy of {source}; expected an empty log"
             + ("" if scope.into == "." else f" or an empty context {scope.into}")
         )
     return [encode(StandbyKey(scope.into), mark_of(source, scope, START, 0))]

@@ -119,12 +119,12 @@ class Scope:
             case _:
                 return False
 
-    def _chosen(self, found: Contents, source: State) -> Contents:
+    def _chosen(self, contents: Contents, source: State) -> Contents:
         subjects: set[str] = {name for name in source.subjects if self._chooses(name)}
         subjects |= referred_to(subjects, source)
         contexts = {context_of(name) for name in subjects} | set(self.contexts)
-        keks = {key.kek for key in found if isinstance(key, DekKey) and key.subject in subjects}
-        return {key: value for key, value in found.items() if _belongs(key, subjects, contexts, keks)}
+        keks = {key.kek for key in contents if isinstance(key, DekKey) and key.subject in subjects}
+        return {key: value for key, value in contents.items() if _belongs(key, subjects, contexts, keks)}
 
     def _chooses(self, subject: str) -> bool:
         if context_of(subject) in self.contexts:
@@ -148,12 +148,12 @@ def _belongs(key: Key, subjects: Collection[str], contexts: Collection[str], kek
             return False
 
 
-def _moved(found: Contents, into: str) -> Contents:
+def _moved(contents: Contents, into: str) -> Contents:
     """Return contents under the names that they have below a context."""
-    moved = {_key(key, into): _value(key, value, into) for key, value in found.items()}
+    moved = {_key(key, into): _value(key, value, into) for key, value in contents.items()}
     for kind, key in ((ConfigKey, ConfigKey(Subject(GLOBAL_SCOPE))), (ModeKey, ModeKey(Subject(GLOBAL_SCOPE)))):
         # What is set for all contexts of the source: each that has no setting of its own gets it.
-        if (value := found.get(key)) is not None:
+        if (value := contents.get(key)) is not None:
             moved.pop(_key(key, into), None)
             for name in {context_of(one.subject) for one in moved if isinstance(one, SchemaKey)}:
                 moved.setdefault(kind(Subject(f":{name}:")), _value(key, value, into))
@@ -185,7 +185,7 @@ def _key(key: Key, into: str) -> Key:
 def _value(key: Key, value: Value, into: str) -> Value:
     match value:
         case SchemaValue():
-            references = tuple(_reference(one, into) for one in value.references)
+            references = tuple(_reference(reference, into) for reference in value.references)
             return value._replace(subject=_subject(value.subject, into), references=references)
         case ConfigValue():
             aliases = {name: value.fields[name] for name in _ALIASES if value.fields.get(name)}

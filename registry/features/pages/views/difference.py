@@ -88,15 +88,15 @@ def _proofs(
     refused = check(new, previous, Level.FULL, policy, limits).incompatibilities[:_MOST_PROOFS]
     budget = budget_within(limits)
     proven_ones = proven(new, previous, refused, budget)
-    found = [*proven_ones, *silent_changes(new, previous, Level.FULL, refused, budget)][:_MOST_PROOFS]
-    shown = ((one.field or "(root)", list(lines_of(one))) for one in found)
+    silent_change = [*proven_ones, *silent_changes(new, previous, Level.FULL, refused, budget)][:_MOST_PROOFS]
+    shown = ((one.field or "(root)", list(lines_of(one))) for one in silent_change)
     return [(place, sentences) for place, sentences in shown if sentences]
 
 
 def _contract(entry: SchemaVersion) -> str:
     """Return what a version holds besides its text, as JSON with a line for each part."""
     value = entry.schema.value
-    references = {one.name: f"{one.subject} version {one.version}" for one in value.references}
+    references = {reference.name: f"{reference.subject} version {reference.version}" for reference in value.references}
     held = {"metadata": value.metadata, "rules": value.rule_set, "references": references}
     shown = {name: part for name, part in held.items() if part}
     return json.dumps(shown, indent=2, ensure_ascii=False, sort_keys=True) if shown else ""

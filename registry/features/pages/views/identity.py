@@ -52,12 +52,12 @@ def show_guid(page: Page) -> dict[str, object] | Response:
     """
     guid = page.names["guid"]
     places = ids_of_guid(page.state, guid)
-    found = next((use for context, schema_id in places if (use := _use(page, schema_id, context))), None)
-    if found is None:
+    place = next((use for context, schema_id in places if (use := _use(page, schema_id, context))), None)
+    if place is None:
         raise unknown_schema(page.access, guid)
-    return RedirectResponse(version_address(found.subject, found.version), 303)
+    return RedirectResponse(version_address(place.subject, place.version), 303)
 
 
 def _use(page: Page, schema_id: int, context: str) -> SchemaVersion | None:
-    found = schema_by_id(page.state, schema_id, f":{context}:")
-    return readable_use(page.access, page.state, *found) if found else None
+    schema = schema_by_id(page.state, schema_id, f":{context}:")
+    return readable_use(page.access, page.state, *schema) if schema else None

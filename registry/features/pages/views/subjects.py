@@ -39,10 +39,10 @@ class _Row(NamedTuple):
 
 def show_subjects(page: Page) -> dict[str, object]:
     """Return a page of the subjects that a request asks for."""
-    found = paged_from(page, lambda skip: _chosen(page, skip))
+    paged = paged_from(page, lambda skip: _chosen(page, skip))
     return {
-        "rows": [_row(page, name) for name in found.items],
-        "paged": found,
+        "rows": [_row(page, name) for name in paged.items],
+        "paged": paged,
         "contexts": page.state.context_names() if page.access.is_unlimited else [],
         "formats": _FORMATS,
         "levels": list(Level),

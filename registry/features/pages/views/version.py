@@ -126,11 +126,15 @@ def _table(page: Page, entry: SchemaVersion) -> dict[str, object]:
 
 def _references(page: Page, entry: SchemaVersion) -> list[_Referred]:
     found = []
-    for one in entry.schema.value.references[:_MOST_LISTED]:
-        subject = Subject(qualified(one.subject, context_of(entry.subject)))
-        target = page.state.latest(subject) if one.version == LATEST else page.state.version(subject, one.version)
+    for reference in entry.schema.value.references[:_MOST_LISTED]:
+        subject = Subject(qualified(reference.subject, context_of(entry.subject)))
+        target = (
+            page.state.latest(subject)
+            if reference.version == LATEST
+            else page.state.version(subject, reference.version)
+        )
         seen = target is not None and is_readable(page.access, page.state, subject, target.version)
-        found.append(_Referred(one.name, subject, one.version, target if seen else None))
+        found.append(_Referred(reference.name, subject, reference.version, target if seen else None))
     return found
 
 
