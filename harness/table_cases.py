@@ -190,7 +190,8 @@ def judged(judge: Judge, pairs: Sequence[Pair]) -> Tally:
             tally.refused += bool(findings)
         elif findings:
             rules = " and ".join(sorted({found.rule for found in findings}))
-            words = f"{findings[0].before} to {findings[0].after}" if findings[0].before else findings[0].path
+            first = findings[0]
+            words = f"{first.before} to {first.after}" if first.before and first.after else first.path
             tally.ours.setdefault(rules, []).append(f"{pair.name}: {words}")
         else:
             tally.theirs.setdefault(_plain(reasons[0]), []).append(f"{pair.name}: {reasons[0]}")

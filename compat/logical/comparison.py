@@ -94,7 +94,7 @@ class _Walk:
                 yield from self._added(column, here)
                 continue
             if place < latest and self._rules.keeps_columns:
-                yield TableFinding("FIELD_REORDERED", _MOVED, here)
+                yield TableFinding("FIELD_REORDERED", _MOVED, here, *self._words(original.columns[place], column))
             latest = place
             before = original.columns[place]
             if before is column:  # versions share columns without named types
@@ -105,22 +105,34 @@ class _Walk:
             kept = {column.name for column in update.columns}
             for column in original.columns:
                 if column.name not in kept:
-                    yield TableFinding("FIELD_DELETED", _DELETED, f"{path}.{column.name}" if path else column.name)
+                    here = f"{path}.{column.name}" if path else column.name
+                    yield TableFinding("FIELD_DELETED", _DELETED, here, *self._words(column, None))
 
     def _added(self, column: Column, path: str) -> Iterator[TableFinding]:
         fits = column.type.nullable or self._has_default(column, self._rules.fills_added)
         if self._rules.columns_not_null and not fits:
-            yield TableFinding("REQUIRED_FIELD_ADDED", self._rules.added_text, path)
+            yield TableFinding("REQUIRED_FIELD_ADDED", self._rules.added_text, path, *self._words(None, column))
+
+    def _words(self, before: Column | None, after: Column | None) -> tuple[str, str]:
+        """Return the types of a column before and after, with what may be null; an empty text where it is not."""
+        sides = (self._original, before), (self._update, after)
+        ours, theirs = ("" if column is None else self._word(schema, column) for schema, column in sides)
+        return ours, theirs
+
+    def _word(self, schema: LogicalSchema, column: Column) -> str:
+        word = self._rules.word(schema.resolve(column.type))
+        return word if column.type.nullable or not self._rules.columns_not_null else f"{word} NOT NULL"
 
     def _columns(self, before: Column, after: Column, path: str) -> Iterator[TableFinding]:
         if not self._rules.columns_not_null:
             return
         is_filled = self._has_default(after, self._rules.fills_nulls)
         if before.type.nullable and not after.type.nullable and not is_filled:
-            yield TableFinding("NULLABLE_TO_NON_NULLABLE", self._rules.now_required_text, path)
+            text = self._rules.now_required_text
+            yield TableFinding("NULLABLE_TO_NON_NULLABLE", text, path, *self._words(before, after))
         is_lost = before.default is Default.VALUE and after.default is not Default.VALUE
         if self._rules.keeps_defaults and not (before.type.nullable or after.type.nullable) and is_lost:
-            yield TableFinding("NON_NULLABLE_DEFAULT_REMOVED", _DEFAULT_LOST, path)
+            yield TableFinding("NON_NULLABLE_DEFAULT_REMOVED", _DEFAULT_LOST, path, *self._words(before, after))
 
     def _has_default(self, column: Column, kinds: frozenset[Kind]) -> bool:
         return column.default is Default.VALUE and self._update.resolve(column.type).kind in kinds

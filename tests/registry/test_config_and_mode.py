@@ -153,7 +153,8 @@ def test_a_finding_on_tables(api):
         "column default. Make the field nullable."
     )
     finding = {"rule": "REQUIRED_FIELD_ADDED", "path": "b", "field": "b", "direction": "BACKWARD", "version": 1,
-               "previous": None, "new": None, "advice": advice, "table": "Iceberg (format version 2)"}  # fmt: skip
+               "previous": None, "new": "INT NOT NULL", "advice": advice,
+               "table": "Iceberg (format version 2)"}  # fmt: skip
     assert [finding] == answer["findings"]
 
 
