@@ -303,9 +303,9 @@ class _Parser:
         table, key = self._known_fields, b""
         if table is not None:
             key = table.key(json)
-            known = table.get(key)
+            known = self._known(table, key)
             if known is None and isinstance(json, dict) and not isinstance(json.get("type"), str):
-                known = table.get(_key_of_names(key, record.namespace))
+                known = self._known(table, _key_of_names(key, record.namespace))
             if known is not None and self._adopts(known):
                 return known
         uses, defined = len(self._uses), len(self._defined)
@@ -317,10 +317,15 @@ class _Parser:
         if is_closed and (not types or (len(types) <= _MOST_TYPES and 0 < len(key) <= _LONGEST)):
             field.settle(print_field(field, record.namespace, names, self._limits), tuple(types))
             if table is not None:
-                key = _key_of_names(key, record.namespace) if types else key
+                table.put(_key_of_names(key, record.namespace) if types else key, field)
+        return field
+
+    def _known(self, table: KnownFields, key: bytes) -> model.Field | None:
+        field = table.get(key)
+        if field is None and not self._strict:  # what a new schema may have reads the same in a stored one
+            field = _KNOWN_FIELDS[True].get(key)
+            if field is not None:
                 table.put(key, field)
-                if self._strict:  # what a new schema may have reads the same in a stored one
-                    _KNOWN_FIELDS[False].put(key, field)
         return field
 
     def _adopts(self, field: model.Field) -> bool:
