@@ -24,7 +24,7 @@ from strata.registry.app import ROUTERS
 from strata.registry.core.rights.route_rights import OPEN
 from strata.registry.features.exporters.bodies import ExporterAnswer, ExporterNameAnswer, ExporterStatusAnswer
 from strata.registry.features.keys.bodies import DekAnswer, KekAnswer
-from strata.registry.features.search.bodies import SearchAnswer
+from strata.registry.features.search.routes import SearchAnswer
 
 SCHEMA = {"schema": '"int"'}
 METADATA = {"tags": {"**.f": ["PII"]}, "properties": {"owner": "me"}, "sensitive": ["owner"]}

@@ -6,18 +6,19 @@ so all nodes agree on them as they agree on schemas.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from strata.registry.core import errors
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.rights.authentication import Authenticator
 from strata.registry.core.rights.logged_rules import logged_rules
-from strata.registry.core.rights.principal import ANONYMOUS, Principal
+from strata.registry.core.rights.principal import ANONYMOUS, Principal, RejectedCredentials
 from strata.registry.core.rights.request_access import Access, AskedBy
 from strata.registry.core.rights.rights import Rights, View
 from strata.registry.core.rights.rules import Rule
-from strata.registry.features.access.rejected_credentials import rejected_credentials
+from strata.registry.features.access.authenticator import certificates_of
+from strata.registry.features.access.basic import InvalidPassword, parse_credentials
 from strata.registry.http.node_signature import HEADER, InvalidSignature, NodeSecret, Signed
 from strata.storage.state import State
 
@@ -70,11 +71,11 @@ class AccessControl:
                 return access
             principal = await self.authenticator.authenticate(scope)
         except RegistryError as error:
-            address, rejected = self.authenticator.address(scope) or None, rejected_credentials(scope)
+            address, rejected = self.authenticator.address(scope) or None, _rejected_credentials(scope)
             return Access(ANONYMOUS, _NOBODY, address=address, error=error, rejected=rejected)
         except Exception:  # noqa: BLE001 - answered as 500 by the layer, and logged here
             _log.exception("a request could not be authenticated", {"event": "login_broken"})
-            return Access(ANONYMOUS, _NOBODY, error=errors.internal(), rejected=rejected_credentials(scope))
+            return Access(ANONYMOUS, _NOBODY, error=errors.internal(), rejected=_rejected_credentials(scope))
         return self.of(principal, self.authenticator.address(scope) or None, state)
 
     def _signed(self, scope: MutableMapping[str, Any]) -> Signed | None:
@@ -109,3 +110,20 @@ def target_of(scope: MutableMapping[str, Any]) -> bytes:
     query: bytes = scope["query_string"]
     path: bytes = scope["raw_path"]
     return path + b"?" + query if query else path
+
+
+def _rejected_credentials(scope: Mapping[str, Any]) -> RejectedCredentials:
+    """Return the mechanism of rejected credentials, and the user name of Basic ones.
+
+    An unknown scheme, or Basic credentials without a colon, may be a secret, so neither is returned.
+    """
+    header = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+    if header is None:
+        return RejectedCredentials("mtls" if certificates_of(scope) else "proxy")
+    scheme, _, credentials = header.partition(b" ")
+    if scheme.lower() != b"basic":
+        return RejectedCredentials("bearer" if scheme.lower() == b"bearer" else "other")
+    try:
+        return RejectedCredentials("basic", parse_credentials(credentials.strip())[0])
+    except InvalidPassword:
+        return RejectedCredentials("basic")

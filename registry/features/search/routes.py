@@ -5,21 +5,51 @@ from typing import Annotated
 from fastapi import Query
 from fastapi.responses import Response
 
+from strata.registry.api.bodies.contracts import Answer
 from strata.registry.api.parameters import Limit, Offset
 from strata.registry.api.router import Router
 from strata.registry.core import errors
 from strata.registry.core.rights.route_rights import listed
 from strata.registry.core.rights.rules import Operation
-from strata.registry.features.search.bodies import SearchAnswer, search_answer
-from strata.registry.features.search.index import SearchIndex
+from strata.registry.features.search.index import Found, SearchIndex
 from strata.registry.http.exchange import ExchangeDep
 from strata.registry.http.json_bodies import answer
 from strata.registry.http.route_facts import Kept
 
-__all__ = ["router"]
+__all__ = ["SearchAnswer", "router"]
 
 router = Router("/v1/search", "operations", place=160)
 _MOST = 100
+
+
+class MatchAnswer(Answer):
+    """A place of a schema that fits: its kind (`name`, `field`, `doc`, `tag` or `meta`), its path, its text."""
+
+    kind: str
+    path: str
+    text: str
+
+
+class HitAnswer(Answer):
+    """A version that fits, and the first places that do."""
+
+    subject: str
+    version: int
+    id: int
+    schema_type: str
+    matches: list[MatchAnswer]
+
+
+class SearchAnswer(Answer):
+    """A page of hits; `complete` is false while the index is being built, or if the registry is beyond its bounds.
+
+    `partial` names subjects with a schema of so many words that only the first ones were searched, at most 20.
+    """
+
+    hits: list[HitAnswer]
+    more: bool
+    complete: bool
+    partial: list[str]
 
 
 @router.reads("GET", "", SearchAnswer, (404,), kept=Kept.NO, need=listed(Operation.READ))
@@ -40,4 +70,25 @@ async def search(
     matches = await exchange.service.writer.in_thread(
         lambda: index.find(state, query, visible, offset=max(0, offset), limit=most)
     )
-    return answer(search_answer(matches))
+    return answer(_content(matches))
+
+
+def _content(found: Found) -> dict[str, object]:
+    """Return the JSON of a page of hits."""
+    return {
+        "hits": [
+            {
+                "subject": hit.entry.subject,
+                "version": hit.entry.version,
+                "id": hit.entry.schema.schema_id,
+                "schemaType": hit.entry.schema.schema_type,
+                "matches": [
+                    {"kind": match.kind.value, "path": match.path, "text": match.text} for match in hit.matches
+                ],
+            }
+            for hit in found.hits
+        ],
+        "more": found.more,
+        "complete": found.complete,
+        "partial": list(found.partial),
+    }
