@@ -22,7 +22,7 @@ __all__ = ["run"]
 RECORDS = 1_000_000
 PARTITIONS = 2
 ROUNDS = 7
-_BATCH = 10_000
+_BATCH, _FEW = 10_000, 500
 _TOPIC = "orders"
 
 
@@ -37,8 +37,11 @@ def run() -> str:
         ids = {n: client.register("orders-value", Schema(schema_text(n))).schema_id for n in (1, 2, 3)}
         _fill(broker.bootstrap, ids)
         ways: dict[str, Callable[[], int]] = {
-            "`consume` of confluent-kafka": lambda: _consumed(broker.bootstrap, is_read=False),
-            "the same, and `value()` of each": lambda: _consumed(broker.bootstrap, is_read=True),
+            "`consume` of confluent-kafka, 10,000 at a time": lambda: _consumed(
+                broker.bootstrap, _BATCH, is_read=False
+            ),
+            "the same, and `value()` of each": lambda: _consumed(broker.bootstrap, _BATCH, is_read=True),
+            "500 at a time, and `value()` of each": lambda: _consumed(broker.bootstrap, _FEW, is_read=True),
             "`strata replay`, 3 writer schemas": lambda: _replayed(broker.bootstrap, client),
         }
         rates: dict[str, list[float]] = {name: [] for name in ways}
@@ -73,11 +76,11 @@ def _fill(bootstrap: str, ids: dict[int, int]) -> None:
         sys.exit("the broker did not accept all records within 300 s")
 
 
-def _consumed(bootstrap: str, *, is_read: bool) -> int:
+def _consumed(bootstrap: str, number: int, *, is_read: bool) -> int:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": str(uuid4()), "enable.auto.commit": False})
     consumer.assign([TopicPartition(_TOPIC, number, 0) for number in range(PARTITIONS)])
     count = 0
-    while count < RECORDS and (messages := consumer.consume(_BATCH, timeout=30)):
+    while count < RECORDS and (messages := consumer.consume(number, timeout=30)):
         count += len(messages)
         if is_read:
             for message in messages:
