@@ -24,7 +24,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from strata.registry.core import errors
 from strata.registry.core.decide.decision import Decide
@@ -79,6 +79,14 @@ async def _yes(_holder: str) -> bool:
     return True
 
 
+class _PassedOver(NamedTuple):
+    """A holder of the pen that this node writes in spite of, the signature that it had then, and until when."""
+
+    url: str
+    signed: int | None
+    until: float
+
+
 class Writer(LogReader):
     """The State of one node, changed only through the log.
 
@@ -103,8 +111,9 @@ class Writer(LogReader):
     ) -> None:
         super().__init__(log, state=state, timeout_s=read_timeout_s, tally=tally, recent=recent)
         self.write_timeout_s = write_timeout_s
-        self.passed_over: str | None = None
-        """The URL of a pen holder that does not respond: this node may write although that one holds the pen."""
+        self.may_forward = True
+        """Whether this node may pass writes on to the holder of the pen; if not, it takes the pen for each."""
+        self._passed_over: _PassedOver | None = None
         self.on_append: Callable[[int, Sequence[Entry]], None] | None = None
         """Is called with what was appended, and the offset up to which this node had read before."""
         self.ask_holder: Callable[[str], Awaitable[bool]] = _yes
@@ -119,6 +128,38 @@ class Writer(LogReader):
         if self._writing:
             await asyncio.wait([self._writing])
         await super().close()
+
+    def holder(self) -> str | None:
+        """Return the URL of the node that holds the pen, to which writes go; None to write here."""
+        holder, passed_over = self.log.holder(), self._passed_over
+        if holder is None or not self.may_forward:
+            return None
+        if passed_over is None or holder != passed_over.url or time.monotonic() > passed_over.until:
+            return holder
+        return holder if passed_over.signed not in (None, self._signed()) else None
+
+    def pass_over(self, holder: str, seconds: float = math.inf, *, also_anew: bool = False) -> None:
+        """Write here for a while although another node holds the pen; that takes the pen.
+
+        This ends when that node signs again: it then lives, and two nodes that go on taking the pen from each other
+        write nothing, since each waits for the read leases of the other (docs/decisions/0030).
+
+        Args:
+            holder: the URL of the node.
+            seconds: the longest time.
+            also_anew: also pass over what that node signs from now on.
+        """
+        until = time.monotonic() + seconds
+        self._passed_over = _PassedOver(holder, None if also_anew else self._signed(), until)
+
+    def pass_over_none(self) -> None:
+        """Let writes go to the holder of the pen again."""
+        self._passed_over = None
+
+    def _signed(self) -> int | None:
+        """Return the offset of the newest signature of a holder."""
+        signature = self.log.status().signature
+        return None if signature is None else signature[0]
 
     async def write(
         self, decide: Decide[_T], written: Callable[[int], None] | None = None, deadline: float = math.inf
@@ -261,7 +302,7 @@ class Writer(LogReader):
         """
         newest = self._synced(state)
         # Nodes that take the pen from each other make no progress.
-        if self.log.holder() not in (None, self.passed_over):
+        if self.holder() is not None:
             raise PenLost
         return newest
 

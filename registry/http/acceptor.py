@@ -9,6 +9,7 @@ before it accepts.
 """
 
 import asyncio
+import errno
 import logging
 import resource
 import socket
@@ -103,6 +104,8 @@ class Acceptor:
         self._accept(has_waited=True)
 
     def _accept(self, *, has_waited: bool = False) -> None:
+        if self._is_closed:  # the event loop had found the socket readable before
+            return
         for turn in range(_AT_ONCE):
             has_most = self._has_most(len(self._connections) + len(self._starting))
             if has_most and not (has_waited and turn == 0):
@@ -114,6 +117,9 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
+                if error.errno == errno.EINVAL:  # another process at the socket leaves, and has shut it down
+                    self._loop.remove_reader(self._listener)
+                    return
                 _log.warning("cannot accept a connection: %(reason)s", {"event": "accept_failed", "reason": str(error)})
                 self._loop.remove_reader(self._listener)
                 self._retry = self._loop.call_later(_PAUSE_S, self._listen)
@@ -153,11 +159,11 @@ class Acceptor:
         """
         if self._is_closed:
             return
-        self._is_closed = True
         if self._leaves():
             self._accept(has_waited=True)
             with suppress(OSError):  # another process has done it
                 self._listener.shutdown(socket.SHUT_RDWR)
+        self._is_closed = True
         for starting in self._starting if self._tls is not None and self._tls.accepting else ():
             starting.cancel()
         self._loop.remove_reader(self._listener)

@@ -100,14 +100,13 @@ class Forward:
         self._writer = writer
         self._link, self._is_leaving = link, is_leaving
         self._secret = control.secret if control else None
-        self._may_forward = control is None or self._secret is not None
+        writer.may_forward = control is None or self._secret is not None
         self._max_waiting, self._max_bytes = max_waiting, max_waiting_bytes
         self._waiting = self._waiting_bytes = 0
         self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="strata-forward")
         self._pool = pool_manager(_MAX_CALLS, tls)
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="strata-probe")
         self._probe: asyncio.Task[bool] | None = None
-        self._passed_over_until = 0.0
         self._has_refused = False
         writer.ask_holder = self._accepts_writes
 
@@ -172,7 +171,7 @@ class Forward:
             return await self._follow_pen(exchange, answer_here)
         if self._is_leaving():
             await self._await_successor(exchange.deadline)
-        if self._holder() is not None or self._is_leaving():
+        if self._writer.holder() is not None or self._is_leaving():
             raise errors.not_the_writer()
         return await answer_here()
 
@@ -183,7 +182,7 @@ class Forward:
         """
         is_first, self._has_refused = not self._has_refused, True
         deadline = min(deadline, time.monotonic() + _SUCCESSION_S)
-        while not is_first and self._holder() is None and time.monotonic() < deadline:
+        while not is_first and self._writer.holder() is None and time.monotonic() < deadline:
             await asyncio.sleep(_LOOK_AGAIN_S)
             with suppress(RegistryError):
                 await self._writer.catch_up()
@@ -210,7 +209,7 @@ class Forward:
         for _ in range(_MAX_MOVES):
             if time.monotonic() > deadline:
                 raise errors.not_written("no node that may write was found in time")
-            holder = self._holder()
+            holder = self._writer.holder()
             if holder is None:
                 answer = await answer_here()
                 if not _is_refused(answer[0], answer[2]):
@@ -220,8 +219,8 @@ class Forward:
                 await self._catch_up(deadline, answered=outcome is not None)
                 if outcome is not None:
                     return outcome
-                if self._holder() == holder:  # it refuses, and no other node has signed since: it cannot write
-                    self._pass_over(holder, _REFUSED_S)
+                if self._writer.holder() == holder:  # it refuses, and no other node has signed since: it cannot write
+                    self._writer.pass_over(holder, _REFUSED_S)
         raise errors.not_the_writer()
 
     async def _ask_and_note(self, holder: str, exchange: Exchange) -> Answer | None:
@@ -241,7 +240,7 @@ class Forward:
             self._probe_thread, accepts_writes, self._pool, holder
         )
         if accepts is None:
-            self._pass_over(holder, _SILENT_S)
+            self._writer.pass_over(holder, _SILENT_S)
         return accepts is not False
 
     async def _catch_up(self, deadline: float, *, answered: bool) -> None:
@@ -257,14 +256,6 @@ class Forward:
             if not answered:
                 raise errors.not_written("the log cannot be read") from None
             self._writer.lag()
-
-    def _holder(self) -> str | None:
-        holder = self._writer.log.holder()
-        if not self._may_forward:
-            self._writer.passed_over = holder
-        elif time.monotonic() > self._passed_over_until:
-            self._writer.passed_over = None
-        return None if holder == self._writer.passed_over else holder
 
     async def _ask_holder(self, holder: str, exchange: Exchange) -> Answer | None:
         """Return the holder's response; None if the holder did nothing or was not asked.
@@ -300,13 +291,9 @@ class Forward:
     async def _probe_holder(self, holder: str) -> bool:
         return await asyncio.get_running_loop().run_in_executor(self._probe_thread, responds, self._pool, holder)
 
-    def _pass_over(self, holder: str, seconds: float) -> None:
-        """Bypass a holder for a while: this node then takes the pen for its next write."""
-        self._writer.passed_over, self._passed_over_until = holder, time.monotonic() + seconds
-
     def _give_up(self, holder: str, reason: str) -> errors.RegistryError:
         """Bypass an unresponsive holder for a while; return the error for a write that may have reached it."""
-        self._pass_over(holder, _SILENT_S)
+        self._writer.pass_over(holder, _SILENT_S)
         _log.warning(
             "the node that holds the pen (%(holder)s) does not respond, taking over: %(reason)s",
             {"event": "pen_holder_silent", "holder": holder, "reason": reason},

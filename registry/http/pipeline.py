@@ -279,7 +279,7 @@ class Pipeline:
             await self._walk(exchange)
         except Exception as error:  # noqa: BLE001 - as for a request of a client
             await self._fail(exchange, error)
-        return exchange.answer or (HTTPStatus.INTERNAL_SERVER_ERROR, [], b"")
+        return exchange.answer or (int(HTTPStatus.INTERNAL_SERVER_ERROR), [], b"")  # its client has left
 
     async def _fail(self, exchange: Exchange, error: Exception) -> None:
         """Answer what a step has raised."""

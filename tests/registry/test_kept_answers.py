@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import json
+import marshal
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -309,6 +310,24 @@ async def test_client_that_leaves_before_its_body_is_complete():
 
     with pytest.raises(ClientDisconnect):
         await read_up_to(receive, 4)
+
+
+async def test_a_request_whose_client_has_left_can_be_answered_to_another_worker():
+    """The answer to a write that a worker passed on, and whose client left meanwhile, can go back over the link."""
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    path = "/subjects/s/versions"
+    scope = {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "root_path": "", "scheme": "http", "http_version": "1.1", "server": ("127.0.0.1", 1),
+        "client": ("127.0.0.1", 2), "headers": [(b"x-request-id", b"r")],
+    }  # fmt: skip
+    app = create_app(MemoryLog(), Settings(log="memory:"))
+    answer = await app.answer_passed_on(scope, receive, ("", (), "", ""))
+
+    assert ((500, [], b""), -1) == marshal.loads(marshal.dumps(answer))
 
 
 def test_verdict_that_depends_on_time_is_not_kept(shared):

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -18,6 +19,7 @@ from strata.storage.log import (
     LogError,
     LogFull,
     LogReadOnly,
+    LogStatus,
     LogTimeout,
     Record,
     RecordTooLarge,
@@ -594,10 +596,38 @@ async def test_a_holder_that_does_not_answer_is_passed_over():
     """The writer takes the pen from a node that is known not to answer."""
     log = LostPenLog(Conflict)
     writer = Writer(log)
-    writer.passed_over = "http://other:8081"
+    writer.pass_over("http://other:8081")
 
     assert 0 == await writer.write(put("a"))
     assert [1, 1] == log.appends
+
+
+class SigningLog(LostPenLog):
+    """A log in which the other node signs whenever this one has tried to append."""
+
+    def status(self):
+        """Return the newest signature."""
+        return LogStatus("kafka", False, signature=(len(self.appends), b"http://other:8081", b"other", 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "passed_over", "appends"),
+    [
+        ("until it signs again", {}, [1]),
+        ("also when it signs again", {"also_anew": True}, [1, 1]),
+        ("for a time that is over", {"seconds": -1.0, "also_anew": True}, [1]),
+    ],
+)
+async def test_how_long_a_holder_is_passed_over(name, passed_over, appends):
+    """A holder that signs anew lives: this node forwards to it, instead of taking the pen from it again and again."""
+    log = SigningLog(Conflict)
+    writer = Writer(log)
+    writer.pass_over("http://other:8081", **passed_over)
+
+    with suppress(RegistryError):
+        await writer.write(put("a"))
+    assert appends == log.appends
+    assert name
 
 
 class CompactedLog(ServerLog):

@@ -156,7 +156,7 @@ class Exporters:
 
     async def _may_write(self, job: Job) -> bool:
         """Return whether this node can note what it copies; the holder of the pen copies, unless it is gone."""
-        if self._writer.log.holder() in (None, self._writer.passed_over):
+        if self._writer.holder() is None:
             return True
         await self._pass_over_silent_holder()
         job.due = time.monotonic() + max(self._every_s, _WITHOUT_LOG_S)
@@ -257,7 +257,7 @@ class Exporters:
         """Take the pen with the next write if the node that holds it does not respond."""
         holder = self._writer.log.holder()
         if holder is not None and not await in_own_thread(partial(responds, self._nodes, holder), _THREAD):
-            self._writer.passed_over = holder
+            self._writer.pass_over(holder)
 
 
 def _address(job: Job) -> str:

@@ -124,7 +124,8 @@ class Follower:
             _log.info("following %(source)s again", {"event": "following", "source": self._source.name})
         self._failures = 0
         if self._refused is not None:
-            self._refused = self._writer.passed_over = None
+            self._refused = None
+            self._writer.pass_over_none()
         return self._every_s if is_done else _SHORT_S
 
     async def copy(self) -> bool:
@@ -235,11 +236,11 @@ class Follower:
             return
         mark, now = self._writer.state.standbys[self._scope.into], time.monotonic()
         if not await in_own_thread(partial(responds, self._nodes, holder), _THREAD):
-            self._writer.passed_over = holder
+            self._writer.pass_over(holder, also_anew=True)
         elif self._refused is None or self._refused[0] != mark:
             self._refused = mark, now
         elif now - self._refused[1] > _PATIENCE_S and await self._is_behind():
-            self._writer.passed_over = holder
+            self._writer.pass_over(holder, also_anew=True)
 
     async def _is_behind(self) -> bool:
         """Return whether the standby's log lacks something of the last reading."""
