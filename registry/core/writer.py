@@ -138,7 +138,7 @@ class Writer(LogReader):
             return holder
         return holder if passed_over.signed not in (None, self._signed()) else None
 
-    def pass_over(self, holder: str, seconds: float = math.inf, *, also_anew: bool = False) -> None:
+    def pass_over(self, holder: str, seconds: float = math.inf, *, despite_signing: bool = False) -> None:
         """Write here for a while although another node holds the pen; that takes the pen.
 
         This ends when that node signs again: it then lives, and two nodes that go on taking the pen from each other
@@ -147,10 +147,10 @@ class Writer(LogReader):
         Args:
             holder: the URL of the node.
             seconds: the longest time.
-            also_anew: also pass over what that node signs from now on.
+            despite_signing: also pass over what that node signs from now on.
         """
         until = time.monotonic() + seconds
-        self._passed_over = _PassedOver(holder, None if also_anew else self._signed(), until)
+        self._passed_over = _PassedOver(holder, None if despite_signing else self._signed(), until)
 
     def pass_over_none(self) -> None:
         """Let writes go to the holder of the pen again."""

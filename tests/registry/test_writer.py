@@ -614,12 +614,12 @@ class SigningLog(LostPenLog):
     ("name", "passed_over", "appends"),
     [
         ("until it signs again", {}, [1]),
-        ("also when it signs again", {"also_anew": True}, [1, 1]),
-        ("for a time that is over", {"seconds": -1.0, "also_anew": True}, [1]),
+        ("also when it signs again", {"despite_signing": True}, [1, 1]),
+        ("for a time that is over", {"seconds": -1.0, "despite_signing": True}, [1]),
     ],
 )
 async def test_how_long_a_holder_is_passed_over(name, passed_over, appends):
-    """A holder that signs anew lives: this node forwards to it, instead of taking the pen from it again and again."""
+    """A holder that signs again lives: this node forwards to it, instead of taking the pen from it again and again."""
     log = SigningLog(Conflict)
     writer = Writer(log)
     writer.pass_over("http://other:8081", **passed_over)

@@ -236,11 +236,11 @@ class Follower:
             return
         mark, now = self._writer.state.standbys[self._scope.into], time.monotonic()
         if not await in_own_thread(partial(responds, self._nodes, holder), _THREAD):
-            self._writer.pass_over(holder, also_anew=True)
+            self._writer.pass_over(holder, despite_signing=True)
         elif self._refused is None or self._refused[0] != mark:
             self._refused = mark, now
         elif now - self._refused[1] > _PATIENCE_S and await self._is_behind():
-            self._writer.pass_over(holder, also_anew=True)
+            self._writer.pass_over(holder, despite_signing=True)
 
     async def _is_behind(self) -> bool:
         """Return whether the standby's log lacks something of the last reading."""
