@@ -31,6 +31,7 @@ OWN = {
 NEEDS = {"audit": {"access"}}
 BETWEEN = {
     "test_every_name_is_in_the_table": "the table of metrics has those of all features",
+    "test_no_secret_is_noted": "it sends the keys of fields too",
     "test_a_name_of_dots_leads_to_its_page": "it follows the link to the usage of a subject too",
 }
 # A part of the same in each run of all tests: what either half of the features has, without the other half.
