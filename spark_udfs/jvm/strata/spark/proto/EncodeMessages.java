@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import strata.spark.bytes.UnusableSchema;
 import strata.spark.schema.ProtoSchema;
+import strata.spark.schema.ProtoType;
 
 /**
  * Writes a message out for {@link EncodeProto}, from the descriptors of a registry: what
@@ -60,16 +61,16 @@ public final class EncodeMessages {
 
     private static ObjectNode field(ProtoSchema.Message owner, ProtoSchema.Field field) {
         String full = owner.name + "." + field.name;
-        if (field.type == ProtoSchema.GROUP) {
+        if (field.type == ProtoType.GROUP) {
             throw onlyInPython("the group " + full);
         }
         if (field.isRequired) {
             throw onlyInPython("the required field " + full);
         }
-        boolean isMessage = field.type == ProtoSchema.MESSAGE;
+        boolean isMessage = field.type == ProtoType.MESSAGE;
         boolean hasPresence = isMessage || field.oneof >= 0 || !owner.syntax.equals(ProtoSchema.PROTO3);
         ObjectNode written = JSON.createObjectNode();
-        written.put("name", field.name).put("number", field.number).put("type", field.type);
+        written.put("name", field.name).put("number", field.number).put("type", field.type.ordinal());
         written.put("label", field.isMap() ? "map" : field.isRepeated ? "many" : "one");
         written.put("presence", hasPresence && !field.isRepeated);
         written.put("packed", isPacked(owner, field));
@@ -78,20 +79,15 @@ public final class EncodeMessages {
                 throw new UnusableSchema("the registry has no type " + field.typeName + " of " + full);
             }
             written.put("message", field.message.name);
-        } else if (field.type == ProtoSchema.ENUM) {
+        } else if (field.type == ProtoType.ENUM) {
             addNumbers(field, full, written);
         }
         return written;
     }
 
     private static boolean isPacked(ProtoSchema.Message owner, ProtoSchema.Field field) {
-        boolean isSized =
-                switch (EncodeProtoType.of(field.type)) {
-                    case STRING, BYTES, MESSAGE -> true;
-                    default -> false;
-                };
         return field.isRepeated
-                && !isSized
+                && !field.type.isSized()
                 && (field.packed == null ? owner.syntax.equals(ProtoSchema.PROTO3) : field.packed);
     }
 

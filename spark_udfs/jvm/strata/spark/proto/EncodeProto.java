@@ -26,6 +26,7 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.proto.EncodeProtoValue.EncodeProtoFields;
+import strata.spark.schema.ProtoType;
 import strata.spark.write.EncodeSource;
 import strata.spark.write.EncodeSource.EncodeTypes;
 import strata.spark.write.EncodeWriter;
@@ -209,11 +210,11 @@ public final class EncodeProto implements EncodeWriter {
     }
 
     private EncodeProtoValue scalar(JsonNode field, DataType column, String path) {
-        EncodeProtoType type = EncodeProtoType.of(field.path("type").asInt());
+        ProtoType type = ProtoType.of(field.path("type").asInt());
         EncodeProtoValue value =
                 switch (type) {
                     case DOUBLE, FLOAT -> EncodeSource.real(column) == null
-                                    || type == EncodeProtoType.FLOAT && !(column instanceof FloatType)
+                                    || type == ProtoType.FLOAT && !(column instanceof FloatType)
                             ? null
                             : new EncodeProtoValue.Real(path, type.wire, EncodeSource.real(column));
                     case BOOL -> column instanceof BooleanType ? new EncodeProtoValue.Flag(path) : null;
@@ -223,20 +224,20 @@ public final class EncodeProto implements EncodeWriter {
                     default -> whole(type, column, path);
                 };
         if (value == null) {
-            String wanted = type.name().toLowerCase(java.util.Locale.ROOT);
+            String wanted = type.title();
             throw new EncodeFailure("expected a column of " + wanted + ", got " + types.name(column), path);
         }
         return value;
     }
 
-    private static EncodeProtoValue whole(EncodeProtoType type, DataType column, String path) {
+    private static EncodeProtoValue whole(ProtoType type, DataType column, String path) {
         EncodeSource.Whole whole = EncodeSource.plain(column);
         DecimalType decimal = column instanceof DecimalType given && given.scale() == 0 ? given : null;
         if (whole == null && decimal == null) {
             return null;
         }
         EncodeProtoValue.Bits bits = EncodeProtoValue.bits(whole, decimal, type.low, type.high, path);
-        return new EncodeProtoValue.Number(path, type.wire, bits, type.isZigzag);
+        return new EncodeProtoValue.Number(path, type.wire, bits, type.isZigzag());
     }
 
     private static EncodeProtoValue symbol(JsonNode field, DataType column, String path) {
@@ -253,7 +254,7 @@ public final class EncodeProto implements EncodeWriter {
         if (whole == null) {
             return null;
         }
-        EncodeProtoType type = EncodeProtoType.ENUM;
+        ProtoType type = ProtoType.INT32; // an enum has its range
         EncodeProtoValue.Bits bits = EncodeProtoValue.bits(whole, null, type.low, type.high, path);
         return new EncodeProtoValue.Number(path, type.wire, isClosed ? known(bits, numbers, path) : bits, false);
     }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.unsafe.types.UTF8String;
+import strata.spark.bytes.ProtoWire;
 import strata.spark.write.EncodeOutput;
 import strata.spark.write.EncodeSource;
 import strata.spark.write.EncodeSource.EncodeTime;
@@ -18,10 +19,6 @@ import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /** Writes values of one Protobuf type without their tag. A value is not null. */
 abstract class EncodeProtoValue {
-    public static final int VARINT = 0;
-    static final int EIGHT = 1;
-    static final int SIZED = 2;
-    static final int FOUR = 5;
 
     public final String path;
     final int wire;
@@ -93,9 +90,9 @@ abstract class EncodeProtoValue {
             if (skipsZero && number == 0) {
                 return false;
             }
-            if (wire == FOUR) {
+            if (wire == ProtoWire.FIXED32) {
                 out.putFixed4((int) number);
-            } else if (wire == EIGHT) {
+            } else if (wire == ProtoWire.FIXED64) {
                 out.putFixed8(number);
             } else {
                 out.putVarint(isZigzag ? number << 1 ^ number >> 63 : number);
@@ -111,7 +108,7 @@ abstract class EncodeProtoValue {
         private final boolean isClosed;
 
         public Name(String path, String type, Map<UTF8String, Integer> numbers, boolean isClosed) {
-            super(path, VARINT);
+            super(path, ProtoWire.VARINT);
             this.numbers = numbers;
             this.unknown = "expected a name of the enum " + type;
             this.isClosed = isClosed;
@@ -163,7 +160,7 @@ abstract class EncodeProtoValue {
             if (skipsZero && Double.doubleToRawLongBits(number) == 0) { // minus zero is kept
                 return false;
             }
-            if (wire == FOUR) {
+            if (wire == ProtoWire.FIXED32) {
                 out.putFixed4(Float.floatToRawIntBits((float) number));
             } else {
                 out.putFixed8(Double.doubleToRawLongBits(number));
@@ -174,7 +171,7 @@ abstract class EncodeProtoValue {
 
     public static final class Flag extends EncodeProtoValue {
         public Flag(String path) {
-            super(path, VARINT);
+            super(path, ProtoWire.VARINT);
         }
 
         @Override
@@ -190,7 +187,7 @@ abstract class EncodeProtoValue {
 
     public static final class Text extends EncodeProtoValue {
         public Text(String path) {
-            super(path, SIZED);
+            super(path, ProtoWire.BYTES);
         }
 
         @Override
@@ -209,7 +206,7 @@ abstract class EncodeProtoValue {
 
     public static final class Bytes extends EncodeProtoValue {
         public Bytes(String path) {
-            super(path, SIZED);
+            super(path, ProtoWire.BYTES);
         }
 
         @Override
@@ -232,7 +229,7 @@ abstract class EncodeProtoValue {
         private final boolean isSpan;
 
         Time(String path, boolean isSpan) {
-            super(path, SIZED);
+            super(path, ProtoWire.BYTES);
             this.isSpan = isSpan;
         }
 
@@ -269,7 +266,7 @@ abstract class EncodeProtoValue {
         private final EncodeProtoFields fields;
 
         public Message(String path, EncodeProtoFields fields) {
-            super(path, SIZED);
+            super(path, ProtoWire.BYTES);
             this.fields = fields;
         }
 
@@ -288,7 +285,7 @@ abstract class EncodeProtoValue {
         private final EncodeProtoValue value;
 
         Wrapper(String path, EncodeProtoValue value) {
-            super(path, SIZED);
+            super(path, ProtoWire.BYTES);
             this.value = value;
         }
 
@@ -395,7 +392,7 @@ abstract class EncodeProtoValue {
                 super(path, number, place);
                 this.value = value;
                 this.isPacked = isPacked;
-                this.tag = (long) number << 3 | (isPacked ? EncodeProtoValue.SIZED : value.wire);
+                this.tag = (long) number << 3 | (isPacked ? ProtoWire.BYTES : value.wire);
             }
 
             @Override
@@ -453,7 +450,7 @@ abstract class EncodeProtoValue {
                 this.key = key;
                 this.value = value;
                 this.order = order;
-                this.tag = (long) number << 3 | EncodeProtoValue.SIZED;
+                this.tag = (long) number << 3 | ProtoWire.BYTES;
             }
 
             @Override

@@ -27,6 +27,7 @@ import strata.spark.schema.Columns.Nesting;
 import strata.spark.schema.ProtoSchema;
 import strata.spark.schema.ProtoSchema.Field;
 import strata.spark.schema.ProtoSchema.Message;
+import strata.spark.schema.ProtoType;
 
 /**
  * Makes the columns of a message, from the descriptors of a registry: what {@code protobuf_types.py} and
@@ -91,7 +92,7 @@ public final class ProtoColumns {
     }
 
     private static boolean isMessage(Field field) {
-        return field.type == ProtoSchema.MESSAGE || field.type == ProtoSchema.GROUP;
+        return field.type.isMessage();
     }
 
     private static String kind(Field field) {
@@ -140,21 +141,10 @@ public final class ProtoColumns {
     }
 
     private static DataType scalar(Field field, String path) {
-        return switch (field.type) {
-            case ProtoScalars.INT32, ProtoScalars.SINT32, ProtoScalars.SFIXED32 -> DataTypes.IntegerType;
-            case ProtoScalars.INT64,
-                    ProtoScalars.SINT64,
-                    ProtoScalars.SFIXED64,
-                    ProtoScalars.UINT32,
-                    ProtoScalars.FIXED32 -> DataTypes.LongType;
-            case ProtoScalars.UINT64, ProtoScalars.FIXED64 -> DataTypes.createDecimalType(20, 0);
-            case ProtoScalars.FLOAT -> DataTypes.FloatType;
-            case ProtoScalars.DOUBLE -> DataTypes.DoubleType;
-            case ProtoScalars.BOOL -> DataTypes.BooleanType;
-            case ProtoScalars.BYTES -> DataTypes.BinaryType;
-            case ProtoScalars.STRING, ProtoSchema.ENUM -> DataTypes.StringType;
-            default -> throw unknown(field, path);
-        };
+        if (field.type.column == null) {
+            throw unknown(field, path);
+        }
+        return field.type.column;
     }
 
     private static UnusableSchema unknown(Field field, String path) {
@@ -175,21 +165,21 @@ public final class ProtoColumns {
 
     private ObjectNode field(Message owner, Field field, List<Field> chosen) {
         String full = owner.name + "." + field.name;
-        if (field.type == ProtoSchema.GROUP) {
+        if (field.type == ProtoType.GROUP) {
             throw onlyInPython("the group " + full);
         }
         ObjectNode written = JSON.createObjectNode();
-        written.put("name", field.name).put("number", field.number).put("type", field.type);
+        written.put("name", field.name).put("number", field.number).put("type", field.type.ordinal());
         written.put("label", field.isMap() ? "map" : field.isRepeated ? "many" : "one");
         written.put("presence", hasPresence(owner, field));
-        if (field.type == ProtoScalars.STRING) {
+        if (field.type == ProtoType.STRING) {
             written.put("text", owner.syntax.equals(ProtoSchema.PROTO3));
         }
-        if (field.type == ProtoSchema.ENUM) {
+        if (field.type == ProtoType.ENUM) {
             addNames(field, full, written.putObject("names"));
         }
         written.put("zero", HexFormat.of().formatHex(ProtoDefaults.of(field, full)));
-        if (field.type == ProtoSchema.MESSAGE) {
+        if (field.type == ProtoType.MESSAGE) {
             if (JSON_TEXTS.contains(field.message.name)) {
                 throw onlyInPython("the " + field.message.name + " " + full);
             }
@@ -268,16 +258,15 @@ public final class ProtoColumns {
 
         private static byte[] written(ProtoSchema.Field field, String value) {
             return switch (field.type) {
-                case ProtoScalars.DOUBLE -> fixed(Double.doubleToRawLongBits(number(value)), 8);
-                case ProtoScalars.FLOAT -> fixed(Float.floatToRawIntBits((float) number(value)), 4);
-                case ProtoScalars.FIXED32, ProtoScalars.SFIXED32 -> fixed(integer(value), 4);
-                case ProtoScalars.FIXED64, ProtoScalars.SFIXED64 -> fixed(integer(value), 8);
-                case ProtoScalars.SINT32, ProtoScalars.SINT64 -> varint(integer(value) << 1 ^ integer(value) >> 63);
-                case ProtoScalars.STRING -> sized(value == null ? new byte[0] : value.getBytes(StandardCharsets.UTF_8));
-                case ProtoScalars.BYTES -> sized(value == null ? new byte[0] : unescaped(value));
-                case ProtoScalars.BOOL -> varint("true".equals(value) ? 1 : 0);
-                case ProtoSchema.ENUM -> varint(
-                        value == null ? 0 : field.numbers.values().getOrDefault(value, 0));
+                case DOUBLE -> fixed(Double.doubleToRawLongBits(number(value)), 8);
+                case FLOAT -> fixed(Float.floatToRawIntBits((float) number(value)), 4);
+                case FIXED32, SFIXED32 -> fixed(integer(value), 4);
+                case FIXED64, SFIXED64 -> fixed(integer(value), 8);
+                case SINT32, SINT64 -> varint(integer(value) << 1 ^ integer(value) >> 63);
+                case STRING -> sized(value == null ? new byte[0] : value.getBytes(StandardCharsets.UTF_8));
+                case BYTES -> sized(value == null ? new byte[0] : unescaped(value));
+                case BOOL -> varint("true".equals(value) ? 1 : 0);
+                case ENUM -> varint(value == null ? 0 : field.numbers.values().getOrDefault(value, 0));
                 default -> varint(integer(value));
             };
         }

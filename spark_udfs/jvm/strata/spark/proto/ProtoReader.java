@@ -16,6 +16,7 @@ import strata.spark.proto.ProtoField.Check;
 import strata.spark.proto.ProtoField.ProtoMap;
 import strata.spark.row.Node;
 import strata.spark.schema.ProtoSchema;
+import strata.spark.schema.ProtoType;
 
 /**
  * The reader schema's message, as the driver describes it, and the nodes that read it from a writer's messages.
@@ -29,7 +30,7 @@ public final class ProtoReader {
             String owner,
             String name,
             int number,
-            int type,
+            ProtoType type,
             String label,
             boolean hasPresence,
             byte[] zero,
@@ -48,25 +49,6 @@ public final class ProtoReader {
         }
     }
 
-    private static final Map<Integer, String> TYPES = Map.ofEntries(
-            Map.entry(1, "double"),
-            Map.entry(2, "float"),
-            Map.entry(3, "int64"),
-            Map.entry(4, "uint64"),
-            Map.entry(5, "int32"),
-            Map.entry(6, "fixed64"),
-            Map.entry(7, "fixed32"),
-            Map.entry(8, "bool"),
-            Map.entry(9, "string"),
-            Map.entry(10, "group"),
-            Map.entry(11, "message"),
-            Map.entry(12, "bytes"),
-            Map.entry(13, "uint32"),
-            Map.entry(14, "enum"),
-            Map.entry(15, "sfixed32"),
-            Map.entry(16, "sfixed64"),
-            Map.entry(17, "sint32"),
-            Map.entry(18, "sint64"));
     private static final ObjectMapper JSON = new ObjectMapper();
 
     public final String message;
@@ -97,7 +79,7 @@ public final class ProtoReader {
                 owner,
                 node.path("name").asText(),
                 node.path("number").asInt(),
-                node.path("type").asInt(),
+                ProtoType.of(node.path("type").asInt()),
                 node.path("label").asText(),
                 node.path("presence").asBoolean(),
                 HexFormat.of().parseHex(node.path("zero").asText()),
@@ -115,7 +97,7 @@ public final class ProtoReader {
      * @throws Damage if the writer encodes a field differently; the path is that of the field
      */
     public ProtoMessage compile(ProtoSchema.Message writer) {
-        Map<String, Integer> written = new HashMap<>();
+        Map<String, ProtoType> written = new HashMap<>();
         Map<String, Boolean> seen = new HashMap<>();
         for (Field field : messages.get(message)) {
             compare(field, writer, field.name(), written, seen);
@@ -129,20 +111,19 @@ public final class ProtoReader {
             Field reader,
             ProtoSchema.Message owner,
             String path,
-            Map<String, Integer> written,
+            Map<String, ProtoType> written,
             Map<String, Boolean> seen) {
         ProtoSchema.Field writer = owner.fields.get(reader.number());
         if (writer == null) {
             return;
         }
-        String encoding = encoding(reader.type());
-        boolean isAlike =
-                encoding.equals(encoding(writer.type)) && cardinality(reader).equals(cardinality(writer));
+        boolean isAlike = reader.type().encoding.equals(writer.type.encoding)
+                && cardinality(reader).equals(cardinality(writer));
         if (!isAlike) {
             throw mismatch(path, reader, describe(writer));
         }
-        if (isNumber(reader.type()) && isNumber(writer.type)) {
-            Integer known = written.putIfAbsent(reader.owner() + "." + reader.name(), writer.type);
+        if (reader.type().isWhole && writer.type.isWhole) {
+            ProtoType known = written.putIfAbsent(reader.owner() + "." + reader.name(), writer.type);
             if (known != null && known != writer.type) {
                 throw mismatch(path, reader, "several types");
             }
@@ -164,36 +145,6 @@ public final class ProtoReader {
                 "the reader schema has " + describe(reader) + " where the writer schema has " + writer + place);
     }
 
-    private static String encoding(int type) {
-        return switch (type) {
-            case ProtoScalars.INT32,
-                    ProtoScalars.UINT32,
-                    ProtoScalars.INT64,
-                    ProtoScalars.UINT64,
-                    ProtoScalars.BOOL,
-                    ProtoSchema.ENUM -> "varint";
-            case ProtoScalars.SINT32, ProtoScalars.SINT64 -> "zigzag";
-            case ProtoScalars.FIXED32, ProtoScalars.SFIXED32 -> "fixed32";
-            case ProtoScalars.FIXED64, ProtoScalars.SFIXED64 -> "fixed64";
-            case ProtoScalars.STRING, ProtoScalars.BYTES -> "bytes";
-            default -> TYPES.getOrDefault(type, "");
-        };
-    }
-
-    private static boolean isNumber(int type) {
-        return switch (type) {
-            case ProtoScalars.BOOL,
-                    ProtoSchema.ENUM,
-                    ProtoScalars.STRING,
-                    ProtoScalars.BYTES,
-                    ProtoSchema.MESSAGE,
-                    ProtoSchema.GROUP,
-                    ProtoScalars.FLOAT,
-                    ProtoScalars.DOUBLE -> false;
-            default -> true;
-        };
-    }
-
     private static String cardinality(Field field) {
         return field.isMap() ? "map" : cardinality(field.isRepeated(), field.type());
     }
@@ -203,13 +154,8 @@ public final class ProtoReader {
     }
 
     /** Single and repeated bytes or messages can be read as each other; numbers, which may be packed, cannot. */
-    private static String cardinality(boolean isRepeated, int type) {
-        boolean isSingle = !isRepeated
-                || switch (type) {
-                    case ProtoScalars.STRING, ProtoScalars.BYTES, ProtoSchema.MESSAGE, ProtoSchema.GROUP -> true;
-                    default -> false;
-                };
-        return isSingle ? "" : "repeated ";
+    private static String cardinality(boolean isRepeated, ProtoType type) {
+        return !isRepeated || type.isSized() ? "" : "repeated ";
     }
 
     private static String describe(Field field) {
@@ -217,17 +163,17 @@ public final class ProtoReader {
     }
 
     private static String describe(ProtoSchema.Field field) {
-        boolean isMessage = field.type == ProtoSchema.MESSAGE || field.type == ProtoSchema.GROUP;
+        boolean isMessage = field.type.isMessage();
         return describe(field.isMap(), field.isRepeated, isMessage ? field.typeName : null, field.type);
     }
 
-    private static String describe(boolean isMap, boolean isRepeated, String message, int type) {
-        return isMap ? "a map" : (isRepeated ? "repeated " : "") + (message != null ? message : TYPES.get(type));
+    private static String describe(boolean isMap, boolean isRepeated, String message, ProtoType type) {
+        return isMap ? "a map" : (isRepeated ? "repeated " : "") + (message != null ? message : type.title());
     }
 
     // Nodes
 
-    private ProtoMessage node(String name, Map<String, Integer> written, Budget budget) {
+    private ProtoMessage node(String name, Map<String, ProtoType> written, Budget budget) {
         List<ProtoField> fields = new ArrayList<>();
         Map<Integer, List<ProtoField>> oneofs = new HashMap<>();
         for (Field one : messages.get(name)) {
@@ -247,7 +193,7 @@ public final class ProtoReader {
         return new ProtoMessage(fields);
     }
 
-    private ProtoField field(Field one, Map<String, Integer> written, Budget budget) {
+    private ProtoField field(Field one, Map<String, ProtoType> written, Budget budget) {
         if (one.isMap()) {
             List<Field> entry = messages.get(one.message());
             Field key = entry.stream()
@@ -258,7 +204,7 @@ public final class ProtoReader {
                     .filter(part -> part.number() == 2)
                     .findFirst()
                     .orElseThrow();
-            boolean isFixed = ProtoScalars.isPlain(key.type(), key.type()) && key.type() != ProtoScalars.STRING;
+            boolean isFixed = ProtoScalars.isPlain(key.type(), key.type()) && key.type() != ProtoType.STRING;
             return new ProtoMap(
                     one.name(),
                     one.number(),
@@ -270,12 +216,12 @@ public final class ProtoReader {
                     !isFixed);
         }
         Node value = value(one, written, budget);
-        int wire = ProtoScalars.wire(one.type());
+        int wire = one.type().wire;
         Check check = check(one, value);
         if (one.isRepeated()) {
             return new ProtoField.Many(one.name(), one.number(), one.slot(), value, wire, width(one), check);
         }
-        int as = type(one, written);
+        ProtoType as = type(one, written);
         boolean isZero = isAllZero(one.zero());
         if (one.message() == null && ProtoScalars.isPlain(one.type(), as) && isZero) {
             return new ProtoField.Direct(one.name(), one.number(), one.slot(), one.hasPresence(), value, wire);
@@ -285,18 +231,11 @@ public final class ProtoReader {
                 one.name(), one.number(), one.slot(), value, absent, wire, one.message() != null, check);
     }
 
-    private ProtoField.Deferred part(Field one, Map<String, Integer> written, Budget budget) {
+    private ProtoField.Deferred part(Field one, Map<String, ProtoType> written, Budget budget) {
         Node value = value(one, written, budget).asItem();
         Node absent = new Node.Default(value, one.zero());
         return new ProtoField.Deferred(
-                one.name(),
-                one.number(),
-                0,
-                value,
-                absent,
-                ProtoScalars.wire(one.type()),
-                one.message() != null,
-                check(one, value));
+                one.name(), one.number(), 0, value, absent, one.type().wire, one.message() != null, check(one, value));
     }
 
     private static boolean isAllZero(byte[] bytes) {
@@ -308,13 +247,13 @@ public final class ProtoReader {
         return true;
     }
 
-    private static int type(Field one, Map<String, Integer> written) {
-        return isNumber(one.type()) ? written.getOrDefault(one.owner() + "." + one.name(), one.type()) : one.type();
+    private static ProtoType type(Field one, Map<String, ProtoType> written) {
+        return one.type().isWhole ? written.getOrDefault(one.owner() + "." + one.name(), one.type()) : one.type();
     }
 
-    private Node value(Field one, Map<String, Integer> written, Budget budget) {
+    private Node value(Field one, Map<String, ProtoType> written, Budget budget) {
         if (one.message() == null) {
-            return one.type() == ProtoSchema.ENUM
+            return one.type() == ProtoType.ENUM
                     ? new ProtoScalars.Names(one.names(), one.type())
                     : ProtoScalars.of(one.type(), type(one, written));
         }
@@ -323,8 +262,7 @@ public final class ProtoReader {
             case "duration" -> ProtoScalars.micros(false);
             case "wrapper" -> {
                 Field inner = messages.get(one.message()).get(0);
-                yield ProtoScalars.wrapped(
-                        value(inner, written, budget), ProtoScalars.wire(inner.type()), inner.zero());
+                yield ProtoScalars.wrapped(value(inner, written, budget), inner.type().wire, inner.zero());
             }
             default -> node(one.message(), written, budget);
         };
@@ -332,7 +270,7 @@ public final class ProtoReader {
 
     private int width(Field one) {
         if (one.message() == null) {
-            return one.type() == ProtoSchema.ENUM ? 8 : ProtoScalars.width(one.type());
+            return one.type().width;
         }
         return one.kind().equals("wrapper") ? width(messages.get(one.message()).get(0)) : 8;
     }
@@ -347,7 +285,7 @@ public final class ProtoReader {
             List<Field> parts = messages.get(one.message());
             return (in, tag) -> ProtoMessage.within(in, () -> checkParts(in, parts));
         }
-        if (one.type() == ProtoScalars.STRING && one.isText()) {
+        if (one.type() == ProtoType.STRING && one.isText()) {
             return (in, tag) -> {
                 ProtoWire.checkText(in);
                 return true;
@@ -367,7 +305,7 @@ public final class ProtoReader {
                     .filter(one -> one.number() == tag >>> 3)
                     .findFirst()
                     .orElse(null);
-            if (part != null && ProtoScalars.wire(part.type()) == (tag & 7)) {
+            if (part != null && part.type().wire == (tag & 7)) {
                 check(part, null).check(in, tag);
             } else {
                 isRight &= part == null;

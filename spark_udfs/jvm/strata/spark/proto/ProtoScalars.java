@@ -10,50 +10,15 @@ import strata.spark.bytes.Cursor.Damage;
 import strata.spark.bytes.ProtoWire;
 import strata.spark.row.Node;
 import strata.spark.row.RowBuffer;
-import strata.spark.schema.ProtoSchema;
+import strata.spark.schema.ProtoType;
 
-/** Values of Protobuf that contain no others. Types are numbered as in google/protobuf/descriptor.proto. */
+/** Values of Protobuf that contain no others. */
 final class ProtoScalars {
-    public static final int DOUBLE = 1;
-    public static final int FLOAT = 2;
-    static final int INT64 = 3;
-    public static final int UINT64 = 4;
-    static final int INT32 = 5;
-    public static final int FIXED64 = 6;
-    public static final int FIXED32 = 7;
-    public static final int BOOL = 8;
-    public static final int STRING = 9;
-    public static final int BYTES = 12;
-    public static final int UINT32 = 13;
-    static final int SFIXED32 = 15;
-    static final int SFIXED64 = 16;
-    static final int SINT32 = 17;
-    static final int SINT64 = 18;
 
     private static final int MICROS = 1_000_000;
     private static final int NANOS = 1000;
 
     private ProtoScalars() {}
-
-    /** Return the wire type of a type. */
-    static int wire(int type) {
-        return switch (type) {
-            case DOUBLE, FIXED64, SFIXED64 -> ProtoWire.FIXED64;
-            case FLOAT, FIXED32, SFIXED32 -> ProtoWire.FIXED32;
-            case STRING, BYTES, ProtoSchema.MESSAGE -> ProtoWire.BYTES;
-            case ProtoSchema.GROUP -> ProtoWire.START_GROUP;
-            default -> ProtoWire.VARINT;
-        };
-    }
-
-    /** Return the size in bytes of a value in one of Spark's arrays. */
-    public static int width(int type) {
-        return switch (type) {
-            case BOOL -> 1;
-            case FLOAT, INT32, SINT32, SFIXED32 -> 4;
-            default -> 8;
-        };
-    }
 
     /**
      * Return the node of a number, a boolean, a text or bytes.
@@ -61,7 +26,7 @@ final class ProtoScalars {
      * @param type the reader's type, which the column has
      * @param written the type to read the bytes as
      */
-    public static Node of(int type, int written) {
+    public static Node of(ProtoType type, ProtoType written) {
         return switch (type) {
             case DOUBLE -> node((in, out, base) -> ProtoWire.fixed64(in));
             case FLOAT -> node((in, out, base) -> RowBuffer.narrow(ProtoWire.fixed32(in)));
@@ -81,10 +46,12 @@ final class ProtoScalars {
     }
 
     /** Return whether a number cannot be out of the range of its column, and takes no bytes beside its slot. */
-    public static boolean isPlain(int type, int written) {
+    public static boolean isPlain(ProtoType type, ProtoType written) {
         return switch (type) {
             case DOUBLE, FLOAT, BOOL -> true;
-            case INT32, SINT32, SFIXED32 -> written == INT32 || written == SINT32 || written == SFIXED32;
+            case INT32, SINT32, SFIXED32 -> written == ProtoType.INT32
+                    || written == ProtoType.SINT32
+                    || written == ProtoType.SFIXED32;
             case INT64, SINT64, SFIXED64, UINT32, FIXED32 -> !isUnsigned(written);
             default -> false;
         };
@@ -103,7 +70,7 @@ final class ProtoScalars {
         };
     }
 
-    private static Node narrow(int written) {
+    private static Node narrow(ProtoType written) {
         return switch (written) {
             case INT32 -> node((in, out, base) -> RowBuffer.narrow((int) ProtoWire.varint(in)));
             case SINT32 -> node((in, out, base) -> RowBuffer.narrow(zigzag((int) ProtoWire.varint(in))));
@@ -118,7 +85,7 @@ final class ProtoScalars {
         };
     }
 
-    private static Node wide(int written) {
+    private static Node wide(ProtoType written) {
         return switch (written) {
             case INT64 -> node((in, out, base) -> ProtoWire.varint(in));
             case SFIXED64 -> node((in, out, base) -> ProtoWire.fixed64(in));
@@ -134,8 +101,8 @@ final class ProtoScalars {
         return number;
     }
 
-    private static boolean isUnsigned(int type) {
-        return type == UINT64 || type == FIXED64;
+    private static boolean isUnsigned(ProtoType type) {
+        return type == ProtoType.UINT64 || type == ProtoType.FIXED64;
     }
 
     private static int zigzag(int bits) {
@@ -143,9 +110,9 @@ final class ProtoScalars {
     }
 
     /** Read a number of a type; unsigned numbers of 64 bits come as their bits. */
-    public static long number(Cursor in, int type) {
+    public static long number(Cursor in, ProtoType type) {
         return switch (type) {
-            case INT32, ProtoSchema.ENUM -> (int) ProtoWire.varint(in);
+            case INT32, ENUM -> (int) ProtoWire.varint(in);
             case UINT32 -> ProtoWire.varint(in) & 0xFFFFFFFFL;
             case SINT32 -> zigzag((int) ProtoWire.varint(in));
             case SINT64 -> Cursor.zigzag(ProtoWire.varint(in));
@@ -161,10 +128,10 @@ final class ProtoScalars {
     private static final class Unsigned extends Node {
         private static final int WIDEST = 16;
 
-        private final int written;
+        private final ProtoType written;
         private final boolean inRow;
 
-        Unsigned(int written, boolean inRow) {
+        Unsigned(ProtoType written, boolean inRow) {
             this.written = written;
             this.inRow = inRow;
         }
@@ -192,11 +159,11 @@ final class ProtoScalars {
     static final class Names extends Node {
         private static final int DENSE = 256;
 
-        private final int written;
+        private final ProtoType written;
         private final byte[][] dense = new byte[DENSE][];
         private final Map<Long, byte[]> others = new HashMap<>();
 
-        Names(Map<Integer, String> names, int written) {
+        Names(Map<Integer, String> names, ProtoType written) {
             this.written = written;
             names.forEach((number, name) -> {
                 byte[] text = name.getBytes(StandardCharsets.UTF_8);

@@ -26,9 +26,6 @@ import strata.spark.bytes.UnusableSchema;
  * fields unresolved, so names are resolved here, from the innermost scope outwards.
  */
 public final class ProtoSchema {
-    public static final int GROUP = 10;
-    public static final int MESSAGE = 11;
-    public static final int ENUM = 14;
     public static final String PROTO3 = "proto3";
     public static final String EDITIONS = "editions";
     private static final int MAX_DEPTH = 64;
@@ -58,7 +55,7 @@ public final class ProtoSchema {
     public static final class Field {
         public String name = "";
         public int number;
-        public int type;
+        public ProtoType type = ProtoType.UNKNOWN;
         public String typeName = "";
         public boolean isRepeated;
         public boolean isRequired;
@@ -190,8 +187,8 @@ public final class ProtoSchema {
             String name = isNamed ? find(field.typeName, message.name) : "";
             field.message = messages.get(name);
             field.numbers = enums.get(name);
-            if (isNamed && field.type == 0) {
-                field.type = field.numbers != null ? ENUM : MESSAGE;
+            if (isNamed && field.type == ProtoType.UNKNOWN) {
+                field.type = field.numbers != null ? ProtoType.ENUM : ProtoType.MESSAGE;
             }
             field.typeName = name;
         }
@@ -335,7 +332,7 @@ public final class ProtoSchema {
                     field.isRequired = label == 2;
                     field.isRepeated = label == 3;
                 }
-                case 5 -> field.type = (int) ProtoWire.varint(at);
+                case 5 -> field.type = ProtoType.of((int) ProtoWire.varint(at));
                 case 6 -> field.typeName = text(at);
                 case 7 -> field.defaultValue = text(at);
                 case 8 -> each(inside(at), (option, value, kind) -> {
