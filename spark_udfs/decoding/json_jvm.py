@@ -1,24 +1,24 @@
-"""The types of a JSON decode, written out for the executors in the JVM.
+"""A JSON reader schema for the session's JVM, which makes the plan.
 
-Rules of this file: a reader schema in, JSON out; no registry and no bytes of payloads.
+Rules of this file: texts in, texts out; no registry and no bytes of payloads.
 """
 
-import json
+from typing import Any
 
-from strata.spark_udfs.decoding.json_reader import root_of
-from strata.spark_udfs.decoding.json_types import described
+from strata.spark_udfs.decoding.json_reader import parsed
 from strata.spark_udfs.decoding.payload_reader import OnlyInPython
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 
-__all__ = ["write_types"]
+__all__ = ["inputs_of"]
 
 
-def write_types(payload: PayloadSchema) -> str:
-    """Return the types to read, as JSON for `strata.spark.json.JsonProgram`.
+def inputs_of(payload: PayloadSchema) -> dict[str, Any]:
+    """Return what the JVM plans the decode of a JSON Schema from.
 
     Raises:
         OnlyInPython: If the payloads are to be validated.
     """
     if payload.validate:
         raise OnlyInPython("JSON payloads with validate=True")
-    return json.dumps(described(root_of(payload), payload.columns))
+    references = {name: one.text for name, one in payload.references}
+    return {"text": parsed(payload).canonical, "references": references, "columns": payload.columns}

@@ -17,7 +17,7 @@ from strata.spark_udfs.decoding.json_types import shape_of
 from strata.spark_udfs.decoding.payload_reader import Writer
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 
-__all__ = ["JsonReader", "root_of"]
+__all__ = ["JsonReader", "parsed", "root_of"]
 
 
 class JsonReader:
@@ -37,6 +37,15 @@ class JsonReader:
 
 
 def root_of(schema: PayloadSchema) -> model.Node:
+    """Return the root of the parsed reader schema.
+
+    Raises:
+        SchemaError: If it is not a valid JSON Schema.
+    """
+    return parsed(schema).root
+
+
+def parsed(schema: PayloadSchema) -> model.JsonSchema:
     """Return the parsed reader schema.
 
     Raises:
@@ -44,6 +53,6 @@ def root_of(schema: PayloadSchema) -> model.Node:
     """
     references = [ResolvedReference(name, one.text) for name, one in schema.references]
     try:
-        return parse(schema.schema.text, strict=False, references=references).root
+        return parse(schema.schema.text, strict=False, references=references)
     except SchemaParseError as error:
         raise SchemaError(f"the reader schema is not a valid JSON Schema: {error}") from None

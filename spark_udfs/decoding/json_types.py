@@ -37,7 +37,7 @@ from strata.spark_udfs.decoding import arrow_columns
 from strata.spark_udfs.decoding.arrow_columns import Build, Shape
 from strata.spark_udfs.decoding.type_limits import Nesting
 
-__all__ = ["FORMATS", "Tree", "described", "shape_of", "tree_of"]
+__all__ = ["FORMATS", "Tree", "shape_of", "tree_of"]
 
 FORMATS: Final = ("date-time", "date", "time", "uuid")
 """The formats of strings that a column can have a type for."""
@@ -79,16 +79,6 @@ def shape_of(root: model.Node, columns: Sequence[str] | None = None) -> Shape:
         ValueError: If `columns` are not properties of the schema.
     """
     return _shape(tree_of(root, columns))
-
-
-def described(root: model.Node, columns: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the shape of a schema as JSON, which the executors in the JVM read; see `shape_of`.
-
-    Returns:
-        `kind`, and for an object its `fields` as pairs of name and shape, for an array or map its `item`. The kind of a
-        scalar is a type of JSON, or `text` for any value.
-    """
-    return _described(tree_of(root, columns))
 
 
 def tree_of(root: model.Node, columns: Sequence[str] | None) -> Tree:
@@ -215,14 +205,6 @@ def _shape(tree: Tree) -> Shape:
     if tree.item is not None:
         return (_array if tree.kind == "array" else _map)(_shape(tree.item))
     return _SCALARS.get(tree.kind, _TEXT)
-
-
-def _described(tree: Tree) -> dict[str, Any]:
-    if tree.kind == "object" and tree.fields:
-        return {"kind": "object", "fields": [[name, _described(one)] for name, one in tree.fields.items()]}
-    if tree.item is not None:
-        return {"kind": tree.kind, "item": _described(tree.item)}
-    return {"kind": tree.kind if tree.kind in _SCALARS else "text"}
 
 
 _KINDS: Final[dict[type, str]] = {

@@ -29,7 +29,7 @@ from pyspark.sql import Column, SparkSession, functions
 from strata.serdes.model import AVRO
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Registry, active_session, settings_of
-from strata.spark_udfs.decoding.payload_formats import written_for_jvm
+from strata.spark_udfs.decoding.payload_formats import inputs_for_jvm
 from strata.spark_udfs.decoding.plan import DecodePlan, reader_type
 from strata.spark_udfs.decoding.reader_schema import write_with_defaults
 
@@ -58,6 +58,8 @@ _PREFIX = "spark.sql.catalog."
 _OUTSIDE_JOBS = "strata."
 """The prefix of settings that Spark does not copy into the properties of jobs."""
 _INSTALLED = f"{_OUTSIDE_JOBS}installed"
+_VERSION = 2
+"""The version of plans, by `strata.spark.plan.FunctionName`, which reads those of older versions from views."""
 _SECRETS = ("password", "token", "client_secret")
 _KEY = secrets.token_bytes(16)
 """Key of the digests of this process, which keeps passwords from being guessed from the names of settings."""
@@ -210,20 +212,23 @@ def function_name(plan: DecodePlan) -> str:
 def _content(plan: DecodePlan) -> dict[str, Any]:
     return {
         "format": AVRO if plan.payload is None else plan.payload.schema.format,
-        "reader": _reader(plan),
-        "type": reader_type(plan).jsonValue(),
+        **_inputs(plan),
         "mode": plan.mode.value,
         "origin": list(plan.origin),
     }
 
 
 def packed(content: Mapping[str, Any]) -> str:
-    """Return what a function's name holds for executors, compressed."""
-    return base64.urlsafe_b64encode(zlib.compress(json.dumps(content).encode(), 9)).decode()
+    """Return what a function's name holds for the JVM, compressed."""
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps({"version": _VERSION, **content}).encode(), 9)).decode()
 
 
-def _reader(plan: DecodePlan) -> str:
-    return write_with_defaults(plan.reader_schema) if plan.payload is None else written_for_jvm(plan.payload)
+def _inputs(plan: DecodePlan) -> dict[str, Any]:
+    """Return what the JVM makes its plan from; of Avro, Python writes the defaults out, see `reader_schema.py`."""
+    type_ = reader_type(plan)  # rejects what has no Spark type
+    if plan.payload is None:
+        return {"reader": write_with_defaults(plan.reader_schema), "type": type_.jsonValue()}
+    return inputs_for_jvm(plan.payload)
 
 
 def _check(settings: ClientSettings) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, Str
 from strata.spark_udfs.arguments import Mode
 from strata.spark_udfs.decoding.jvm_function import jvm_path
 from strata.spark_udfs.decoding.path_choice import PathOption, runs_in_jvm
-from strata.spark_udfs.decoding.payload_formats import written_for_jvm
+from strata.spark_udfs.decoding.payload_formats import inputs_for_jvm
 from strata.spark_udfs.decoding.payload_reader import OnlyInPython
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 from strata.spark_udfs.decoding.plan import DecodePlan, reader_type
@@ -66,7 +66,7 @@ def _unsupported(payload: PayloadSchema | None) -> str:
     if payload is None:
         return ""
     try:
-        written_for_jvm(payload)
+        inputs_for_jvm(payload)
     except OnlyInPython as part:
         return str(part)
     return ""

@@ -4,13 +4,14 @@ Rules of this file: the module of a format is imported when it is needed, becaus
 """
 
 from functools import lru_cache
+from typing import Any
 
 from strata.imports import require
 from strata.serdes.model import PROTOBUF
 from strata.spark_udfs.decoding.payload_reader import PayloadReader
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 
-__all__ = ["reader_of", "written_for_jvm"]
+__all__ = ["inputs_for_jvm", "reader_of"]
 
 
 @lru_cache(maxsize=32)
@@ -35,16 +36,16 @@ def reader_of(schema: PayloadSchema) -> PayloadReader:
 
 
 @lru_cache(maxsize=32)
-def written_for_jvm(schema: PayloadSchema) -> str:
-    """Return a reader schema written out for the executors in the JVM.
+def inputs_for_jvm(schema: PayloadSchema) -> dict[str, Any]:
+    """Return what the session's JVM plans a decode from: texts or descriptors, and what of them to read.
 
     Raises:
         OnlyInPython: If the JVM does not decode it.
     """
     if schema.schema.format == PROTOBUF:
-        from strata.spark_udfs.decoding.protobuf_jvm import write_message
+        from strata.spark_udfs.decoding import protobuf_jvm
 
-        return write_message(schema)
-    from strata.spark_udfs.decoding.json_jvm import write_types
+        return protobuf_jvm.inputs_of(schema)
+    from strata.spark_udfs.decoding import json_jvm
 
-    return write_types(schema)
+    return json_jvm.inputs_of(schema)

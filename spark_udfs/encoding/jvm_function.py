@@ -44,7 +44,7 @@ def _only_in_python(option: PathOption, plan: EncodePlan) -> str:
     if plan.rules is not None:
         return "with rules"
     try:
-        _schema(plan)
+        _inputs(plan)
     except OnlyInPython as part:
         return str(part)
     if option is PathOption.PYTHON or not _validates(plan) or not is_installed(active_session(), plan.registry):
@@ -81,7 +81,7 @@ def function_name(plan: EncodePlan) -> str:
     """
     content: dict[str, Any] = {
         "format": plan.target.schema.format,
-        "schema": _schema(plan),
+        **_inputs(plan),
         "prefix": plan.prefix.hex(),
         "mode": plan.mode.value,
         "origin": list(plan.origin),
@@ -92,13 +92,13 @@ def function_name(plan: EncodePlan) -> str:
     return f"{label}&plan={packed(content)}"
 
 
-def _schema(plan: EncodePlan) -> str:
-    """Return the schema as the JVM reads it."""
+def _inputs(plan: EncodePlan) -> dict[str, Any]:
+    """Return the schema to write with, from which the JVM makes its plan."""
     if plan.target.schema.format in (AVRO, JSON):
-        return plan.target.schema.text
-    from strata.spark_udfs.encoding.protobuf_jvm import write_message  # needs an extra that Avro does not
+        return {"schema": plan.target.schema.text}
+    from strata.spark_udfs.encoding.protobuf_jvm import inputs_of  # needs an extra that Avro does not
 
-    return write_message(plan)
+    return inputs_of(plan)
 
 
 def _validates(plan: EncodePlan) -> bool:

@@ -2,17 +2,13 @@ package strata.spark.plan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.Serializable;
-import java.util.ArrayList;
-import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.zip.InflaterInputStream;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import strata.spark.avro.SparkTypes;
@@ -58,22 +54,42 @@ public record DecodePlan(
 
     /** Parse the name of a function, which holds a plan. */
     public static DecodePlan parse(FunctionName name) {
+        JsonNode plan;
+        Registry.Format format;
+        FunctionName.Mode mode;
         try {
-            byte[] compressed = Base64.getUrlDecoder().decode(name.options().get("plan"));
-            JsonNode plan = JSON.readTree(new InflaterInputStream(new ByteArrayInputStream(compressed)));
-            List<String> origin = new ArrayList<>();
-            plan.path("origin").forEach(column -> origin.add(column.asText()));
-            return new DecodePlan(
-                    Registry.Format.valueOf(plan.path("format").asText("AVRO")),
-                    plan.path("reader").asText(),
-                    plan.path("type").toString(),
-                    FunctionName.Mode.valueOf(plan.path("mode").asText()),
-                    List.copyOf(origin),
-                    null);
+            plan = name.plan();
+            format = Registry.Format.valueOf(plan.path("format").asText("AVRO"));
+            mode = FunctionName.Mode.valueOf(plan.path("mode").asText());
         } catch (IOException | IllegalArgumentException error) {
             throw new IllegalArgumentException(
                     "not a function of Strata: call strata.spark_udfs.decode to make columns");
         }
+        try {
+            Columns columns = columns(format, plan);
+            List<String> origin = FunctionName.texts(plan.path("origin"));
+            return new DecodePlan(format, columns.reader(), columns.type().json(), mode, origin, null);
+        } catch (UnusableSchema part) {
+            throw new IllegalArgumentException("the reader schema cannot be used: " + part.getMessage());
+        }
+    }
+
+    /** Return the columns that a plan states, as Python plans Avro and version 1 did all, or those of its inputs. */
+    private static Columns columns(Registry.Format format, JsonNode plan) {
+        List<String> chosen = plan.path("columns").isArray() ? FunctionName.texts(plan.path("columns")) : null;
+        if (plan.has("files")) {
+            ProtoSchema schema = ProtoSchema.parse(FunctionName.texts(plan.path("files")));
+            return ProtoColumns.of(schema, plan.path("message").asText(), chosen);
+        }
+        if (format == Registry.Format.JSON && plan.has("text")) {
+            Map<String, String> references = new LinkedHashMap<>();
+            plan.path("references")
+                    .properties()
+                    .forEach(one -> references.put(one.getKey(), one.getValue().asText()));
+            return JsonColumns.of(plan.path("text").asText(), references, chosen);
+        }
+        DataType type = DataType.fromJson(plan.path("type").toString());
+        return new Columns(plan.path("reader").asText(), type);
     }
 
     /**

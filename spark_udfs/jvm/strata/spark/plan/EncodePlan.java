@@ -2,19 +2,15 @@ package strata.spark.plan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.Serializable;
-import java.util.ArrayList;
-import java.util.Base64;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.UUID;
-import java.util.zip.InflaterInputStream;
 import strata.spark.avro.SparkTypes;
 import strata.spark.bytes.UnusableSchema;
 import strata.spark.client.RegistryFailure;
@@ -73,8 +69,7 @@ public record EncodePlan(
      */
     public static EncodePlan parse(FunctionName name) {
         try {
-            byte[] compressed = Base64.getUrlDecoder().decode(name.options().get("plan"));
-            JsonNode plan = JSON.readTree(new InflaterInputStream(new ByteArrayInputStream(compressed)));
+            JsonNode plan = name.plan();
             ValidDocuments.Source schema = ValidDocuments.Source.of(plan);
             Map<String, ValidDocuments.Source> named = new HashMap<>();
             plan.path("named")
@@ -82,21 +77,23 @@ public record EncodePlan(
                     .forEach(one -> named.put(one.getKey(), ValidDocuments.Source.of(one.getValue())));
             return new EncodePlan(
                     Format.valueOf(plan.path("format").asText()),
-                    schema.text(),
+                    plan.has("files") ? message(plan) : schema.text(),
                     plan.path("prefix").asText(),
                     FunctionName.Mode.valueOf(plan.path("mode").asText()),
-                    texts(plan.path("origin")),
+                    FunctionName.texts(plan.path("origin")),
                     plan.path("validate").asBoolean() ? ValidSchema.rules(schema, named) : "");
+        } catch (UnusableSchema part) {
+            throw new IllegalArgumentException("the schema cannot be used: " + part.getMessage());
         } catch (IOException | IllegalArgumentException error) {
             throw new IllegalArgumentException(
                     "not a function of Strata: call strata.spark_udfs.encode to make columns");
         }
     }
 
-    private static List<String> texts(JsonNode written) {
-        List<String> texts = new ArrayList<>();
-        written.forEach(one -> texts.add(one.asText()));
-        return List.copyOf(texts);
+    /** Return the message to write; version 1 of plans has it as the schema. */
+    private static String message(JsonNode plan) {
+        ProtoSchema schema = ProtoSchema.parse(FunctionName.texts(plan.path("files")));
+        return EncodeMessages.write(schema.named(plan.path("message").asText()));
     }
 
     public byte[] prefixBytes() {

@@ -1,11 +1,18 @@
 package strata.spark.plan;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.zip.InflaterInputStream;
 import strata.spark.bytes.UnusableSchema;
 import strata.spark.client.RegistryFailure;
 import strata.spark.client.RegistrySettings;
@@ -26,6 +33,11 @@ public record FunctionName(String subject, Map<String, String> options) {
         PERMISSIVE,
         FAILFAST
     }
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** The newest version of plans that this class reads. Permanent views keep those of older versions. */
+    private static final int VERSION = 2;
 
     public static FunctionName parse(String text) {
         int mark = text.indexOf('?');
@@ -56,6 +68,30 @@ public record FunctionName(String subject, Map<String, String> options) {
     /** Return whether the driver in Python has planned the function. */
     boolean hasPlan() {
         return options.containsKey("plan");
+    }
+
+    /**
+     * Return the plan that the driver in Python has put into the name.
+     *
+     * @throws IOException if it is damaged
+     * @throws UnsupportedOperationException if a newer version of Strata has made it
+     */
+    JsonNode plan() throws IOException {
+        byte[] compressed = Base64.getUrlDecoder().decode(options.get("plan"));
+        JsonNode plan = JSON.readTree(new InflaterInputStream(new ByteArrayInputStream(compressed)));
+        int version = plan.path("version").asInt(1);
+        if (version > VERSION) {
+            throw new UnsupportedOperationException("the function has a plan of version " + version
+                    + ", and this jar of Strata reads versions up to " + VERSION + ": bring the jar that made it");
+        }
+        return plan;
+    }
+
+    /** Return the texts of a list in a plan. */
+    static List<String> texts(JsonNode list) {
+        List<String> texts = new ArrayList<>();
+        list.forEach(one -> texts.add(one.asText()));
+        return List.copyOf(texts);
     }
 
     /** Return the text of the schema that the function names, as the registry has it. */

@@ -297,7 +297,7 @@ public interface ValidCheck {
      * @param keyword its name, as {@link ValidSchema} gives it
      * @param path where it is in the schema
      * @param detail the words of its error, or their beginning
-     * @param types the types that the keyword {@code type} allows, else none
+     * @param types the allowed types, if the keyword names some
      * @param mark the value of {@code const}, as text
      */
     record ValidRule(String keyword, String path, String detail, List<String> types, String mark) {

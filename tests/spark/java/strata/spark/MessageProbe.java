@@ -13,7 +13,7 @@ import strata.spark.bytes.UnusableSchema;
 import strata.spark.proto.EncodeMessages;
 import strata.spark.schema.ProtoSchema;
 
-/** Writes out a message to encode. A line in: descriptors in base64, and the full name of a message of the last one. */
+/** Writes out a message to encode. A line in: descriptors in base64, and the full name of a message. */
 final class MessageProbe {
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -35,7 +35,10 @@ final class MessageProbe {
         List<Integer> indexes = schema.indexes(task.get("name").asText());
         answer.set("indexes", JSON.valueToTree(indexes));
         try {
-            answer.set("written", JSON.readTree(EncodeMessages.write(schema.at(indexes))));
+            answer.set(
+                    "written",
+                    JSON.readTree(
+                            EncodeMessages.write(schema.named(task.get("name").asText()))));
         } catch (UnusableSchema unusable) {
             answer.put("refused", unusable.getMessage());
         }

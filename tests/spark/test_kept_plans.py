@@ -1,0 +1,145 @@
+"""Names of functions that permanent views keep are understood for good, whatever version of Strata made their plans."""
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from harness.payload_columns import proto
+from strata.serdes.client import Schema
+from strata.serdes.framing import SchemaId
+from strata.spark_udfs.arguments import Mode, settings_of
+from strata.spark_udfs.decoding import jvm_function as decoding
+from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode
+from strata.spark_udfs.encoding import jvm_function as encoding
+from strata.spark_udfs.encoding.plan import EncodePlan, Target
+
+pytestmark = pytest.mark.spark
+
+RunJava = Callable[[str, Sequence[Any]], list[Any]]
+SETTINGS = settings_of("http://nowhere")
+ORDER = (
+    'syntax = "proto3"; package shop; message Order { string id = 1; optional int32 count = 2; '
+    "repeated sint64 all = 3; "
+    "map<string, bool> flags = 4; State state = 5; enum State { NEW = 0; OLD = 1; } "
+    "oneof one { bytes a = 6; double b = 7; } }"
+)
+JSON = (
+    '{"type": "object", "properties": {"id": {"type": "string"}, "lines": {"type": "array", '
+    '"items": {"$ref": "#/$defs/line"}}}, "$defs": {"line": {"type": "object", '
+    '"properties": {"qty": {"type": "integer"}}}}}'
+)
+# As the first version of plans had them: the driver in Python planned all.
+ENCODE_1 = (
+    "orders-value?id=7&mode=DEADLETTER&plan=eNq9lE1vgkAQhv-K4WwMWq22NxvxZEpjbXoQDisMStwPsgtNjeG_l9mtBta0o"
+    "dGUEzPvzDyzH7NHJxGSkdx57DgvS3_lP73NnW7HUdEOGEHvMXAYKEW2EFRm4KidyHq-jEEGVeBZVKgem7J27FMem0wTn6RAYx29r"
+    "lRO2HddYmResI3JvUczP2Ra7w_QomQD1IQLDiYhk6CARzoqlwVoH4n2oKkJoQrKbqeB2tiocQN1Q1Ia26h-HfXQBqULt2BFouC5j"
+    "RvUcaMbroxQarPuGrs4sWCM8EOrxWEDNi2hZKts3rDB61_wsvZ7WbvI9i3vzZHt8VxW7dt9qZzkYPc1avQ1vOaM0QVVZZP6atNOQ"
+    "_fsveOfi4q_mGluiUZEhaofYqidO5FGZmDX6_PgVUMRhjrph7X_aZr3cPi_m_9BaAG_3vzJVbiLXQvLssRXsspO0k98Jd3TN3ZdV"
+    "JiIAf0zbzpbeKuVt0SvkOk25abCF5WDrRM="
+)
+PROTOBUF_1 = (
+    "?mode=DEADLETTER&plan=eNrNVcFu2zAM_ZXA56CI06bbetsW91Q0ReFhhzkHOqZdobIUSPIwL_C_T5Sa1FaKoA18WE4R-fj4RL"
+    "0wu6iUqgYT3Uyih8dVuvr24zaaTiKFUKCi6C6LatQaKszsMYv0k9xerJTNZhZ4SGrK7vrpi1sOlU6EUS3lftmkgPqF5RlbXy6aOi"
+    "eqm0lMR9NuHeILHTjkyD1eCvT4rUKNYuNAJXCNFPyLSnrcbOZhmktDkZkjxT_uYFSD3XQyEPIbeIOhlHlfyueRpMTdehrML5wKhE"
+    "Ku-0Li-XuU0CVPC1lMfa0s3YTCieShiE8DEedqGH6Giq5PK2LF_-GVjWyEOemVxTgvFIedgfOw7-XgVUKT1iDas4YwD1uX9CsOm1"
+    "8NmsdHzbdn9b7s7ZNw2Qy2CeGemSg8KItCzdqAOfpRLwaar0YyjeOhzvsFOPO4--SnB8b-vLpbWp3duutovZIMgu-_WMWq2RhKlQ"
+    "x5od1qcLyUZUWviLBMVBQRDbdX4Pgq1Y7PQAEGiL2juRxInHv7PEwYrOySHxJ5d57gsV588wqgFLSUQY41CpO-xLn0YjdSGGBC39"
+    "tee8HdRy_h3Phme2s6its_lvRoTm7J78O5lBxBHOLfx9DlHDfCI0GfI2cCVPvR98n7FIVsqOwdFGu6cy0LV7ZMvi7vkjRNHqlUKl"
+    "YxQZZcd_8ANAZ7tQ=="
+)
+JSON_1 = (
+    "?mode=DEADLETTER&plan=eNqVT8tuwkAM_JXIZ76gNyRyqSqQaG5sDiZrIrf7oBtziKL9964DrajgkB4sWePxPCY4xeRR4KWC1_"
+    "fdFlYVJEJLSZHJwCcHa8puIB4_qBNTGAZOTM4Oih8OBtgq-oc8SOLQG8jtqioMx4GGBxKmhONVkIW8ggsdv2R8UOMg1FNSzzbraB"
+    "cZz6SyP4sGu3Sip6uiCk4Q0M9XtndPtxKKhItzeHSKln8qiCdBi4IqnnOJ8qsxd33qPffVCznyFKT5X7hS-j6di8uytSUddDEIch"
+    "i2hXwj5qW_PtrZcFOvN29109R7tY2Jew6asM3fca-3QA=="
+)
+
+
+def _encode() -> str:
+    target = Target(proto(ORDER), (), SchemaId(7, None, (0,)))
+    plan = EncodePlan(SETTINGS, target, "orders-value", bytes.fromhex("000000000700"), Mode.DEADLETTER)
+    return encoding.function_name(plan)
+
+
+def _decode(reader: Schema) -> str:
+    return decoding.function_name(plan_decode(SETTINGS, ReaderSource(reader), mode=Mode.DEADLETTER))
+
+
+def _version(name: str) -> int:
+    packed = name.partition("plan=")[2]
+    version: int = json.loads(zlib.decompress(base64.urlsafe_b64decode(packed))).get("version", 1)
+    return version
+
+
+def test_encode_of_protobuf(run_java: RunJava) -> None:
+    """A kept plan writes the same frames and errors as one that is made today."""
+    columns = {"id": "string", "count": "integer", "all": ["long"], "state": "string", "b": "double", "a": "binary"}
+    kinds = {"list": lambda kind: {"type": "array", "elementType": kind[0], "containsNull": False}}
+    fields = [
+        {
+            "name": name,
+            "type": kinds["list"](kind) if isinstance(kind, list) else kind,
+            "nullable": True,
+            "metadata": {},
+        }
+        for name, kind in columns.items()
+    ]
+    rows = [
+        ["6964", 3, [1, -1], "4f4c44", 4607182418800017408, None],
+        ["", None, [], "4e4557", None, "00ff"],
+        ["6964", 3, [1], "4e4f4e45", None, None],
+        ["6964", 3, [1], "4e4557", 1, "00"],
+    ]
+    given = {"type": json.dumps({"type": "struct", "fields": fields}), "values": rows}
+
+    kept, made = run_java("strata.spark.EncodeProbe", [{"plan": name, **given} for name in (ENCODE_1, _encode())])
+
+    assert (1, 2) == (_version(ENCODE_1), _version(_encode()))
+    assert kept == made
+    assert [1, 1, 2, 2] == list(map(len, kept))
+    assert ["00000000070" + "00a0269641003" + "1a020201" + "280139000000000000f03f"] == kept[0]
+
+
+@pytest.mark.parametrize(
+    ("probe", "kept", "reader", "payloads", "more"),
+    [
+        (
+            "ProtobufProbe",
+            PROTOBUF_1,
+            proto(ORDER),
+            ["0a0269641003", "1a020201280139000000000000f03f", "2807", "0a05"],
+            True,
+        ),
+        ("JsonProbe", JSON_1, Schema(JSON, "JSON"), [b'{"lines":[{"qty":1}]}'.hex(), b'{"id":1}'.hex()], False),
+    ],
+    ids=["protobuf", "json"],
+)
+def test_decode(run_java: RunJava, probe: str, kept: str, reader: Schema, payloads: list[str], *, more: bool) -> None:
+    """A kept plan reads the same values and reasons as one that is made today."""
+    from strata.compat.protobuf.formats import serialized
+    from strata.compat.protobuf.parser import parse
+
+    files = {key: serialized(parse(ORDER, strict=False)) for key in ("writer", "reader")} if more else {}
+    names = [kept, _decode(reader)]
+
+    old, new = run_java(f"strata.spark.{probe}", [{"plan": name, "payloads": payloads, **files} for name in names])
+
+    assert [1, 2] == list(map(_version, names))
+    assert old == new
+    assert len(payloads) == len(old["ours"])
+    assert {"value", "reason"} == {next(iter(one)) for one in old["ours"]}
+
+
+def test_a_plan_of_a_newer_version(run_java: RunJava) -> None:
+    """A jar that is older than the plan says so, and does not guess."""
+    content = {"version": 3, "format": "JSON", "mode": "DEADLETTER", "origin": []}
+    newer = base64.urlsafe_b64encode(zlib.compress(json.dumps(content).encode())).decode()
+    with pytest.raises(
+        AssertionError, match=re.escape("a plan of version 3, and this jar of Strata reads versions up to 2")
+    ):
+        run_java("strata.spark.JsonProbe", [{"plan": f"?plan={newer}", "payloads": []}])
