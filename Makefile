@@ -34,7 +34,7 @@ serve: setup  ## the registry on http://127.0.0.1:8081, log in sqlite:///strata.
 demo: setup  ## the main job: real broker, evolving flights, Spark, dead letters
 	$(BIN)/python -m demo
 
-check: setup  ## format, lint, types, import contracts, plain English
+check: setup  ## format, lint, types, import contracts, plain English; Java, if it has changed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

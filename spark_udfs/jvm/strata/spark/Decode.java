@@ -19,7 +19,7 @@ import strata.spark.avro.AvroProgram;
 import strata.spark.avro.AvroProgram.Defaults;
 import strata.spark.avro.ValueChanges;
 import strata.spark.bytes.UnusableSchema;
-import strata.spark.client.RegistryFailure;
+import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.client.Waits;
 import strata.spark.frame.FrameHeader;

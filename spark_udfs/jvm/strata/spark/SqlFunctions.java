@@ -26,7 +26,7 @@ import scala.Function1;
 import scala.runtime.AbstractFunction1;
 import strata.spark.plan.EncodePlan;
 import strata.spark.plan.FunctionName;
-import strata.spark.schema.OnlyInPython;
+import strata.spark.valid.ValidDocuments.OnlyInPython;
 
 /**
  * The functions of SQL that take a subject as an argument: {@code strata_decode(value, 'orders-value')}.

@@ -479,4 +479,13 @@ public final class Http {
             throw new InvalidKeySpecException("expected a key of RSA, EC or Ed25519 in " + file);
         }
     }
+
+    /** The registry did not answer, or not as a registry: no record is at fault, and the task may run again. */
+    public static final class RegistryFailure extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        public RegistryFailure(String message) {
+            super(message);
+        }
+    }
 }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import strata.spark.avro.SparkTypes;
 import strata.spark.bytes.UnusableSchema;
-import strata.spark.client.RegistryFailure;
+import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.json.JsonColumns;
 import strata.spark.proto.ProtoColumns;

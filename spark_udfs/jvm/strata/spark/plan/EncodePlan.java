@@ -13,14 +13,14 @@ import java.util.Map;
 import java.util.UUID;
 import strata.spark.avro.SparkTypes;
 import strata.spark.bytes.UnusableSchema;
-import strata.spark.client.RegistryFailure;
+import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
-import strata.spark.proto.EncodeMessages;
-import strata.spark.schema.OnlyInPython;
+import strata.spark.proto.EncodeProto.EncodeMessages;
 import strata.spark.schema.ProtoSchema;
 import strata.spark.schema.Registry;
 import strata.spark.schema.SchemaTexts;
 import strata.spark.valid.ValidDocuments;
+import strata.spark.valid.ValidDocuments.OnlyInPython;
 import strata.spark.valid.ValidSchema;
 
 /**

@@ -13,6 +13,7 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.bytes.ProtoWire;
 import strata.spark.write.EncodeOutput;
+import strata.spark.write.EncodeOutput.EncodeBackwards;
 import strata.spark.write.EncodeSource;
 import strata.spark.write.EncodeSource.EncodeTime;
 import strata.spark.write.EncodeWriter.EncodeFailure;

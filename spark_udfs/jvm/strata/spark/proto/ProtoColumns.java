@@ -22,6 +22,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import strata.spark.bytes.UnusableSchema;
+import strata.spark.proto.EncodeProto.EncodeMessages;
 import strata.spark.schema.Columns;
 import strata.spark.schema.Columns.Nesting;
 import strata.spark.schema.ProtoSchema;

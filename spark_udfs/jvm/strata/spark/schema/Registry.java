@@ -18,7 +18,7 @@ import java.util.function.Function;
 import org.apache.avro.Schema;
 import strata.spark.bytes.UnusableSchema;
 import strata.spark.client.Http;
-import strata.spark.client.RegistryFailure;
+import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.frame.FrameHeader;
 import strata.spark.frame.FrameHeader.Refusal;

@@ -17,7 +17,6 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import strata.spark.schema.JsonDocuments.JsonUris;
-import strata.spark.schema.OnlyInPython;
 
 /**
  * A JSON Schema and what it refers to, by the URIs that its {@code $ref}s resolve to: what
@@ -225,6 +224,20 @@ public final class ValidDocuments {
             return URLDecoder.decode(step.replace("+", "%2B"), StandardCharsets.UTF_8);
         } catch (IllegalArgumentException malformed) {
             throw OnlyInPython.keyword("$ref", "that is unusual");
+        }
+    }
+
+    /** A part of a schema that only Python workers support; the message names it. */
+    public static final class OnlyInPython extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        public OnlyInPython(String part) {
+            super(part);
+        }
+
+        /** Return the error for a keyword by which only Python workers validate. */
+        public static OnlyInPython keyword(String keyword, String how) {
+            return new OnlyInPython("JSON with validation by `" + keyword + "`" + (how.isEmpty() ? "" : " ") + how);
         }
     }
 }

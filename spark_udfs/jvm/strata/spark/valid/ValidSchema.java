@@ -12,7 +12,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import strata.spark.schema.OnlyInPython;
+import strata.spark.valid.ValidDocuments.OnlyInPython;
 import strata.spark.valid.ValidExpression.ValidSteps;
 import strata.spark.valid.ValidShapes.ValidKind;
 

@@ -33,7 +33,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.plan.EncodePlan;
 import strata.spark.plan.FunctionName;
-import strata.spark.schema.OnlyInPython;
+import strata.spark.valid.ValidDocuments.OnlyInPython;
 
 /**
  * Encodes values by our function, in mode DEADLETTER; reads and writes lines of JSON.

@@ -10,7 +10,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import strata.spark.bytes.UnusableSchema;
-import strata.spark.proto.EncodeMessages;
+import strata.spark.proto.EncodeProto.EncodeMessages;
 import strata.spark.schema.ProtoSchema;
 
 /** Writes out a message to encode. A line in: descriptors in base64, and the full name of a message. */
