@@ -1,7 +1,6 @@
 package strata.spark.plan;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.LinkedHashMap;
@@ -42,7 +41,6 @@ public record DecodePlan(
         List<String> origin,
         TreeSet<Integer> fields)
         implements Serializable {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final List<String> OPTIONS =
             List.of("version", "id", "mode", "origin", "message", "columns", "validate");
     private static final String READER = "reader schema";

@@ -1,7 +1,6 @@
 package strata.spark.plan;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.Serializable;
@@ -47,7 +46,6 @@ public record EncodePlan(
     /** The namespace of the functions that encode. */
     public static final String NAMESPACE = "encode";
 
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final List<String> OPTIONS = List.of("version", "id", "mode", "message", "validate", "framing");
     private static final List<String> HEADER_OPTIONS = List.of("version", "id", "message", "key");
     private static final String ROLE = "writer schema";
