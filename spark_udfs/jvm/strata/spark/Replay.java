@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.avro.ValueChanges;
-import strata.spark.client.RegistryFailure;
+import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.frame.FrameHeader.Refusal;
 import strata.spark.plan.DecodePlan;

@@ -29,6 +29,7 @@ import strata.spark.bytes.Limits.Budget;
 import strata.spark.row.Containers;
 import strata.spark.row.Node;
 import strata.spark.row.RowBuffer;
+import strata.spark.row.Skip;
 
 /**
  * Avro's schema resolution, decided once for a writer schema and a reader schema.

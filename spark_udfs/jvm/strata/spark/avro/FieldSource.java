@@ -228,6 +228,7 @@ final class FieldSource {
             import strata.spark.bytes.Cursor;
             import strata.spark.row.Node;
             import strata.spark.row.RowBuffer;
+            import strata.spark.row.Skip;
             import strata.spark.row.Node.SimpleForm;
             import strata.spark.avro.RecordNode.Step;
 

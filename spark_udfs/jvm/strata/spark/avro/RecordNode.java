@@ -13,6 +13,7 @@ import strata.spark.bytes.Cursor.Damage;
 import strata.spark.row.Node;
 import strata.spark.row.Node.SimpleForm;
 import strata.spark.row.RowBuffer;
+import strata.spark.row.Skip;
 
 /** A record: the written fields, then the defaults. */
 public final class RecordNode extends Node {

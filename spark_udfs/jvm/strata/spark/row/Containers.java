@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import strata.spark.avro.Skip;
 import strata.spark.bytes.Cursor;
 import strata.spark.bytes.Cursor.Damage;
 import strata.spark.bytes.Limits;

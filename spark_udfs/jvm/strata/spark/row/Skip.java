@@ -1,4 +1,4 @@
-package strata.spark.avro;
+package strata.spark.row;
 
 import java.util.IdentityHashMap;
 import java.util.Map;
@@ -33,12 +33,12 @@ public abstract class Skip {
     }
 
     /** A factory of skips: one for each record however often it is met, because a record may contain itself. */
-    static final class Maker {
+    public static final class Maker {
         private final Map<Schema, RecordSkip> records = new IdentityHashMap<>();
         private final Map<Schema, Integer> weights = new IdentityHashMap<>();
         private final Budget budget;
 
-        Maker(Budget budget) {
+        public Maker(Budget budget) {
             this.budget = budget;
         }
 
@@ -77,7 +77,7 @@ public abstract class Skip {
         }
 
         /** Return how many values a type without bytes holds; 0 for a type with bytes, such as a recursive record. */
-        int weight(Schema schema) {
+        public int weight(Schema schema) {
             if (schema.getType() == Schema.Type.NULL
                     || (schema.getType() == Schema.Type.FIXED && schema.getFixedSize() == 0)) {
                 return 1;
