@@ -14,7 +14,9 @@ from typing import Final
 
 __all__ = ["contents", "main"]
 
-_JAVADOC: Final = re.compile(r"/\*\*(.*?)\*/\s*(?:@\w+\S*\s+)*[\w\s]*?\b(?:class|interface|enum|record)\b", re.DOTALL)
+_JAVADOC: Final = re.compile(
+    r"/\*\*(.*?)\*/\s*(?:@\w+(?:\([^)]*\))?\s+(?://[^\n]*\s+)?)*[\w\s]*?\b(?:class|interface|enum|record)\b", re.DOTALL
+)
 _SENTENCE: Final = re.compile(r"(.+?\.)(?=\s|$)")
 
 
