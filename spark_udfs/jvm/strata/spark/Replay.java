@@ -28,9 +28,10 @@ import strata.spark.plan.DecodePlan;
  * last place of each.
  *
  * <p>Spark keeps the state of an aggregate function of a catalog per partition, and writes it by Java's serialization,
- * whose reader does not know the classes of our jar. The state is therefore made of Java's and Spark's own classes.
+ * whose reader does not know the classes of our jar. The state is therefore made of Java's and Spark's own classes, and
+ * its type is HashMap, since Map does not say that it can be serialized.
  */
-@SuppressWarnings("NonApiType") // Spark wants a type of state that Java can serialize, which Map does not say
+@SuppressWarnings("NonApiType")
 public final class Replay implements AggregateFunction<HashMap<String, Object[]>, ArrayData> {
     private static final long serialVersionUID = 1L;
     public static final String NAMESPACE = "replay";
