@@ -44,6 +44,7 @@ _COMPILER_PACKAGES: Final = ("api", "code", "comp", "file", "main", "model", "pa
 # Error Prone's warnings are errors, but for these.
 _OFF: Final = (
     "ArrayRecordComponent",  # records that no code compares hold arrays, which rows are read from fastest
+    "EnumOrdinal",  # the types of Protobuf stand in the order of their numbers
     "ClosingStandardOutputStreams",  # a probe's last act
     "IdentityHashMapUsage",  # fields are of type Map
     "JavaLangClash",  # `Number` inside a class is its own number
