@@ -46,6 +46,7 @@ _OFF: Final = (
     "ArrayRecordComponent",  # records that no code compares hold arrays, which rows are read from fastest
     "EnumOrdinal",  # the types of Protobuf stand in the order of their numbers
     "ClosingStandardOutputStreams",  # a probe's last act
+    "ImmutableEnumChecker",  # neither Spark's types nor what List.of makes say that they are immutable
     "IdentityHashMapUsage",  # fields are of type Map
     "JavaLangClash",  # `Number` inside a class is its own number
     "OperatorPrecedence",  # && binds tighter than ||
