@@ -48,9 +48,11 @@ format: setup  ## rewrite what the formatter and the linter can
 	$(BIN)/python -m harness.java_check format
 
 # What fails runs again, alone: both results are shown. A test that passes then fails the run too, unless the list in
-# harness/failed_tests.py names it. Status 1 is that of failed tests; whatever else went wrong stays wrong.
+# harness/failed_tests.py names it. Status 1 is that of failed tests; whatever else went wrong stays wrong. What failed in
+# an earlier run is forgotten first: a test that is gone since would end the second run.
 FAILED := .pytest_cache/failed.args
 test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included; what fails runs again, alone
+	@rm -f .pytest_cache/v/cache/lastfailed
 	$(BIN)/pytest -m 'not slow' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests write $(FAILED) && $(BIN)/pytest -n 0 @$(FAILED) && $(BIN)/python -m harness.failed_tests judge $(FAILED); }
 
 # They wait for nothing, so a third process on two cores would only import everything once more.

@@ -85,7 +85,7 @@ BAD_SETTINGS = [
     ("several workers in memory", ["--workers=2", "--log=memory:"], {}, ["--workers", "STRATA_WORKERS", "expected 1"]),
     ("no reads", ["--reads=stale"], {}, ["--reads", "'stale'", "linearizable", "local"]),
     ("no lease", ["--read-lease=2s"], {}, ["--read-lease", "'2s'", "100ms"]),
-    ("no number", [], {"STRATA_MAX_BODY": "much"}, ["STRATA_MAX_BODY", "'much'", "integer"]),
+    ("no number", [], {"STRATA_MAX_BODY": "much"}, ["STRATA_MAX_BODY", "'much'", "a whole number"]),
     ("a number below", [], {"STRATA_MAX_BODY": "0"}, ["STRATA_MAX_BODY", "greater than 0"]),
     ("no URL", ["--advertised-url=me"], {}, ["--advertised-url", "'me'", "http://"]),
     ("no file", ["--kafka-config=/nowhere"], {}, ["--kafka-config", "/nowhere", "NAME=VALUE"]),

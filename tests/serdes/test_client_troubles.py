@@ -75,7 +75,7 @@ def test_a_deletion_is_not_sent_twice_when_it_may_have_been_done(scripted_server
     dropping = scripted_servers(answer(drop=True), answer(body=[1]))
     refusing = scripted_servers(answer(503, {"error_code": 50003, "message": "later"}), answer(body=[1]))
 
-    with pytest.raises(RegistryUnavailable, match="may or may not have done"):
+    with pytest.raises(RegistryUnavailable, match="may or may not have carried out"):
         patient(dropping.url).delete_subject("s")
 
     assert len(dropping.requests) == 1

@@ -290,7 +290,7 @@ def test_a_reader_makes_no_keys(asked):
         ),
         pytest.param(
             {"kms_type": "hcvault", "kms_key_id": "https://elsewhere/transit/keys/k"},
-            r"not given for; to use it, add it to the setting rule.executors._default_.param.kms.allowed",
+            r"no credentials were given; to use it, add it to the setting rule.executors._default_.param.kms.allowed",
             id="host",
         ),
     ],

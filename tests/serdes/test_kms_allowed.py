@@ -11,7 +11,7 @@ from strata.serdes.encryption.kms import DRIVERS, Service
 VAULT, AZURE, AWS, GCP = "hcvault", "azure-kms", "aws-kms", "gcp-kms"
 ARN = "arn:aws:kms:eu-west-1:123456789012:key/k"
 NAME = "projects/p/locations/l/keyRings/r/cryptoKeys/k"
-OTHER = "not given for"
+OTHER = "for which no credentials were given"
 ROWS = [
     # type, key id, kms.allowed, VAULT_ADDR, the refusal (None: it may be used)
     (VAULT, "https://vault:8200/transit/keys/k", None, None, OTHER),

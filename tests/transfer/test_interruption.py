@@ -62,12 +62,12 @@ def test_an_import_of_one_append_is_all_or_nothing(strata, raw_source, write_raw
     strata("export", raw_source, tmp_path / "file")
     (tmp_path / "kill.py").write_text(
         "import os\n"
-        "from strata.storage.sql import direct\n"
-        "insert = direct.insert_rows\n"
+        "from strata.storage.sql import sqlite_statements\n"
+        "insert = sqlite_statements.insert_rows\n"
         "def insert_and_die(connection, rows):\n"
         "    insert(connection, rows)\n"
         "    os.kill(os.getpid(), 9)\n"
-        "direct.insert_rows = insert_and_die\n"
+        "sqlite_statements.insert_rows = insert_and_die\n"
         "from strata.registry.commands.cli import main\n"
         "main()\n"
     )
