@@ -23,7 +23,7 @@ from strata.compat.result import Incompatibility
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from strata.compat.witness.search import breaks
 
-__all__ = ["Pair", "proofs", "random_pairs", "recorded_pairs", "table_rows"]
+__all__ = ["Pair", "proofs", "random_pairs", "recorded_pairs"]
 
 _RECORDED: Final = Path(__file__).resolve().parent.parent / "tests/conformance"
 _DOCUMENT: Final = _RECORDED.parent.parent / "docs/compatibility.md"
@@ -144,29 +144,9 @@ def _rows(schema_format: SchemaFormat, size: int) -> Iterator[str]:
     for pair in (*pairs, *(pair for pair, _ in zip(drawn, range(size), strict=False))):
         for finding, proof in proofs(pair):
             counts.setdefault(finding.kind, Counter())[_shape(proof)] += 1
-    yield from table_rows(_TITLES[schema_format], counts)
-
-
-def table_rows(title: str, counts: Mapping[str, Counter[str]]) -> Iterator[str]:
-    """Yield a row for each rule of which no record shows a quarter of the findings or more, and one for all others.
-
-    Args:
-        title: the name of the format.
-        counts: for each rule, how many findings have each shape of proof.
-    """
-    others: Counter[str] = Counter()
-    merged = 0
     for rule in sorted(counts):
-        if 4 * counts[rule]["rule only"] >= counts[rule].total():
-            yield f"| {title} | `{rule}` | {_shown(counts[rule])} |"
-        else:
-            others += counts[rule]
-            merged += 1
-    yield f"| {title} | the other {merged} rules | {_shown(others)} |"
-
-
-def _shown(counts: Counter[str]) -> str:
-    return " | ".join(f"{counts[name]:,}" for name in ("witness", "rule only", "undecided"))
+        shown = " | ".join(f"{counts[rule][name]:,}" for name in ("witness", "rule only", "undecided"))
+        yield f"| {_TITLES[schema_format]} | `{rule}` | {shown} |"
 
 
 def main(arguments: Sequence[str]) -> None:
