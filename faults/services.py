@@ -25,6 +25,9 @@ NODES = {"sqlite": 4, "postgres": 3, "kafka": 3}
 _BROKERS = 3
 _LEASES = ("1s", "400ms", "700ms")
 _BROKER_SETTINGS = {
+    # How long a coordinator waits for a broker that has gone before it tries again to finish a transaction that a crash
+    # has left; the default is 30 s, and no producer can write to the topic meanwhile.
+    "request.timeout.ms": "5000",
     # The interval at which abandoned transactions are aborted; the default is every ten seconds only.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
