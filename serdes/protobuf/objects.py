@@ -9,6 +9,7 @@ taken them; names of a schema appear as string literals, or as attributes if the
 
 import copy
 import keyword
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -57,15 +58,15 @@ _WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"
     for name in ("Bool", "Int32", "Int64", "UInt32", "UInt64", "Float", "Double", "String", "Bytes")
 )
-_NOT_A: Final[Mapping[str, tuple[str, str]]] = {
-    "int": ("bool", "an integer"),
-    "int32": ("bool", "an integer"),
-    "float": ("bool", "a number"),
-    "float32": ("bool", "a number"),
-    "str": ("bytes", "text"),
-    "bytes": ("str", "bytes"),
+_NOT_A: Final[Mapping[str, str]] = {
+    "int": "bool",
+    "int32": "bool",
+    "float": "bool",
+    "float32": "bool",
+    "str": "bytes",
+    "bytes": "str",
 }
-"""The Python type that the library would take for another, and what is expected."""
+"""The Python type that the library would take for the one that a kind of value has."""
 _WORDS: Final[Mapping[str, str]] = {
     "bool": "a bool",
     "int": "an integer",
@@ -175,7 +176,7 @@ def _message_of(field: Any) -> Any:
     return field.message_type if entry is None else entry.fields_by_name["value"].message_type
 
 
-class _Source:
+class _Source(ABC):
     """Source of functions, each of a class and a message type, and the field that each line is about."""
 
     def __init__(self, name: str) -> None:
@@ -225,8 +226,9 @@ class _Source:
 
     _parameters = ""
 
+    @abstractmethod
     def _body(self, shape: Object, descriptor: Any) -> list[tuple[str, Member | None]]:
-        raise NotImplementedError
+        """Return the lines of a function, each with the member that it is about."""
 
     def _constant(self, value: Any) -> str:
         name = f"c{len(self._names)}"
@@ -307,8 +309,8 @@ class _Lowering(_Source):
             case Values():
                 return self._map(shape, field, target)
             case Scalar() | Symbols() if field.message_type is None:
-                check = _NOT_A.get(shape.kind) if isinstance(shape, Scalar) else None
-                lines = [f"if v.__class__ is {check[0]}: refuse({check[1]!r}, v)"] if check else []
+                other = _NOT_A.get(shape.kind) if isinstance(shape, Scalar) else None
+                lines = [f"if v.__class__ is {other}: refuse({_words(shape)!r}, v)"] if other else []
                 value = self._plain(shape, "v")
                 is_name = not keyword.iskeyword(branch.name)
                 return [*lines, f"{target} = {value}" if is_name else f"setattr(m, {branch.name!r}, {value})"]
