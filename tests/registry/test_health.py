@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.log_lines import events_of
 from harness.logs import ServerLog
 from harness.registry import RegistryNode
 from strata.registry.app import create_app
@@ -181,10 +182,10 @@ async def test_a_standby_that_waits_for_its_first_copy_is_not_ready(log, caplog)
     health = Health(writer, seat, every_s=0.005, conditions=[standby.condition])
     watch = asyncio.create_task(health.watch())
     await until(lambda: health.reason() == "the first copy of http://first is not complete")
-    await until(lambda: "not_ready" in [line.args["event"] for line in caplog.records])
+    await until(lambda: "not_ready" in events_of(caplog))
     log.append(0, [encode(StandbyKey("."), replace(mark, copied_at=1))])
 
-    await until(lambda: "ready_again" in [line.args["event"] for line in caplog.records])
+    await until(lambda: "ready_again" in events_of(caplog))
     watch.cancel()
     assert (None, "this registry is a standby of http://first: it refuses writes") == (
         health.reason(), health.write_reason(),
