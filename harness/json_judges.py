@@ -1,13 +1,14 @@
 """Judges of JSON documents that are not ours: jsonschema-rs as clients use it, and Python's jsonschema.
 
-`refused` attacks the claim that a reader schema allows all that a writer schema allows, with random documents.
+`refused` attacks the claim that a reader schema allows all that a writer schema allows, with random documents, and
+`rounded` the claim that it reads the same numbers, if `number` is read into doubles as in Java and JavaScript.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final
-from urllib.parse import urljoin
+from urllib.parse import unquote, urljoin
 
 import jsonschema
 import jsonschema_rs
@@ -19,7 +20,7 @@ from strata.compat.json_schema.containment.decision import Containment, Countere
 from strata.compat.json_schema.model import JsonSchema
 from strata.compat.json_schema.parser import parse
 
-__all__ = ["judges", "refused", "verdict"]
+__all__ = ["Binding", "judges", "refused", "rounded", "verdict"]
 
 _BASE: Final = "http://strata.invalid/"
 _DRAFT_7: Final = "http://json-schema.org/draft-07/schema#"
@@ -33,6 +34,8 @@ _SPECIFICATIONS: Final[Mapping[Any, Any]] = {
 _ASSERTING: Final = (jsonschema.Draft4Validator, jsonschema.Draft6Validator, jsonschema.Draft7Validator)
 
 
+_LARGE: Final = (2**53 + 1, -(2**53) - 1, 10 * (2**53 + 1), 3 * (2**53 + 1), 2**60 + 5)
+_UNTYPED: Final = frozenset({"not", "if", "contains", "propertyNames"})  # keywords that give no value a type
 _OTHERS: Final = (  # whose counterexamples are documents to begin with
     "false",
     '{"type": "null"}',
@@ -80,15 +83,95 @@ def refused(writer: JsonSchema, reader: JsonSchema, number: int, seed: int) -> l
         seed: The source of chance.
     """
     writes, reads = judges(writer), judges(reader)
+    for document in _documents(writer, reader, number, seed, writes):
+        if verdict(reads, document) is False:
+            return [document]
+    return []
+
+
+def rounded(writer: JsonSchema, reader: JsonSchema, number: int, seed: int) -> list[Any]:
+    """Return a random document that is valid under both schemas and has other numbers under the reader's, if any.
+
+    A number is read as a double where jsonschema-rs finds it valid by a `type` that names `number`, and by none that
+    names `integer` alone.
+
+    Args:
+        writer: The writer schema.
+        reader: The reader schema.
+        number: How many documents to try.
+        seed: The source of chance.
+    """
+    writes, reads = judges(writer), judges(reader)
+    first, second = (Binding(json.loads(one.canonical)) for one in (writer, reader))
+    for document in _documents(writer, reader, number, seed, writes, _LARGE):
+        if verdict(reads, document) and first.read(document) != second.read(document):
+            return [document]
+    return []
+
+
+def _documents(
+    writer: JsonSchema,
+    reader: JsonSchema,
+    number: int,
+    seed: int,
+    writes: Sequence[Callable[[Any], bool]],
+    numbers: Sequence[int] = (),
+) -> Iterator[Any]:
+    """Yield the random documents among some that both judges find valid under the writer schema."""
     found = [Containment(writer, parse(other, strict=False)).decide(seconds=0.05) for other in _OTHERS]
     valid = [one.document for one in found if isinstance(one, Counterexample)]
     texts = [text for one in (writer, reader) for text in (one.canonical, *one.documents.texts.values())]
-    for document in documents(texts, valid, number, Random(seed)):  # noqa: S311 - the same documents each time
+    for document in documents(texts, valid, number, Random(seed), numbers):  # noqa: S311 - the same documents each time
         if verdict(writes, document):
             valid.append(document)
-            if verdict(reads, document) is False:
-                return [document]
-    return []
+            yield document
+
+
+class Binding:
+    """Reads documents as typed readers do, by what jsonschema-rs says about each part.
+
+    Args:
+        schema: The schema, as JSON, without references to others.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = _with_dialect(schema)
+        self._validator = jsonschema_rs.validator_for(self._schema, offline=True)
+
+    def read(self, document: Any) -> Any:
+        """Return a document with doubles where they are read."""
+        nodes = self._validator.evaluate(document).list()["details"]
+        wrong = [(node["evaluationPath"], node["instanceLocation"]) for node in nodes if not node["valid"]]
+        types: dict[str, list[Any]] = {}
+        for node in nodes:
+            path, at = node["evaluationPath"], node["instanceLocation"]
+            if not path.endswith("/type") or _UNTYPED & set(path.split("/")):
+                continue
+            if not any(_is_inside(path, above) and _is_inside(at, place) for above, place in wrong):
+                types.setdefault(at, []).append(self._word(node["schemaLocation"]))
+        return _bound(document, types, "")
+
+    def _word(self, location: str) -> Any:
+        found = self._schema
+        for step in location.rpartition("#")[2].split("/")[1:]:
+            name = unquote(step).replace("~1", "/").replace("~0", "~")
+            found = found[int(name) if isinstance(found, list) else name]
+        return found
+
+
+def _is_inside(path: str, above: str) -> bool:
+    return path == above or path.startswith(above.rstrip("/") + "/")
+
+
+def _bound(value: Any, types: Mapping[str, list[Any]], at: str) -> Any:
+    if isinstance(value, dict):
+        steps = ((name, name.replace("~", "~0").replace("/", "~1")) for name in value)
+        return {name: _bound(value[name], types, f"{at}/{step}") for name, step in steps}
+    if isinstance(value, list):
+        return [_bound(one, types, f"{at}/{place}") for place, one in enumerate(value)]
+    names = [[word] if isinstance(word, str) else word for word in types.get(at, ())]
+    is_double = any("number" in one for one in names) and all("number" in one or "integer" not in one for one in names)
+    return float(value) if is_double and isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _fast(schema: Any, others: Mapping[str, Any], base: str) -> Callable[[Any], bool]:

@@ -5,7 +5,7 @@ The schemas use every keyword that a rule of compatibility compares, and those t
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -257,7 +257,9 @@ def _places(schema: Schema) -> Iterator[Schema]:
             yield from _places(value)
 
 
-def documents(schemas: list[str], seeds: list[Any], number: int, chance: Random) -> Iterator[Any]:
+def documents(
+    schemas: list[str], seeds: list[Any], number: int, chance: Random, numbers: Sequence[int] = ()
+) -> Iterator[Any]:
     """Yield random documents made of what schemas mention, most of them changed copies of others.
 
     Args:
@@ -265,8 +267,9 @@ def documents(schemas: list[str], seeds: list[Any], number: int, chance: Random)
         seeds: Documents to change, such as valid ones.
         number: How many to yield.
         chance: The source of chance.
+        numbers: Numbers that documents may have beside those near to what schemas mention.
     """
-    maker = _DocumentMaker([json.loads(text) for text in schemas], chance)
+    maker = _DocumentMaker([json.loads(text) for text in schemas], chance, numbers)
     for _ in range(number):
         if seeds and chance.random() < 0.8:
             made = chance.choice(seeds)
@@ -278,7 +281,7 @@ def documents(schemas: list[str], seeds: list[Any], number: int, chance: Random)
 
 
 class _DocumentMaker:
-    def __init__(self, schemas: list[Schema], chance: Random) -> None:
+    def __init__(self, schemas: list[Schema], chance: Random, more: Sequence[int]) -> None:
         self._chance = chance
         names: set[str] = set()
         self._values: list[Any] = [*_TEXTS]
@@ -289,7 +292,7 @@ class _DocumentMaker:
         near = {
             one for number in numbers for one in (number, number - 1, number + 1, number + 0.5, number * 2, -number)
         }
-        self._numbers = [*sorted(one for one in near if abs(one) < 1e15), 0, 1, -1, 1.5]
+        self._numbers = [*sorted(one for one in near if abs(one) < 1e15), 0, 1, -1, 1.5, *more]
         self._lengths = [0, 1, 2, 3, *(one + step for one in numbers if one in range(1, 40) for step in (-1, 0, 1))]
 
     def _scan(self, schema: Any, names: set[str], numbers: list[float]) -> None:

@@ -9,7 +9,7 @@ room for all integers.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import thread_time
 from typing import Final
 
@@ -21,7 +21,6 @@ from strata.compat.json_schema.containment.decision import (
     Containment,
     Counterexample,
     Decision,
-    rounded_part,
 )
 from strata.compat.json_schema.containment.formats import EXAMPLES
 from strata.compat.json_schema.json_text import write_json
@@ -33,6 +32,7 @@ __all__ = ["outcomes"]
 _SECONDS: Final = 1.0  # CPU time for the changes of one direction
 _SECONDS_OF_WHOLE: Final = 0.3  # for the question whether the reader refuses any document
 _SECONDS_OF_CHANGE: Final = 0.2
+_SECONDS_OF_NUMBERS: Final = 0.3
 _ROOT: Final = "#"
 _DEFINITIONS: Final = ("#/definitions/", "#/$defs/")
 _UNREAD: Final = frozenset(  # changes that no validator looks at
@@ -42,6 +42,7 @@ _UNREAD: Final = frozenset(  # changes that no validator looks at
         *(EditKind.TYPE_ADDED, EditKind.TYPE_REMOVED),  # of definitions: what uses them changes too
     }
 )
+_OF_TYPES: Final = frozenset({EditKind.TYPE_CHANGED, EditKind.BRANCH_ADDED, EditKind.BRANCH_REMOVED})
 _FORMATS: Final = frozenset(map(write_json, EXAMPLES))
 
 
@@ -60,7 +61,8 @@ def outcomes(reader: JsonSchema, writer: JsonSchema, limits: Limits, *, is_new: 
     del is_new
     reading = _Reading(reader, writer, limits)
     verdicts: list[Verdict] = []
-    for edit in json_schema.edits(writer, reader, limits).found:
+    edits = json_schema.edits(writer, reader, limits).found
+    for edit in edits:
         limits.look_at_clock()
         if edit.kind not in _UNREAD:
             outcome = reading.outcome(edit)
@@ -71,6 +73,7 @@ def outcomes(reader: JsonSchema, writer: JsonSchema, limits: Limits, *, is_new: 
         yield _refused(whole, (_ROOT,), frozenset())
     elif not isinstance(whole, Contained | Counterexample) and not {Verdict.BREAKS, Verdict.UNKNOWN} & set(verdicts):
         yield Outcome(Cause.UNDECIDED, (_ROOT,))
+    yield from reading.roundings(edits)
 
 
 class _Reading:
@@ -83,12 +86,12 @@ class _Reading:
         """Return what becomes of documents because of a change."""
         at, kinds = edit.new_at or edit.old_at, frozenset({edit.kind})
         if isinstance(self.whole, Contained) or _only_widens(edit) or at[0].startswith(_DEFINITIONS):
-            return self._of_numbers(edit, at, kinds)
+            return Outcome(Cause.HARMLESS, at, kinds=kinds)
         decision = self._decision(edit, at[0])
         if isinstance(decision, Counterexample):
             return _refused(decision, at, kinds)
         if isinstance(decision, Contained):
-            return self._of_numbers(edit, at, kinds)
+            return Outcome(Cause.HARMLESS, at, kinds=kinds)
         if edit.name == "format" and edit.after in _FORMATS:
             return Outcome(Cause.FORMAT_UNCHECKED, at, after=edit.after or "", kinds=kinds)
         return Outcome(Cause.UNDECIDED, at, kinds=kinds)
@@ -99,16 +102,17 @@ class _Reading:
             return None
         return self._containment.decide((*_steps(at), *_keyword(edit)), seconds=seconds)
 
-    def _of_numbers(self, edit: Edit, at: tuple[str, ...], kinds: frozenset[EditKind]) -> Outcome:
-        """Return whether a double rounds what an integer holds; otherwise nothing happens."""
-        if edit.kind is EditKind.TYPE_CHANGED and edit.name == "type":
-            before, after = ((text or "").split(" | ") for text in (edit.before, edit.after))
-            if "integer" in before and "number" in after and "number" not in before:
-                seconds = max(min(_SECONDS_OF_CHANGE, self._ends - thread_time()), 0.01)
-                document = self._containment.rounded(_steps(at[0]), seconds=seconds)
-                if rounded_part(document) is not None:
-                    return Outcome(Cause.NUMBER_ROUNDED, at, "integer", "number", "2^53", kinds)
-        return Outcome(Cause.HARMLESS, at, kinds=kinds)
+    def roundings(self, edits: Iterable[Edit]) -> Iterator[Outcome]:
+        """Yield where a double rounds what was an integer: the changes of types at that place, if there are any."""
+        by_place: dict[str, list[str]] = {}
+        for edit in edits:
+            at = edit.new_at or edit.old_at
+            if edit.kind in _OF_TYPES and at:
+                by_place.setdefault(json_schema.without_branches(at[0]), []).append(at[0])
+        found, _ = self._containment.roundings(seconds=_SECONDS_OF_NUMBERS)
+        for one in found:
+            at = tuple(dict.fromkeys((*by_place.get(one.address, ()), one.address)))
+            yield Outcome(Cause.NUMBER_ROUNDED, at, "integer", "number", "2^53", _OF_TYPES)
 
 
 def _steps(at: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from strata.compat.limits import Limits
 from strata.compat.result import Incompatibility
 from strata.compat.schema import SchemaParseError
 
-__all__ = ["addresses", "edits"]
+__all__ = ["addresses", "edits", "without_branches"]
 
 _DOC: Final = frozenset({"title", "description", "$comment", "examples"})
 _DEFINITIONS: Final = ("definitions", "$defs")
@@ -37,7 +37,7 @@ _CONSTRAINTS: Final = frozenset(
     {
         *("maxLength", "minLength", "pattern", "format", "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"),
         *("multipleOf", "maxProperties", "minProperties", "maxItems", "minItems", "maxContains", "minContains"),
-        "uniqueItems",
+        *("uniqueItems", "contentEncoding", "contentMediaType"),
     }
 )
 _WALKED: Final = frozenset(
@@ -71,7 +71,12 @@ def edits(previous: JsonSchema, new: JsonSchema, limits: Limits) -> Edits:
 def addresses(finding: Incompatibility) -> tuple[str, ...]:
     """Return where a finding is, in the form of the edits' addresses."""
     path = finding.path.rstrip("/")
-    return path, _SYNTHETIC.sub("", path)
+    return path, without_branches(path)
+
+
+def without_branches(path: str) -> str:
+    """Return a path without its steps into branches, which lead to the same value."""
+    return _SYNTHETIC.sub("", path)
 
 
 class _Walk:

@@ -14,7 +14,6 @@ from strata.compat.json_schema.containment.decision import (
     Containment,
     Counterexample,
     Decision,
-    rounded_part,
 )
 from strata.compat.json_schema.containment.values import Document
 from strata.compat.json_schema.model import JsonSchema
@@ -83,18 +82,19 @@ def alters(reader: JsonSchema, writer: JsonSchema, outcomes: Sequence[Outcome], 
     """
     containment = Containment(writer, reader, budget.limits)
     seconds = _share(len(outcomes))
+    numbers = [outcome for outcome in outcomes if outcome.cause is Cause.NUMBER_ROUNDED]
+    roundings, _ = containment.roundings(seconds=seconds * len(numbers), size=budget.size) if numbers else ((), True)
+    by_place = {rounding.address: rounding for rounding in roundings}
     for outcome in outcomes:
         budget.limits.look_at_clock()
-        steps = _steps(outcome.at[0])
         if outcome.cause is not Cause.NUMBER_ROUNDED:
-            yield _proof(containment.decide(steps, seconds=seconds, size=budget.size))
-            continue
-        document = containment.rounded(steps, seconds=seconds, size=budget.size)
-        number = rounded_part(document)
-        if number is None:
+            yield _proof(containment.decide(_steps(outcome.at[0]), seconds=seconds, size=budget.size))
+        elif (rounding := by_place.get(outcome.at[-1])) is None:
             yield NoWitness("undecided")
         else:
-            yield Witness(document, _payload(document), Altered(number, float(number)))
+            # All digits: the shortest text of a double may be that of the integer that it cannot hold.
+            altered = Altered(rounding.number, int(float(rounding.number)))
+            yield Witness(rounding.document, _payload(rounding.document), altered)
 
 
 def _share(number: int) -> float:

@@ -7,7 +7,7 @@ import jsonschema
 import jsonschema_rs
 import pytest
 
-from harness.json_judges import refused
+from harness.json_judges import Binding, refused
 from harness.json_pairs import PairMaker
 from strata.compat.difference.compare import difference
 from strata.compat.difference.outcomes import SEVERITY, Cause, Verdict
@@ -46,7 +46,28 @@ ROWS = {  # kind of edit: the previous schema and the new one, and the verdicts 
     "title and default": (*word(STRING, title="A", default=""), SAFE, SAFE),
     "unknown keyword": (*word(STRING, x=1), SAFE, SAFE),
     "content encoding": (*word(STRING, contentMediaType="text/html"), SAFE, SAFE),
+    "text in base64": (*word(STRING, contentEncoding="base64"), BREAKS, SAFE),
+    "text of JSON": (*word(STRING, contentMediaType="application/json"), BREAKS, SAFE),
+    "text of JSON in base64": (
+        *word(STRING | {"contentEncoding": "base64"}, contentMediaType="application/json"),
+        *(BREAKS, SAFE),
+    ),
     "integer to number": (*a(INTEGER, NUMBER), SILENT, BREAKS),
+    "integer to number or text": (*a(INTEGER, {"anyOf": [NUMBER, STRING]}), SILENT, BREAKS),
+    "integer to number in a branch": (*a({"oneOf": [INTEGER, STRING]}, {"oneOf": [NUMBER, STRING]}), SILENT, BREAKS),
+    "integers to a property that is a number": (
+        *(held({}, additionalProperties=INTEGER), held({"a": NUMBER}, additionalProperties=INTEGER)),
+        *(SILENT, BREAKS),
+    ),
+    "integer to numbers of a pattern": (
+        *(held({"a": INTEGER}, **CLOSED), held({}, patternProperties={"^a": NUMBER}, **CLOSED)),
+        *(SILENT, BREAKS),
+    ),
+    "number to an integer that is one": (*a(NUMBER, {"allOf": [INTEGER, NUMBER]}), BREAKS, SILENT),
+    "integer that is a number too": (*a(INTEGER, {"allOf": [INTEGER, NUMBER]}), SAFE, SAFE),
+    "a few integers to number": (*a({"enum": [1, 2]}, NUMBER), SAFE, BREAKS),
+    "a large integer to number": (*a({"enum": [2**53 + 1]}, NUMBER), SILENT, BREAKS),
+    "integer to anything": (*a(INTEGER, ANY), SAFE, BREAKS),
     "integer to integer or text": (*a(INTEGER, {"type": ["integer", "string"]}), SAFE, BREAKS),
     "string to integer": (*a(STRING, INTEGER), BREAKS, BREAKS),
     "anything to string": (*a(ANY, STRING), BREAKS, SAFE),
@@ -117,27 +138,18 @@ def validators(schema):
     return fast.is_valid, slow.is_valid
 
 
-def bound(schema, value):
-    """Return a value as people bind it to types: an integer where the schema says so, else a double."""
-    if isinstance(value, dict):
-        inner = schema.get("properties", {})
-        return {name: bound(inner.get(name, {}), one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [bound(schema.get("items", {}), one) for one in value]
-    return float(value) if schema.get("type") == "number" and not isinstance(value, bool) else value
-
-
 def observed(writer, reader):
     """Return the worst that happens to the documents that the writer's schema allows."""
     worst, allowed = SAFE, 0
     writes, reads = validators(writer), validators(reader)
+    written, read = Binding(writer), Binding(reader)
     for one in DOCUMENTS:
         if not all(is_valid(one) for is_valid in writes):
             continue
         allowed += 1
         if not all(is_valid(one) for is_valid in reads):
             return BREAKS
-        if bound(writer, one) != bound(reader, one):
+        if written.read(one) != read.read(one):
             worst = SILENT
     assert allowed
     return worst

@@ -9,6 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.payload_columns import FrameRefused, json_column, json_frame, json_schema
+from strata.compat.check import Previous
+from strata.compat.formats import FORMATS
+from strata.compat.levels import Level
+from strata.compat.proofs import Altered, Budget, Witness
+from strata.compat.schema import SchemaFormat
+from strata.compat.witness.search import silent_changes
 from strata.serdes.client import Reference, RegistryClient, Schema
 from strata.serdes.framing import join, split
 from strata.serdes.json_schema import JsonSerializer
@@ -202,6 +208,32 @@ def test_options_of_other_formats(registry: RegistryClient, source: Any, options
     """An option without a meaning for the reader schema's format is refused, not ignored."""
     with pytest.raises(ValueError, match=says):
         plan_decode(registry.settings, ReaderSource(**source), mode=Mode.PERMISSIVE, **options)
+
+
+ROUNDED: list[Any] = [
+    pytest.param({"n": INT}, {"n": NUM}, id="a number"),
+    pytest.param({"n": INT}, {"n": {"anyOf": [INT, NUM]}}, id="a number among branches"),
+    pytest.param({"n": {"oneOf": [INT, {"type": "null"}]}}, {"n": {"oneOf": [NUM, {"type": "null"}]}}, id="optional"),
+    pytest.param({"n": {"type": "array", "items": INT}}, {"n": {"type": "array", "items": NUM}}, id="items"),
+]
+
+
+@pytest.mark.parametrize(("written", "read"), ROUNDED)
+def test_a_silent_change_is_another_value_in_the_column(client: RegistryClient, written: Any, read: Any) -> None:
+    """The number that is said to be rounded is in the column of the writer's schema, not in that of the reader's."""
+    previous, new = (
+        FORMATS[SchemaFormat.JSON].parse(json.dumps({"properties": one}), strict=True) for one in (written, read)
+    )
+    [found] = silent_changes(new, [Previous(1, previous)], Level.BACKWARD, (), Budget())
+    proof = found.proof
+    assert isinstance(proof, Witness)
+    assert isinstance(proof.outcome, Altered)
+    frame = json_frame(client, proof.payload)
+    values = [json_column(client, {"properties": one}).read(frame)[0]["n"] for one in (written, read)]
+
+    assert [proof.outcome.written_as, proof.outcome.read_as] == [
+        one[0] if isinstance(one, list) else one for one in values
+    ]
 
 
 VALUES = st.recursive(

@@ -14,8 +14,16 @@ from strata.compat.json_schema.containment.evaluation import allows, fails
 from strata.compat.json_schema.containment.goals import Answer, Focus, Found, Literal, OutOfWorkError, Work
 from strata.compat.json_schema.containment.judge import Judge, NotJudgedError
 from strata.compat.json_schema.containment.languages import TooManyStatesError
-from strata.compat.json_schema.containment.paths import ROUNDED, others, value_path
+from strata.compat.json_schema.containment.paths import others, value_path
 from strata.compat.json_schema.containment.reader import Reader
+from strata.compat.json_schema.containment.rounding import (
+    Place,
+    Rounding,
+    large_numbers,
+    places,
+    probe,
+    rounded,
+)
 from strata.compat.json_schema.containment.rules import Schema
 from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.shrinking import shrunk
@@ -24,7 +32,7 @@ from strata.compat.json_schema.containment.values import Document
 from strata.compat.json_schema.model import JsonSchema
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 
-__all__ = ["Contained", "Containment", "Counterexample", "Decision", "Undecided", "rounded_part"]
+__all__ = ["Contained", "Containment", "Counterexample", "Decision", "Undecided"]
 
 _LARGEST: Final = 4096
 _SECONDS: Final = 0.8
@@ -102,27 +110,48 @@ class Containment:
         except (NotJudgedError, RecursionError, TooManyStatesError):
             return Undecided("undecided")
 
-    def rounded(self, focus: Focus, *, seconds: float = _SECONDS, size: int = _LARGEST) -> Document:
-        """Return a document that both schemas allow, with an integer at a place that a double rounds; None: not found.
+    def roundings(self, *, seconds: float = _SECONDS, size: int = _LARGEST) -> tuple[list[Rounding], bool]:
+        """Return integers that both schemas allow and that only the reader's reads as doubles, one for each place.
 
         Args:
-            focus: The place: the steps of its path in the reader schema.
             seconds: The CPU time of the search.
-            size: The most bytes of the document as JSON.
+            size: The most bytes of a document as JSON.
+
+        Returns:
+            What was found, and whether all places were searched.
 
         Raises:
             OutOfTime: The time of the limits ran out.
         """
-        work = Work(self._limits, seconds)
-        place = (*focus, ROUNDED)
-        with suppress(OutOfWorkError, NotJudgedError, RecursionError, TooManyStatesError):
-            allowed = Literal(self._roots[1], True)
-            for answer in islice(self._answers(self._first(work), place, allowed), _MOST_CANDIDATES):
-                if isinstance(answer, Found) and self._is_rounded(answer.value, place):
-                    made = self._smaller(answer.value, lambda one: self._is_rounded(one, place), work)
-                    if _bytes(made) <= size:
-                        return made
-        return None
+        work, found = Work(self._limits, seconds), dict[str, Rounding]()
+        try:
+            for place in places(*self._roots, work):
+                if place.address not in found:
+                    found |= {one.address: one for one in self._rounding(place, work, size)}
+        except (OutOfWorkError, NotJudgedError, RecursionError, TooManyStatesError):
+            return [*found.values()], False
+        return [*found.values()], True
+
+    def _rounding(self, place: Place, work: Work, size: int) -> Iterator[Rounding]:
+        """Yield the integer at a place that is rounded, if there is one."""
+
+        def rounds(document: Document) -> bool:
+            return (
+                rounded(*self._roots, document, place.steps) is not None
+                and self._judges[0].allows(document)
+                and self._judges[1].allows(document)
+            )
+
+        for large in large_numbers(self._schemas):
+            wanted = (*self._roots, probe(place.steps, large, self._schemas))
+            goal = frozenset(Literal(schema, True) for schema in wanted)
+            for answer in islice(self._first(work).solutions(goal), _MOST_CANDIDATES_FOR_ONE_PLACE):
+                if isinstance(answer, Found) and rounds(answer.value):
+                    document = self._smaller(answer.value, rounds, work)
+                    number = rounded(*self._roots, document, place.steps)
+                    if number is not None and _bytes(document) <= size:
+                        yield Rounding(place.address, document, number)
+                        return
 
     def _first(self, work: Work) -> Solver:
         """Return the search in the order of the schemas, which remembers what other places had inside."""
@@ -184,28 +213,11 @@ class Containment:
         most = self._judges[1].errors(document)
         return lambda one: self._is_witness(one, focus) and self._judges[1].errors(one) <= most
 
-    def _is_rounded(self, document: Document, place: Focus) -> bool:
-        if not self._judges[0].allows(document) or not self._judges[1].allows(document):
-            return False
-        return fails(self._roots[1], document, place) is True and rounded_part(document) is not None
-
     @staticmethod
     def _smaller(document: Document, is_witness: Callable[[Document], bool], work: Work) -> Document:
         with suppress(OutOfWorkError, NotJudgedError):
             return shrunk(document, is_witness, work)
         return document
-
-
-def rounded_part(document: Document) -> int | None:
-    """Return the first integer in a document that a double rounds, or None."""
-    stack = [document]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, dict | list):
-            stack += one.values() if isinstance(one, dict) else one
-        elif isinstance(one, int) and not isinstance(one, bool) and abs(one) < 1 << 1000 and int(float(one)) != one:
-            return one
-    return None
 
 
 def _bytes(document: Document) -> int:

@@ -18,7 +18,7 @@ from strata.compat.json_schema.containment.goals import (
     OutOfWorkError,
     Work,
 )
-from strata.compat.json_schema.containment.paths import ROUNDED, focused
+from strata.compat.json_schema.containment.paths import focused
 from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.values import Document, key_of, type_of
 
@@ -59,17 +59,16 @@ class _Expansion:
             self._work.charge()
             item = pending.pop()
             if isinstance(item, Leaf):
-                if _denies(item) and Leaf(item.rule, not item.is_positive) in facts:
+                if Leaf(item.rule, not item.is_positive) in facts:
                     return
                 facts.add(item)
                 continue
             schema, is_positive, focus = item
-            if _denies(item):
-                if (schema, not is_positive) in known:
-                    return
-                if (schema, is_positive) in known and not focus:
-                    continue
-                known.add((schema, is_positive))
+            if (schema, not is_positive) in known:
+                return
+            if (schema, is_positive) in known and not focus:
+                continue
+            known.add((schema, is_positive))
             for alternatives in self._of(schema, is_positive, focus):
                 if not alternatives:
                     return
@@ -103,8 +102,6 @@ class _Expansion:
 
     def _is_possible(self, items: Alternative, seen: frozenset[tuple[r.Schema, bool]], leaves: Leaves) -> bool:
         for item in items:
-            if not _denies(item):
-                continue
             if isinstance(item, Leaf):
                 if Leaf(item.rule, not item.is_positive) in leaves:
                     return False
@@ -134,7 +131,7 @@ class _Expansion:
 
     def _of(self, schema: r.Schema, is_positive: bool, focus: Focus) -> Iterator[Alternatives]:
         """Yield what must be fulfilled for a literal, each with its alternatives."""
-        if schema.allows is not None and focus != (ROUNDED,):
+        if schema.allows is not None:
             yield _FULFILLED if schema.allows is is_positive else _IMPOSSIBLE
         elif is_positive:
             for rule in schema.rules:
@@ -279,11 +276,6 @@ def _are_apart(schemas: Sequence[r.Schema]) -> bool:
     found = [next((rule.keys for rule in one.rules if isinstance(rule, r.Values)), None) for one in schemas]
     keys = [key for one in found if one is not None for key in one]
     return None not in found and len(keys) == len(set(keys))
-
-
-def _denies(item: Literal | Leaf) -> bool:
-    """Return whether an item contradicts its contrary: a path to a number that is rounded contradicts nothing."""
-    return not item.focus or item.focus[-1] != ROUNDED
 
 
 def _branches_at(schemas: Sequence[r.Schema], focus: Focus, *, others: bool = True) -> Iterator[tuple[r.Schema, Focus]]:

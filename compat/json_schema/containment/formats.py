@@ -1,14 +1,21 @@
 """Texts of each format, and whether a text has a format, as jsonschema-rs judges it."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from jsonschema_rs import Draft202012Validator
+from jsonschema_rs import Draft7Validator, Draft202012Validator
 
 from strata.compat.json_schema.dialects import Dialect
 
-__all__ = ["EXAMPLES", "FORMS", "has_format", "is_asserted"]
+__all__ = ["EXAMPLES", "FORMS", "contents_of", "has_format", "is_asserted"]
 
+_CONTENTS: Final[dict[tuple[object, object], tuple[str, tuple[str, ...]]]] = {
+    ("base64", None): ("content base64", ("YQ==", "AAAA")),
+    (None, "application/json"): ("content JSON", ("{}", "0")),
+    ("base64", "application/json"): ("content JSON in base64", ("e30=", "MA==")),
+}
+"""Names, and texts, for what jsonschema-rs checks of `contentEncoding` and `contentMediaType`, in drafts 6 and 7."""
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "date": ("2024-01-31", "2000-02-29"),
     "date-time": ("2024-01-31T12:00:00Z", "2000-02-29T00:00:00.5+01:00"),
@@ -29,8 +36,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "relative-json-pointer": ("0", "1/a"),
     "regex": ("a", "^a$"),
     "uuid": ("123e4567-e89b-12d3-a456-426614174000", "00000000-0000-4000-8000-000000000000"),
+    **dict(_CONTENTS.values()),
 }
 """Formats that validators know, with texts about which they agree."""
+_BY_CONTENT: Final = {name: words for words, (name, _) in _CONTENTS.items()}
 
 FORMS: Final[dict[str, str]] = {
     "date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
@@ -61,7 +70,32 @@ def has_format(name: str, text: str) -> bool:
     """Return whether a text has a format; a text has every format that is not known."""
     if name not in EXAMPLES:
         return True
+    if name in _BY_CONTENT:
+        encoding, media_type = _BY_CONTENT[name]
+        return bool(_content_validator(encoding, media_type).is_valid(text))
     return bool(_validator(name).is_valid(text))
+
+
+def contents_of(encoding: object, media_type: object, dialect: Dialect) -> Iterator[str]:
+    """Yield the names of the formats that a dialect asserts for a text's content.
+
+    Args:
+        encoding: The value of `contentEncoding`, or None.
+        media_type: The value of `contentMediaType`, or None.
+        dialect: The dialect of the schema.
+    """
+    if dialect in (Dialect.DRAFT_6, Dialect.DRAFT_7):
+        base64 = "base64" if encoding == "base64" else None
+        json = "application/json" if media_type == "application/json" else None
+        for words in dict.fromkeys(((base64, None), (base64, json))):
+            if words in _CONTENTS:
+                yield _CONTENTS[words][0]
+
+
+@lru_cache(maxsize=4)
+def _content_validator(encoding: object, media_type: object) -> Draft7Validator:
+    words = {"contentEncoding": encoding, "contentMediaType": media_type}
+    return Draft7Validator({word: value for word, value in words.items() if value is not None}, offline=True)
 
 
 @lru_cache(maxsize=64)

@@ -5,14 +5,13 @@ several types an `anyOf`) are not keywords of the schema, and are skipped. A pat
 """
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Final
 
 from strata.compat.json_schema.containment import rules as r
 from strata.compat.json_schema.containment.goals import Focus
 from strata.compat.json_schema.containment.schemas import Schemas
 
-__all__ = ["NAME", "PATTERN", "REST", "ROUNDED", "focused", "others", "value_path"]
+__all__ = ["NAME", "PATTERN", "REST", "focused", "others", "value_path"]
 
 NAME: Final = "name"
 """First step of a focus on a property: its name follows."""
@@ -20,13 +19,7 @@ PATTERN: Final = "pattern"
 """First step of a focus on a pattern of names, or on the place of an item: it follows."""
 REST: Final = "rest"
 """First step of a focus on all other properties or items."""
-ROUNDED: Final = "rounded"
-"""Last step of a focus: not where a schema fails, but where the value is an integer that a double rounds."""
 
-_EVEN: Final = r.Schema((r.MultipleOf(Fraction(2)),), None)
-_LARGE: Final = r.Schema(  # an odd integer beyond 2^53 has more digits than a double
-    (r.Types(frozenset({"integer"})), r.Limit(Fraction(2**53 + 1), True, False), r.Not(_EVEN)), None
-)
 _COMBINED: Final = {"allOf": r.All, "anyOf": r.Branches, "oneOf": r.Branches}
 _RESTS: Final = {
     "additionalProperties": r.Properties,
@@ -41,6 +34,8 @@ _WORDS: Final[dict[str, type[object]]] = {
     "multipleOf": r.MultipleOf,
     "pattern": r.Pattern,
     "format": r.Format,
+    "contentEncoding": r.Format,
+    "contentMediaType": r.Format,
     "uniqueItems": r.Unique,
     "not": r.Not,
     "if": r.If,
@@ -68,8 +63,6 @@ def value_path(focus: Focus) -> tuple[str, ...]:
 
 def focused(schema: r.Schema, focus: Focus) -> list[tuple[r.Rule, Focus]]:
     """Return the rules of a schema of which one has to fail, each with the rest of the path."""
-    if focus == (ROUNDED,):
-        return [(r.Not(_LARGE), ())]
     if focus:
         found = list(_matching(schema, focus))
         if found:
@@ -79,7 +72,7 @@ def focused(schema: r.Schema, focus: Focus) -> list[tuple[r.Rule, Focus]]:
         references: list[tuple[r.Rule, Focus]] = [
             (rule, focus) for rule in schema.rules if isinstance(rule, r.Reference)
         ]
-        if references or focus[-1] == ROUNDED:
+        if references:
             return references
     known = [(rule, ()) for rule in schema.rules if not isinstance(rule, r.Opaque)]
     return known + [(rule, ()) for rule in schema.rules if isinstance(rule, r.Opaque)]

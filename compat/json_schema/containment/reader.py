@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from strata.compat.json_schema.containment import rules as r
-from strata.compat.json_schema.containment.formats import EXAMPLES, is_asserted
+from strata.compat.json_schema.containment.formats import EXAMPLES, contents_of, is_asserted
 from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.values import as_document, key_of, number_of
 from strata.compat.json_schema.dialects import Dialect
@@ -113,6 +113,8 @@ class Reader:
             name = str(value["format"])
             if name in EXAMPLES:
                 yield r.Format(name, is_asserted(name, dialect))
+        for content in contents_of(value.get("contentEncoding"), value.get("contentMediaType"), dialect):
+            yield r.Format(content, is_asserted=True)
 
     @staticmethod
     def _values(word: str, values: Json) -> r.Rule:

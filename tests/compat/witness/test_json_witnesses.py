@@ -7,14 +7,15 @@ from random import Random
 
 import pytest
 
-from harness.json_judges import judges, refused, verdict
+from harness.json_judges import judges, refused, rounded, verdict
+from harness.json_pairs import PairMaker
 from harness.proof_cases import Pair, proofs, random_pairs, recorded_pairs
 from strata.compat.check import Previous, check
 from strata.compat.formats import FORMATS
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.compat.proofs import LARGEST_WITNESS, Altered, NoWitness, Refused, RuleOnly, Witness
-from strata.compat.schema import SchemaFormat
+from strata.compat.schema import SchemaFormat, SchemaParseError
 from strata.compat.witness.search import budget_within, silent_changes
 
 JSON = FORMATS[SchemaFormat.JSON]
@@ -156,7 +157,8 @@ def test_many_random_pairs(portion):
     assert is_decided(check_pairs(islice(drawn, portion * 1000, portion * 1000 + 1000), 60))
 
 
-@pytest.mark.parametrize(("size", "documents"), [(60, 40), pytest.param(1000, 1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "documents"), [(60, 40), pytest.param(400, 1000, marks=pytest.mark.slow)])
+@pytest.mark.timeout(3600)
 def test_no_document_changes_without_a_finding(size, documents):
     """A compatible pair without a silent change refuses no document and rounds no number of it."""
     quiet = 0
@@ -167,4 +169,61 @@ def test_no_document_changes_without_a_finding(size, documents):
         if not silent_changes(pair.reader, previous, Level.BACKWARD, (), budget_within(Limits())):
             quiet += 1
             assert refused(pair.writer, pair.reader, documents, number) == [], pair.name
+            assert rounded(pair.writer, pair.reader, documents, number) == [], pair.name
     assert quiet > 0
+
+
+def number_pairs(chance):
+    """Yield pairs without end that differ in the types of some numbers."""
+    maker = PairMaker(chance)
+    while True:
+        schema, edited = maker.pair()
+        other = json.loads(json.dumps(chance.choice([schema, schema, edited])))
+        integers = [place for place in places(other) if place.get("type") == "integer"]
+        if not integers:
+            continue
+        for place in chance.sample(integers, chance.randrange(1, len(integers) + 1)):
+            changed = dict(place)
+            place.clear()
+            place.update(
+                chance.choice(
+                    [
+                        changed | {"type": "number"},
+                        changed | {"type": ["number", "null"]},
+                        {"anyOf": [changed | {"type": "number"}, {"type": "string"}]},
+                        {"anyOf": [changed, {"type": "number", "maximum": 5}]},
+                        {"allOf": [changed, {"type": "number"}]},
+                    ]
+                )
+            )
+        try:
+            yield tuple(JSON.parse(json.dumps(one), strict=False) for one in (schema, other))
+        except SchemaParseError:
+            continue
+
+
+def places(value):
+    """Yield the objects inside a JSON value."""
+    if isinstance(value, dict):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from places(one)
+
+
+@pytest.mark.parametrize(("size", "documents"), [(40, 100), pytest.param(1000, 1000, marks=pytest.mark.slow)])
+@pytest.mark.timeout(3600)
+def test_no_number_is_rounded_without_a_finding(size, documents):
+    """A change of integers into numbers has a finding with a document, or no document of a thousand is rounded."""
+    found = Counter()
+    for number, (writer, reader) in enumerate(islice(number_pairs(Random(2033)), size)):
+        changes = silent_changes(reader, [Previous(1, writer)], Level.BACKWARD, (), budget_within(Limits()))
+        altered = [one.proof for one in changes if isinstance(one.proof.outcome, Altered)]
+        for proof in altered:
+            said = verdict(judges(writer), proof.record), verdict(judges(reader), proof.record)
+            assert said == (True, True), (writer.canonical, reader.canonical)
+            assert proof.outcome.written_as != proof.outcome.read_as == float(proof.outcome.written_as)
+        found[bool(altered)] += 1
+        if not altered:
+            assert rounded(writer, reader, documents, number) == [], (writer.canonical, reader.canonical)
+
+    assert min(found.values()) >= size / 10
