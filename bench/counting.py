@@ -15,7 +15,7 @@ from harness.registry import RegistryNode
 from strata.registry.app import create_app
 from strata.registry.http.asgi import App, Message
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 __all__ = ["run"]
 

@@ -13,8 +13,7 @@ from strata.registry.features.access.control import AccessControl
 from strata.registry.http.asgi import Message, Scope
 from strata.registry.http.node_signature import NodeSecret
 from strata.registry.settings import Settings
-from strata.storage.log import Log
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import Log, MemoryLog
 
 __all__ = ["ADMIN", "Registry"]
 

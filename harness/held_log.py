@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from strata.storage.log import Entry, Record
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import Entry, MemoryLog, Record
 
 __all__ = ["HeldLog"]
 

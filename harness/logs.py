@@ -6,8 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from strata.storage.log import START
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, MemoryLog
 from strata.storage.open_log import open_log
 from strata.storage.records import Subject, Version
 from strata.storage.state import State

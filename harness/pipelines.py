@@ -16,7 +16,7 @@ from strata.registry.http.service import Service
 from strata.registry.node.board import Seat
 from strata.registry.node.health import Health
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 __all__ = ["bare_pipeline"]
 

@@ -17,11 +17,19 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from strata.storage import records
-from strata.storage.fingerprint import fingerprint
 from strata.storage.listing import Listing, VersionCount
 from strata.storage.log import Entry
 from strata.storage.record_json import RecordError, decode_key, decode_value, encode, is_tombstone, plain_schema
-from strata.storage.records import DEFAULT_CONTEXT, SchemaId, SchemaValue, Subject, Version, context_of, qualified
+from strata.storage.records import (
+    DEFAULT_CONTEXT,
+    SchemaId,
+    SchemaValue,
+    Subject,
+    Version,
+    context_of,
+    fingerprint,
+    qualified,
+)
 from strata.storage.stored import (
     GLUE_VERSION,
     REMOVALS,

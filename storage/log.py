@@ -6,9 +6,12 @@ no leader election, and no decision based on an old State can be written.
 
 Offsets grow and may have gaps. -1 means "before the first record".
 
-Rules of this file: protocol and values only. `records.py` defines keys and values, `state.py` their fold.
+Rules of this file: the protocol, its values, and its shortest implementation, a log in memory. `records.py` defines
+keys and values, `state.py` their fold.
 """
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
@@ -25,6 +28,7 @@ __all__ = [
     "LogReplaced",
     "LogStatus",
     "LogTimeout",
+    "MemoryLog",
     "Record",
     "RecordTooLarge",
 ]
@@ -205,3 +209,60 @@ class Log(Protocol):
     def close(self) -> None:
         """Close connections and stop threads; a second call does nothing."""
         ...
+
+
+class MemoryLog:
+    """A log in memory: a list of entries whose index is their offset."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._lock = threading.Lock()
+
+    def read(self, after: int) -> Iterator[Entry]:
+        """Yield the records after an offset; see `Log.read`."""
+        return iter(self._entries[max(after, START) + 1 :])
+
+    def unchanged(self, after: int) -> bool:
+        """Return whether no record follows an offset; see `Log.unchanged`."""
+        return after == self.end()
+
+    async def ends_at(self, _read_to: Callable[[], int]) -> bool:
+        """Return False: `unchanged` or a read tells; see `Log.ends_at`."""
+        return False
+
+    def note_append(self, last: int) -> None:
+        """Do nothing; see `Log.note_append`."""
+
+    def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        """Append all records or none; see `Log.append`."""
+        if not records:
+            raise ValueError("an append needs at least one record")
+        now = time.time_ns() // 1_000_000
+        with self._lock:
+            if after != len(self._entries) - 1:
+                raise Conflict
+            added = [
+                Entry(offset, record.time(now), record.key, record.value)
+                for offset, record in enumerate(records, start=after + 1)
+            ]
+            # Extending a list is atomic under the interpreter lock: a reader sees all of the entries or none.
+            self._entries += added
+        return added
+
+    def end(self) -> int:
+        """Return the offset of the last record, or `START` if the log is empty."""
+        return len(self._entries) - 1
+
+    def check_writable(self) -> None:
+        """Do nothing: memory takes every write."""
+
+    def holder(self) -> str | None:
+        """Return None: only this process can write."""
+        return None
+
+    def status(self) -> LogStatus:
+        """Return the kind of log."""
+        return LogStatus("memory")
+
+    def close(self) -> None:
+        """Do nothing: there are no connections."""

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 from strata.storage.addresses import without_password
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.lease import ReadLease
-from strata.storage.log import Log, LogError
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import Log, LogError, MemoryLog
 from strata.storage.reopening_log import ReopeningLog
 
 __all__ = ["check_url", "is_memory", "not_opened", "open_log"]

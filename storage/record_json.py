@@ -16,10 +16,9 @@ from typing import Any, TypeVar
 import orjson
 
 from strata.storage import records
-from strata.storage.fingerprint import fingerprint
 from strata.storage.log import Record
 from strata.storage.record_tables import ASSOCIATION_ORDER, HEADS, PROPERTIES, SINGLE, TENANT, VALUES
-from strata.storage.records import CONFIG_FIELDS, MAX_VERSION, Reference, SchemaValue
+from strata.storage.records import CONFIG_FIELDS, MAX_VERSION, Reference, SchemaValue, fingerprint
 
 __all__ = [
     "RecordError",

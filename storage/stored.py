@@ -12,7 +12,6 @@ from immutables import Map
 
 from strata.storage.associations import Associations
 from strata.storage.encryption_keys import EncryptionKeys
-from strata.storage.fingerprint import guid_of
 from strata.storage.listing import Listing
 from strata.storage.log import START
 from strata.storage.records import (
@@ -29,6 +28,7 @@ from strata.storage.records import (
     StandbyValue,
     Subject,
     Version,
+    guid_of,
 )
 
 __all__ = [

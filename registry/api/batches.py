@@ -16,8 +16,8 @@ from strata.registry.core.rights.request_access import Access
 from strata.registry.core.rights.route_rights import in_body
 from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.core.rights.visibility import check_references
+from strata.registry.http.bodies import answer, read_body
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import answer, read_body
 from strata.storage.log import Record
 from strata.storage.state import State
 

@@ -13,8 +13,8 @@ from strata.registry.api.parameters import (
     Witness,
 )
 from strata.registry.api.router import Router
-from strata.registry.core.decide.checks import Verdict, check_fields, check_history
-from strata.registry.core.decide.contracts import merged_contract
+from strata.registry.core.decide.content import merged_contract
+from strata.registry.core.decide.register import Verdict, check_fields, check_history
 from strata.registry.core.effective_settings import config_in_force
 from strata.registry.core.errors import RegistryError, TooExpensive
 from strata.registry.core.findings import findings_json
@@ -25,8 +25,8 @@ from strata.registry.core.rights.rules import Operation
 from strata.registry.core.rights.visibility import check_references
 from strata.registry.core.schema_request import SchemaRequest
 from strata.registry.core.subject_names import aliased
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import answer
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion, State
 

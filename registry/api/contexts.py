@@ -12,9 +12,9 @@ from strata.registry.core.decide.contexts import delete_context
 from strata.registry.core.lookup import Visible, page, subjects
 from strata.registry.core.rights.route_rights import listed, on_registry
 from strata.registry.core.rights.rules import Operation, ResourceType
+from strata.registry.http.bodies import answer
 from strata.registry.http.context_prefix import context_name
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import answer
 from strata.storage.records import DEFAULT_CONTEXT
 from strata.storage.state import State
 

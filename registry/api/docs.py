@@ -13,7 +13,7 @@ from strata.registry.api.documentation import SECURITY_SCHEMES
 from strata.registry.api.router import Router
 from strata.registry.core import errors
 from strata.registry.core.rights.route_rights import OPEN
-from strata.registry.http.json_bodies import answer
+from strata.registry.http.bodies import answer
 
 __all__ = ["router"]
 

@@ -9,8 +9,8 @@ from strata.registry.core.lookup import ids_of_guid, schema_by_id
 from strata.registry.core.rights.route_rights import by_id, listed
 from strata.registry.core.rights.rules import Operation
 from strata.registry.core.rights.visibility import readable_use, unknown_schema
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import answer
 from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]

@@ -9,9 +9,9 @@ from strata.registry.api.router import Router
 from strata.registry.core.decide.highest_id import lower_highest
 from strata.registry.core.rights.route_rights import on_cluster
 from strata.registry.core.rights.rules import Operation
+from strata.registry.http.bodies import answer, read_body
 from strata.registry.http.context_prefix import context_name
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import answer, read_body
 from strata.registry.http.route_facts import Kept
 
 __all__ = ["router"]

@@ -15,8 +15,8 @@ from strata.registry.core.rights.route_rights import listed
 from strata.registry.core.rights.rules import Operation
 from strata.registry.core.rule_sets import PHASES
 from strata.registry.core.subject_names import aliases_of
+from strata.registry.http.bodies import Flag, answer
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import Flag, answer
 from strata.registry.http.route_facts import ContextForm
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion, State

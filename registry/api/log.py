@@ -8,8 +8,8 @@ from strata.registry.api.router import Router
 from strata.registry.core.lookup import page
 from strata.registry.core.rights.route_rights import on_cluster
 from strata.registry.core.rights.rules import Operation
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import answer
 from strata.registry.http.route_facts import Kept
 from strata.storage.state import State
 

@@ -14,8 +14,8 @@ from strata.registry.core.effective_settings import mode_in_force
 from strata.registry.core.rights.route_rights import on_registry, on_subject
 from strata.registry.core.rights.rules import Operation
 from strata.registry.core.subject_names import scope, writable_scope
+from strata.registry.http.bodies import Flag, answer, read_body
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import Flag, answer, read_body
 from strata.registry.http.route_facts import ContextForm
 
 __all__ = ["router"]

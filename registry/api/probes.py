@@ -9,8 +9,8 @@ from strata.registry.api.bodies.operations import LiveAnswer, ReadyAnswer
 from strata.registry.api.router import Router
 from strata.registry.core.rights.route_rights import OPEN
 from strata.registry.core.rights.rules import Operation, ResourceType
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import answer
 
 __all__ = ["router"]
 

@@ -7,9 +7,9 @@ from strata.registry.api.parameters import ContextPath
 from strata.registry.api.router import Router
 from strata.registry.core.parsing import schema_types
 from strata.registry.core.rights.route_rights import OPEN
+from strata.registry.http.bodies import answer
 from strata.registry.http.context_prefix import context_name
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import answer
 
 __all__ = ["router"]
 

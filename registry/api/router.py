@@ -13,7 +13,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from strata.registry.api.documentation import SECURITY, body_of, failures
-from strata.registry.api.endpoint import Endpoint
+from strata.registry.api.parameters import Endpoint
 from strata.registry.core.rights.route_rights import OPEN, Need
 from strata.registry.http.route_facts import PROBES, SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
 
@@ -30,7 +30,7 @@ class TextAnswer:
 
 
 class Router:
-    """A group of routes. FastAPI documents them, `endpoint.py` serves them.
+    """A group of routes. FastAPI documents them, `parameters.py` serves them.
 
     Args:
         prefix: the start of all paths.

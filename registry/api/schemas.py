@@ -21,8 +21,8 @@ from strata.registry.core.rights.route_rights import by_id
 from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.core.rights.visibility import readable_use, unknown_schema
 from strata.registry.core.subject_names import PathSubject, aliased, is_scope_name, subject_name
+from strata.registry.http.bodies import Flag, answer, text_answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import Flag, answer, text_answer
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.storage.records import Subject, context_of
 from strata.storage.state import SchemaVersion, State

@@ -9,8 +9,8 @@ from strata.registry.core.lookup import page
 from strata.registry.core.rights.route_rights import listed
 from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.core.subject_names import GLOBAL_SCOPE
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import answer
 from strata.registry.http.route_facts import Kept
 from strata.storage.records import Subject
 from strata.storage.state import State

@@ -35,7 +35,7 @@ from strata.registry.api.parameters import (
 )
 from strata.registry.api.router import Router, TextAnswer
 from strata.registry.core import lookup
-from strata.registry.core.decide.content_lookup import version_with
+from strata.registry.core.decide.content import version_with
 from strata.registry.core.decide.decision import Decision
 from strata.registry.core.decide.delete import delete_subject, delete_version
 from strata.registry.core.decide.register import Registered, Rules, register
@@ -46,8 +46,8 @@ from strata.registry.core.rights.route_rights import listed, on_subject, one_of,
 from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.core.rights.visibility import check_chosen_id, check_references, check_version, is_readable
 from strata.registry.core.subject_names import aliased, writable_subject
+from strata.registry.http.bodies import Flag, answer, text_answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import Flag, answer, text_answer
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion, State

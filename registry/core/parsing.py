@@ -24,8 +24,7 @@ from strata.registry.core.cache import Cache
 from strata.registry.core.references import pinned, resolved
 from strata.registry.core.schema_request import NO_CONTRACT, Contract, SchemaRequest
 from strata.registry.core.tally import Tally
-from strata.storage.fingerprint import fingerprint, guid_of
-from strata.storage.records import Reference
+from strata.storage.records import Reference, fingerprint, guid_of
 from strata.storage.state import SchemaVersion, State
 
 __all__ = [

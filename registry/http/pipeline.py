@@ -40,12 +40,11 @@ from strata.registry.core.rights.route_rights import OPEN
 from strata.registry.core.subject_names import subject_name
 from strata.registry.http.admission import Admission
 from strata.registry.http.asgi import REQUEST_ID, SEND_WHOLE, Answer, App, Message, Receive, Scope, Send
-from strata.registry.http.bodies import read_up_to, replayed
+from strata.registry.http.bodies import answer, read_up_to, replayed
 from strata.registry.http.checks import BrowserGuard, RequestChecks, plain_path
 from strata.registry.http.cors import Cors
 from strata.registry.http.exchange import Exchange, header_lines
 from strata.registry.http.forward import Forward
-from strata.registry.http.json_bodies import answer
 from strata.registry.http.link import PassedOn
 from strata.registry.http.media_types import TYPES
 from strata.registry.http.page_paths import PAGES, is_page

@@ -21,8 +21,7 @@ from strata.registry.features.access.control import AccessControl
 from strata.registry.features.access.passwords import hash_password
 from strata.registry.http.node_signature import HEADER, NodeSecret
 from strata.registry.settings import Settings
-from strata.storage.log import START
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, MemoryLog
 from strata.storage.open_log import open_log
 from strata.storage.record_json import decode_key
 from strata.storage.records import AclKey, SchemaKey

@@ -11,8 +11,7 @@ from strata.registry.app import create_app
 from strata.registry.commands.cli import main
 from strata.registry.features.access.control import AccessControl
 from strata.registry.settings import Settings
-from strata.storage.log import START
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import AclKey, AclValue
 

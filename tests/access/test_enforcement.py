@@ -9,7 +9,7 @@ from harness.access_rules import rule
 from strata.registry.app import ROUTERS
 from strata.registry.core.rights.route_rights import OPEN
 from strata.registry.core.rights.rules import Operation, ResourceType, Rule, parse_resource
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import StandbyKey, StandbyValue
 

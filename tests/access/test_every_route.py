@@ -14,8 +14,7 @@ from strata.registry.core.rights.principal import Principal
 from strata.registry.core.rights.route_rights import OPEN
 from strata.registry.core.rights.rules import Operation, Permission, Resource, ResourceType, Rule, parse_resource
 from strata.registry.http.route_facts import RouteTable
-from strata.storage.log import START
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, MemoryLog
 
 NAMES = {
     ResourceType.SUBJECT: ["a", "a*", "ab", "b", "*", ":.:*", ":.c:", ":.c:*", ":.c:a"],

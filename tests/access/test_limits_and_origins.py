@@ -14,7 +14,7 @@ from strata.registry.http.node_signature import HEADER, NodeSecret
 from strata.registry.node.buckets import Buckets
 from strata.registry.node.settings import SettingRefused
 from strata.registry.settings import Settings, load_settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 RARELY = 0.01  # requests per second: no pause of the machine allows another one

@@ -11,7 +11,7 @@ from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.features.access.control import AccessControl
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 
 @pytest.fixture(scope="module", params=["access control off", "a superuser"])

@@ -23,7 +23,7 @@ from strata.registry.features.exporters.runner import Exporters
 from strata.registry.features.standby.follower import Follower
 from strata.registry.node.board import Seat
 from strata.registry.node.health import Health
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 from strata.storage.records import ExporterValue
 from strata.storage.state import State
 

@@ -94,7 +94,7 @@ def test_a_registry_with_a_mutant_starts(mutant):
     from faults.mutants import apply
     from strata.registry.app import create_app
     from strata.registry.settings import Settings
-    from strata.storage.memory_log import MemoryLog
+    from strata.storage.log import MemoryLog
     apply("{mutant}")
     create_app(MemoryLog(), Settings(log="memory:"))"""
     subprocess.run([sys.executable, "-c", code], check=True)

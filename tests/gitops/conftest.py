@@ -16,7 +16,7 @@ from strata.gitops.cli import main
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
 from strata.serdes.client import RegistryClient
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 
 def record(*fields, name="Order", **more):

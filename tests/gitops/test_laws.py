@@ -16,8 +16,7 @@ from strata.gitops.plans import make_plan
 from strata.gitops.registries import Moved, registry_at
 from strata.gitops.service import Service
 from strata.serdes.client import RegistryClient
-from strata.storage.log import LogTimeout
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import LogTimeout, MemoryLog
 
 NAMES = ("a", "b", "c", ":.x:a", ":.x:d")
 FIELDS = st.lists(st.sampled_from("pqr"), min_size=1, max_size=3, unique=True)

@@ -20,8 +20,7 @@ from strata.registry.node.health import Health
 from strata.registry.settings import Settings
 from strata.registry.transfer.contents import contents_of
 from strata.registry.transfer.rest import Connection
-from strata.storage.log import START
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, MemoryLog
 from strata.storage.open_log import open_log
 from strata.storage.record_json import encode
 from strata.storage.records import (

@@ -12,8 +12,7 @@ import pytest
 from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
-from strata.storage.log import Log
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import Log, MemoryLog
 
 JSON = "application/vnd.schemaregistry.v1+json"
 

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from strata.registry.http.acceptor import Acceptor
+from strata.registry.http.server import Acceptor
 
 pytestmark = pytest.mark.anyio
 

@@ -5,8 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from strata.registry.core.subject_names import PathSubject, aliased
-from strata.storage.log import Entry
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import Entry, MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ConfigKey, ConfigValue, Subject
 from strata.storage.state import State

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from strata.storage.log import LogTimeout
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import LogTimeout, MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import NoopKey
 

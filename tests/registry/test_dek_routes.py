@@ -2,8 +2,7 @@
 
 import pytest
 
-from strata.storage.log import START
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, MemoryLog
 
 KEKS = "/dek-registry/v1/keks"
 KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn"}

@@ -8,10 +8,10 @@ from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import AfterValidator, BeforeValidator
 
-from strata.registry.api.endpoint import Endpoint
+from strata.registry.api.parameters import Endpoint
 from strata.registry.core.errors import RegistryError
+from strata.registry.http.bodies import Flag
 from strata.registry.http.exchange import Exchange
-from strata.registry.http.json_bodies import Flag
 
 pytestmark = pytest.mark.anyio
 PATH = "/things/{name}/{number}"

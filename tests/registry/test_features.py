@@ -10,7 +10,7 @@ from harness.serving import serving
 from strata.registry.app import FEATURES, ROUTES, create_app, routers_of
 from strata.registry.features.feature import Part
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 SETTINGS = Settings(log="memory:", ui="full")
 SCHEMA = {"schema": '"int"'}

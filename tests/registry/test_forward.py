@@ -23,8 +23,7 @@ from strata.registry.http import node_calls
 from strata.registry.http.pipeline import Pipeline
 from strata.registry.settings import Settings
 from strata.storage.kafka.log import KafkaLog
-from strata.storage.log import START, LogError
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, LogError, MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ConfigKey, ConfigValue
 

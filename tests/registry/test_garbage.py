@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from strata.compat.levels import Level
-from strata.registry.core.decide.content_lookup import version_with
+from strata.registry.core.decide.content import version_with
 from strata.registry.core.decide.register import Rules, register
 from strata.registry.core.schema_request import SchemaRequest
 from strata.storage.records import Reference, Subject

@@ -27,8 +27,7 @@ from strata.registry.http.tls import TlsContexts
 from strata.registry.node.board import Board, Seat
 from strata.registry.node.health import Health
 from strata.registry.settings import Settings
-from strata.storage.log import LogError, LogReadOnly, LogTimeout
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import LogError, LogReadOnly, LogTimeout, MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ModeKey, StandbyKey, StandbyValue
 

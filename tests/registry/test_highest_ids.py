@@ -15,8 +15,7 @@ from strata.registry.features.standby.scope import Scope
 from strata.registry.settings import Settings
 from strata.registry.transfer.contents import contents_of, differing
 from strata.registry.transfer.copies import copy_of_entries
-from strata.storage.log import START, Entry, Record
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, Entry, MemoryLog, Record
 from strata.storage.record_json import decode_key, decode_value, encode
 from strata.storage.records import LoweredKey, LoweredValue, SchemaKey, SchemaValue
 from strata.storage.sql.compaction import plan_compaction

@@ -27,8 +27,7 @@ from strata.registry.http.pipeline import KeptAnswer, Pipeline
 from strata.registry.http.route_facts import Kept
 from strata.registry.node.settings import Reads
 from strata.registry.settings import Settings
-from strata.storage.log import LogError
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import LogError, MemoryLog
 from strata.storage.open_log import open_log
 
 SETTINGS = Settings(log="memory:", exporter_seconds=3600)  # exporters write when they run

@@ -13,7 +13,7 @@ from strata.compat.limits import Limits, NotAtOnce
 from strata.compat.witness import search
 from strata.registry.core import parsing
 from strata.registry.core.cache import Cache
-from strata.registry.core.decide.content_lookup import equal_version
+from strata.registry.core.decide.content import equal_version
 from strata.registry.core.decide.register import Rules, register
 from strata.registry.core.decide.tag import TagRequest, change_tags
 from strata.registry.core.errors import RegistryError, TooExpensive

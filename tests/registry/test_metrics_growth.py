@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from strata.registry.app import create_app
 from strata.registry.features.access.passwords import hash_password
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 ROOT = b64encode(b"root:root").decode()
 WARM_UP = 4_000

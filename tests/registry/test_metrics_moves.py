@@ -16,8 +16,7 @@ from strata.registry.features.metrics.facts import Facts, fact
 from strata.registry.node.board import Seat
 from strata.registry.node.health import Health
 from strata.registry.settings import Settings
-from strata.storage.log import START, Conflict, Entry, LogError, Record
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, Conflict, Entry, LogError, MemoryLog, Record
 
 CONFLUENT = "kafka_schema_registry_"
 PROTOBUF = {"schema": 'syntax = "proto3"; message M { int32 a = 1; }', "schemaType": "PROTOBUF"}

@@ -17,7 +17,7 @@ from harness.waiting import until
 from strata import __version__
 from strata.registry.app import ROUTES
 from strata.registry.features.metrics.endpoints import ENDPOINTS
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import KekKey, KekValue
 

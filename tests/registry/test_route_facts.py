@@ -11,7 +11,7 @@ from strata.registry.core.rights.route_rights import OPEN, How
 from strata.registry.core.rights.rules import ResourceType
 from strata.registry.http.route_facts import DeclaredRoute, Kept, RouteFacts
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 DECLARED = [route for router in ROUTERS for route in router.declared]
 # The POST routes that change nothing; no other POST route only reads.

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.registry.api.bodies.contracts import Metadata, RuleSet
-from strata.registry.core.decide.contracts import merged_metadata, merged_rules
+from strata.registry.core.decide.content import merged_metadata, merged_rules
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.rule_sets import PHASES, check_rule_set
 

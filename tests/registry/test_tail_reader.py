@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from strata.registry.core.decide.decision import Decision
 from strata.registry.core.tail_reader import TailReader
 from strata.registry.core.writer import Writer
-from strata.storage.log import LogError
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import LogError, MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ModeKey
 

@@ -21,10 +21,10 @@ from strata.storage.log import (
     LogReadOnly,
     LogStatus,
     LogTimeout,
+    MemoryLog,
     Record,
     RecordTooLarge,
 )
-from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ModeKey
 

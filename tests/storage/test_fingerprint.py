@@ -4,7 +4,7 @@ from hashlib import md5
 
 import pytest
 
-from strata.storage.fingerprint import fingerprint, guid_of
+from strata.storage.records import fingerprint, guid_of
 
 CASES = [
     ("text alone", ('"int"',), b'"int"'),

@@ -15,8 +15,7 @@ import pytest
 from harness.logs import SHARED_LOGS, new_log_url
 from strata.storage.kafka import log as kafka_log
 from strata.storage.kafka.log import Timeouts
-from strata.storage.log import START, Conflict, Entry, Log, Record
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, Conflict, Entry, Log, MemoryLog, Record
 from strata.storage.open_log import open_log
 
 _DEADLINE_S = 60

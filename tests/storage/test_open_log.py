@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.storage.log import START, LogError
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, LogError, MemoryLog
 from strata.storage.open_log import open_log
 from strata.storage.sql.log import SqlLog
 

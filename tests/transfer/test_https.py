@@ -15,7 +15,7 @@ from harness.registry import RegistryNode
 from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 STRATA = str(Path(sys.executable).with_name("strata"))
 _SECRET = "open-sesame"

@@ -20,8 +20,7 @@ from strata.compat.limits import Limits
 from strata.registry.core import errors
 from strata.registry.core.decide.acls import RulesChange, listed_rules, set_rules
 from strata.registry.core.decide.config import set_config
-from strata.registry.core.decide.content_lookup import equal_version
-from strata.registry.core.decide.contracts import merged_contract
+from strata.registry.core.decide.content import equal_version, merged_contract
 from strata.registry.core.decide.decision import Decision
 from strata.registry.core.decide.delete import delete_subject
 from strata.registry.core.decide.mode import set_mode

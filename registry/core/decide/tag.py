@@ -6,7 +6,7 @@ from typing import Any
 
 from strata.compat.limits import Limits
 from strata.compat.tags import Tags
-from strata.registry.core.decide.contracts import merged_rules, with_version
+from strata.registry.core.decide.content import merged_rules, with_version
 from strata.registry.core.decide.decision import Decision
 from strata.registry.core.decide.register import Registered, Rules, register
 from strata.registry.core.lookup import version_of

@@ -22,8 +22,8 @@ from strata.registry.core.decide.acls import create_rules, delete_rules, listed_
 from strata.registry.core.rights.principal import Principal
 from strata.registry.core.rights.route_rights import on_cluster
 from strata.registry.core.rights.rules import FIELDS, Operation, rule_json
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import answer
 from strata.registry.http.route_facts import Kept
 
 __all__ = ["router"]

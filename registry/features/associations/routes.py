@@ -42,9 +42,9 @@ from strata.registry.core.rights.rules import Operation
 from strata.registry.core.rights.rules import ResourceType as Kind
 from strata.registry.core.subject_names import aliased
 from strata.registry.features.associations.rights import check_associations, check_change
+from strata.registry.http.bodies import Flag, answer, read_body
 from strata.registry.http.context_prefix import context_name
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import Flag, answer, read_body
 from strata.registry.http.route_facts import ContextForm
 from strata.storage.associations import Association
 from strata.storage.records import DEFAULT_CONTEXT

@@ -33,8 +33,8 @@ from strata.registry.features.exporters.bodies import (
     status_answer,
 )
 from strata.registry.features.exporters.credentials import Credentials, shown
+from strata.registry.http.bodies import answer, read_body
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import answer, read_body
 from strata.storage.state import State
 
 __all__ = ["router"]

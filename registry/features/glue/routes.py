@@ -9,8 +9,8 @@ from strata.registry.core.lookup import versions_of_glue
 from strata.registry.core.rights.route_rights import listed
 from strata.registry.core.rights.rules import Operation
 from strata.registry.core.rights.visibility import is_readable
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import answer
 from strata.registry.http.route_facts import Kept
 
 __all__ = ["router"]

@@ -26,8 +26,8 @@ from strata.registry.core.rights.route_rights import on_dek, on_kek
 from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.core.subject_names import PathSubject, aliased_for_deks, subject_name
 from strata.registry.features.keys.bodies import Algorithm, DekAnswer, DekBody, dek_answer
+from strata.registry.http.bodies import Flag, answer, read_body
 from strata.registry.http.exchange import Exchange, ExchangeDep
-from strata.registry.http.json_bodies import Flag, answer, read_body
 from strata.storage.records import Subject
 from strata.storage.state import State
 

@@ -14,8 +14,8 @@ from strata.registry.core.lookup import page
 from strata.registry.core.rights.route_rights import in_body, listed, on_kek
 from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.features.keys.bodies import KekAnswer, KekBody, KekChange, kek_answer
+from strata.registry.http.bodies import answer, read_body
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import answer, read_body
 from strata.registry.http.route_facts import ContextForm
 
 __all__ = ["router"]

@@ -24,8 +24,8 @@ from strata.registry.features.pages.headers import HTML, PAGE_HEADERS, STATIC_HE
 from strata.registry.features.pages.rendering import render
 from strata.registry.features.pages.sessions import Session
 from strata.registry.features.pages.sign_in import SignIn
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import Exchange
-from strata.registry.http.json_bodies import answer
 from strata.registry.http.media_types import media_type_for
 from strata.registry.http.page_paths import PAGES
 from strata.registry.http.route_facts import DeclaredRoute, RouteFacts

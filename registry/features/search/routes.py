@@ -12,8 +12,8 @@ from strata.registry.core import errors
 from strata.registry.core.rights.route_rights import listed
 from strata.registry.core.rights.rules import Operation
 from strata.registry.features.search.index import Found, SearchIndex
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import ExchangeDep
-from strata.registry.http.json_bodies import answer
 from strata.registry.http.route_facts import Kept
 
 __all__ = ["SearchAnswer", "router"]

@@ -17,8 +17,8 @@ from strata.registry.core.rights.route_rights import listed
 from strata.registry.core.rights.rules import Operation
 from strata.registry.core.subject_names import subject_name
 from strata.registry.features.usage.fetches import Client, Counted, Seen, Usage
+from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import ExchangeDep, Fetched
-from strata.registry.http.json_bodies import answer
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.storage.records import context_of
 from strata.storage.state import SchemaVersion

@@ -10,7 +10,7 @@ import pytest
 from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 
 class _HeldLog(MemoryLog):

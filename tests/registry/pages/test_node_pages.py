@@ -12,8 +12,7 @@ from strata.registry.core.tally import Tally
 from strata.registry.features.pages.sparkline import sparkline
 from strata.registry.features.pages.trends import Sample, Trends
 from strata.registry.features.pages.views.health import figures
-from strata.storage.log import START, Entry, LogStatus, Record
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import START, Entry, LogStatus, MemoryLog, Record
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 HOSTILE = "<script>alert(1)</script>\u202e"

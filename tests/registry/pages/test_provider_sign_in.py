@@ -18,7 +18,7 @@ from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.features.access import code_flow, identity_keys
 from strata.registry.settings import Settings
-from strata.storage.memory_log import MemoryLog
+from strata.storage.log import MemoryLog
 
 pytestmark = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="needs Node.js and npm")
 CLAIMS = {"groups": ["readers"]}
