@@ -1,19 +1,22 @@
 """Resolution of `$ref`: to its own document, a registered reference or a known metaschema. Nothing is fetched."""
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus, urldefrag, urljoin
 
 from strata.compat.json_schema.dialects import Dialect, dialect_of, dialect_within
 from strata.compat.json_schema.json_text import Json, excerpt, write_json
-from strata.compat.json_schema.metaschemas import metaschema_of
 from strata.compat.json_schema.uris import check_uri
 from strata.compat.schema import SchemaParseError
 
-__all__ = ["NOT_SCHEMAS", "Documents", "Place"]
+__all__ = ["NOT_SCHEMAS", "Documents", "Place", "metaschema_of"]
 
 NOT_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})  # keywords with values, not schemas
 _MODERN_VALUES: Final = frozenset({"enum", "const"})  # the newer loader also finds names in `default` and `examples`
+_FILE: Final = "metaschemas.json"  # an object: URI to document
 
 
 class Place(NamedTuple):
@@ -230,3 +233,28 @@ def _pointed(start: Place, pointer: str, reference: str) -> Place:
         if isinstance(own, str):
             base = urljoin(base, urldefrag(own)[0])
     return start._replace(value=value, base=base)
+
+
+def metaschema_of(uri: str) -> tuple[str, Json] | None:
+    """Return the metaschema that a URI names, with its own URI, or None.
+
+    The metaschemas are those of the five dialects and their vocabularies, as json-schema.org publishes them.
+
+    Args:
+        uri: The URI without a fragment; http and https are equivalent.
+    """
+    host_and_path = uri.partition("://")[2]
+    for scheme in ("http", "https") if host_and_path.startswith("json-schema.org/") else ():
+        own = f"{scheme}://{host_and_path}"
+        document = _documents().get(own)
+        if document is not None:
+            return own, document
+    return None
+
+
+@cache
+def _documents() -> dict[str, Json]:
+    documents: dict[str, Json] = json.loads(
+        files("strata.compat.json_schema").joinpath(_FILE).read_text(encoding="utf-8")
+    )
+    return documents

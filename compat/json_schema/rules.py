@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from strata.compat.avro.java_numbers import to_double
 from strata.compat.json_schema import model
-from strata.compat.json_schema.arrays import compare_arrays
-from strata.compat.json_schema.combined import compare_combined
 from strata.compat.json_schema.comparison import Comparison
+from strata.compat.json_schema.content import compare_covered, compare_removed, compare_rests, covering, is_open
 from strata.compat.json_schema.findings import (
     Difference,
     Findings,
@@ -22,7 +21,7 @@ from strata.compat.json_schema.findings import (
     described,
     value_of,
 )
-from strata.compat.json_schema.objects import compare_objects
+from strata.compat.json_schema.model import ArrayNode, CombinedNode, Criterion, EmptyNode, Node, ObjectNode, follow
 from strata.compat.json_schema.wording import TOO_COMPLEX, describe
 from strata.compat.levels import Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits
@@ -48,6 +47,7 @@ _BOUNDS: Final = {
     "maxContains": "MAX_CONTAINS",
     "minContains": "MIN_CONTAINS",
 }
+_SUMS: Final = (Criterion.ANY, Criterion.ONE)
 
 
 def check(
@@ -203,6 +203,173 @@ def _negations(context: Comparison, reader: model.NotNode, writer: model.NotNode
     fits = context.compare(writer.inner, reader.inner).compatible
     kind = "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED"
     context.note(into, kind, "not", reader=described(reader.inner), writer=described(writer.inner))
+
+
+def compare_arrays(context: Comparison, reader: ArrayNode, writer: ArrayNode, into: Findings) -> None:
+    """Compare two array schemas; add the differences to `into`."""
+    if reader.unique != writer.unique:
+        kind = f"UNIQUE_ITEMS_{'ADDED' if reader.unique else 'REMOVED'}"
+        context.note(into, kind, "uniqueItems", reader=reader.unique, writer=writer.unique)
+    context.descend(into, reader.items, writer.items, "items")
+    compare_rests(context, reader, writer, into, "ITEMS", "Items")
+    new, old = reader.tuple_items or [], writer.tuple_items or []
+    for number in range(max(len(new), len(old))):
+        steps = ("items", str(number))
+        if number >= len(old):
+            _item_added(context, writer, new[number], into, *steps)
+        elif number >= len(new):
+            compare_removed(context, reader, old[number], into, "ITEM", *steps)
+        else:
+            context.descend(into, new[number], old[number], *steps)
+
+
+def _item_added(context: Comparison, writer: ArrayNode, new: Node, into: Findings, *steps: str) -> None:
+    if is_open(writer):
+        empty = isinstance(follow(new), EmptyNode)
+        kind = "ITEM_WITH_EMPTY_SCHEMA_ADDED_TO" if empty else "ITEM_ADDED_TO"
+        context.note(into, f"{kind}_OPEN_CONTENT_MODEL", *steps, reader=described(new))
+    elif (rest := covering(context, writer, steps[-1])) is not None:
+        compare_covered(context, new, rest, into, "ITEM_ADDED", *steps)
+    else:
+        context.note(into, "ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", *steps)
+
+
+def compare_objects(context: Comparison, reader: ObjectNode, writer: ObjectNode, into: Findings) -> None:
+    """Compare two object schemas; add the differences to `into`."""
+    _required(context, reader, writer, into)
+    compare_rests(context, reader, writer, into, "PROPERTIES", "Properties")
+    _dependencies(context, reader, writer, into)
+    for name in {**writer.properties, **reader.properties}:
+        if name not in reader.properties:
+            compare_removed(context, reader, writer.properties[name], into, "PROPERTY", "properties", name)
+        elif name not in writer.properties:
+            _property_added(context, reader, writer, into, "properties", name)
+        else:
+            context.descend(into, reader.properties[name], writer.properties[name], "properties", name)
+
+
+def _required(context: Comparison, reader: ObjectNode, writer: ObjectNode, into: Findings) -> None:
+    for name in reader.properties.keys() & writer.properties.keys():
+        if name in reader.required and name not in writer.required:
+            by_default = reader.properties[name].default is not None
+            kind = "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED" if by_default else "REQUIRED_ATTRIBUTE_ADDED"
+            context.note(into, kind, "required", name, reader=True, writer=False)
+        elif name in writer.required and name not in reader.required:
+            context.note(into, "REQUIRED_ATTRIBUTE_REMOVED", "required", name, reader=False, writer=True)
+
+
+def _dependencies(context: Comparison, reader: ObjectNode, writer: ObjectNode, into: Findings) -> None:
+    for name in reader.property_dependencies.keys() | writer.property_dependencies.keys():
+        new, old = reader.property_dependencies.get(name), writer.property_dependencies.get(name)
+        if new == old:
+            continue
+        change = "ADDED" if old is None else "REMOVED" if new is None else change_of_set(new, old)
+        needs, needed = (None if names is None else sorted(names) for names in (new, old))
+        context.note(into, f"DEPENDENCY_ARRAY_{change}", "dependencies", name, reader=needs, writer=needed)
+    for name in reader.schema_dependencies.keys() | writer.schema_dependencies.keys():
+        if name not in writer.schema_dependencies:
+            demand = described(reader.schema_dependencies[name])
+            context.note(into, "DEPENDENCY_SCHEMA_ADDED", "dependencies", name, reader=demand)
+        elif name not in reader.schema_dependencies:
+            context.note(into, "DEPENDENCY_SCHEMA_REMOVED", "dependencies", name)
+        else:
+            context.descend(
+                into, reader.schema_dependencies[name], writer.schema_dependencies[name], "dependencies", name
+            )
+
+
+def _property_added(context: Comparison, reader: ObjectNode, writer: ObjectNode, into: Findings, *steps: str) -> None:
+    name = steps[-1]
+    new = reader.properties[name]
+    is_writer_open = is_open(writer)
+    if is_writer_open and isinstance(follow(new), EmptyNode):
+        context.note(into, "PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL", *steps)
+        return
+    if not is_writer_open and (rest := covering(context, writer, name)) is not None:
+        compare_covered(context, new, rest, into, "PROPERTY_ADDED", *steps)
+    demand = "REQUIRED_PROPERTY" if name in reader.required else "OPTIONAL_PROPERTY"
+    if name in reader.required and new.default is not None:
+        demand += "_WITH_DEFAULT"
+    place = "OPEN" if is_writer_open else "UNOPEN"
+    context.note(into, f"{demand}_ADDED_TO_{place}_CONTENT_MODEL", *steps, reader=described(new))
+
+
+def distinct(node: CombinedNode) -> list[Node]:
+    """Return the branches without duplicates."""
+    kept: dict[tuple[object, str], Node] = {}
+    for branch in node.branches:
+        kept.setdefault((type(branch), branch.key) if branch.key else (type(branch), str(id(branch))), branch)
+    return list(kept.values())
+
+
+def compare_combined(context: Comparison, reader: CombinedNode, writer: CombinedNode, into: Findings) -> None:
+    """Compare two combined schemas; add the differences to `into`."""
+    if not _criteria(context, reader, writer, into):
+        return
+    new, old = distinct(reader), distinct(writer)
+    ours, theirs = described(reader), described(writer)
+    if len(new) > len(old):
+        kind = "PRODUCT_TYPE_EXTENDED" if reader.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED"
+        context.note(into, kind, reader=ours, writer=theirs)
+    elif len(new) < len(old):
+        kind = "SUM_TYPE_NARROWED" if writer.criterion in _SUMS else "PRODUCT_TYPE_NARROWED"
+        context.note(into, kind, reader=ours, writer=theirs)
+    fitting: list[dict[int, Findings]] = []
+    for old_branch in old:
+        results: dict[int, Findings] = {}
+        for number, new_branch in enumerate(new):
+            result = context.compare(new_branch, old_branch)
+            if result.compatible:
+                results[number] = result
+        fitting.append(results)
+    matched = _matching(context, fitting)
+    for old_number, new_number in matched.items():
+        context.take(into, fitting[old_number][new_number], writer.criterion.value, str(old_number))
+    if len(matched) < min(len(new), len(old)):
+        context.note(into, "COMBINED_TYPE_SUBSCHEMAS_CHANGED", reader=ours, writer=theirs)
+
+
+def _criteria(context: Comparison, reader: CombinedNode, writer: CombinedNode, into: Findings) -> bool:
+    if reader.criterion is writer.criterion:
+        return True
+    new_single, old_single = len(reader.branches) == 1, len(writer.branches) == 1
+    extended = (
+        reader.criterion is Criterion.ANY
+        or (new_single and old_single)
+        or (old_single and reader.criterion is Criterion.ONE)
+        or (new_single and writer.criterion is Criterion.ALL)
+    )
+    kind = "COMBINED_TYPE_EXTENDED" if extended else "COMBINED_TYPE_CHANGED"
+    context.note(into, kind, reader=described(reader), writer=described(writer))
+    return extended
+
+
+def _matching(context: Comparison, fitting: list[dict[int, Findings]]) -> dict[int, int]:
+    """Return a maximum matching of compatible branches, by augmenting paths that a breadth-first search finds."""
+    partner_of_new: dict[int, int] = {}
+    partner_of_old: dict[int, int] = {}
+    for start in range(len(fitting)):
+        came_from: dict[int, int] = {}  # new branch to the old one from which it was reached
+        queue = [start]
+        end: int | None = None
+        for old in queue:
+            for new in fitting[old]:
+                context.charge()
+                if new in came_from:
+                    continue
+                came_from[new] = old
+                if new not in partner_of_new:
+                    end = new
+                    break
+                queue.append(partner_of_new[new])
+            if end is not None:
+                break
+        while end is not None:
+            old = came_from[end]
+            before = partner_of_old.get(old)
+            partner_of_old[old], partner_of_new[end] = end, old
+            end = before
+    return partner_of_old
 
 
 _RULES: Final[Mapping[type[model.Node], Callable[[Comparison, Any, Any, Findings], None]]] = {

@@ -14,7 +14,7 @@ from strata.compat.formats import FORMATS as PARSERS
 from strata.compat.schema import SchemaFormat, SchemaParseError
 from strata.gitops.contracts.avro import AVRO
 from strata.gitops.contracts.json_schema import JSON
-from strata.gitops.contracts.kept import keys_of, properties_of
+from strata.gitops.contracts.kept import KEPT, keys_of, properties_of
 from strata.gitops.contracts.protobuf import PROTOBUF
 from strata.gitops.contracts.quality import Form, checks_of, conditions_of
 from strata.gitops.contracts.shapes import (
@@ -28,9 +28,9 @@ from strata.gitops.contracts.shapes import (
     enum_values,
     identifier,
     is_required,
+    type_name,
 )
 from strata.gitops.contracts.structure import check_structure
-from strata.gitops.contracts.unread import unread
 from strata.gitops.desired import Reference
 from strata.gitops.errors import GitopsError
 from strata.gitops.versions import Held
@@ -46,6 +46,14 @@ FORMATS: Mapping[str, Format] = {"AVRO": AVRO, "JSON": JSON, "PROTOBUF": PROTOBU
 _KINDS = {"message": "PROTOBUF"}
 _SOMETHING = "a part of the schema"
 _OF_SUBJECT = (SUBJECT, TYPE, RULES, METADATA, REFERENCES, TEXT)
+_KEYS = ("apiVersion", "kind", "id", "status", "team", "owner", "description", "customProperties", "schema")
+_ELEMENT = ("name", "physicalType", "logicalType", "description", "properties", "quality", "customProperties")
+_SCHEMA = (*_ELEMENT, "physicalName")
+_PROPERTY = (*_ELEMENT, "required", "classification", "tags", "items", "map", "enum", "logicalTypeOptions")
+_CHECK = ("name", "type", "engine", "implementation", "metric", "arguments", "mustBe", "description")
+_BOUNDS = ("mustBeLessThan", "mustBeLessOrEqualTo", "unit")
+_OF_RULES = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern")
+_OURS = ("namespace", "protoPackageName", "syntax", "enumValues", "additionalProperties", "$schema", "$id")
 
 
 def to_contract(version: Held) -> tuple[dict[str, object], list[str]]:
@@ -289,3 +297,47 @@ def _all_conditions(
             yield conditions_of(here, property_, form, nullable=optional)
         if not optional and not str(property_.get("physicalType")).startswith("map"):
             yield from _all_conditions(property_.get("properties") or (), here, form)
+
+
+def unread(contract: Mapping[str, Any], *, has_options: bool) -> Iterator[str]:
+    """Yield the paths of what an import does not take: no key of a contract is dropped silently.
+
+    Args:
+        contract: the contract, whose structure is checked.
+        has_options: whether the schemas have the options of types and the titles of properties.
+    """
+    yield from _others(contract, "", (*_KEYS, *KEPT))
+    for name, known in (("team", ("name",)), ("description", ("purpose",))):
+        value = contract.get(name)
+        if isinstance(value, dict):
+            yield from _others(value, name, known)
+        elif value and not (name == "description" and isinstance(value, str)):
+            yield name
+    for index, schema in enumerate(contract["schema"]):
+        yield from _element(schema, f"schema[{index}]", _SCHEMA, has_options=has_options)
+
+
+def _others(section: Mapping[str, object], where: str, known: tuple[str, ...]) -> Iterator[str]:
+    yield from (f"{where}.{name}".lstrip(".") for name in section if name not in known)
+
+
+def _element(element: Mapping[str, Any], where: str, known: tuple[str, ...], *, has_options: bool) -> Iterator[str]:
+    known = (*known, "businessName") if has_options and known is not _SCHEMA else known
+    # The name of a type, in contracts of earlier exports.
+    known = (*known, "physicalName") if type_name(element) and known is not _SCHEMA else known
+    yield from _others(element, where, known)
+    for name in custom_of(element):
+        if not name.startswith("strata.") and name not in _OURS:
+            yield f"{where}.customProperties.{name}"
+    if not has_options:
+        yield from _others(element.get("logicalTypeOptions") or {}, f"{where}.logicalTypeOptions", _OF_RULES)
+    for index, check in enumerate(element.get("quality") or ()):
+        yield from _others(check, f"{where}.quality[{index}]", (*_CHECK, *_BOUNDS))
+    for index, value in enumerate(element.get("enum") or ()):
+        yield from _others(value, f"{where}.enum[{index}]", ("value",))
+    for index, one in enumerate(element.get("properties") or ()):
+        yield from _element(one, f"{where}.properties[{index}]", _PROPERTY, has_options=has_options)
+    inner = {"items": element.get("items"), **{f"map.{name}": one for name, one in (element.get("map") or {}).items()}}
+    for name, one in inner.items():
+        if isinstance(one, dict) and one:
+            yield from _element(one, f"{where}.{name}", _PROPERTY, has_options=has_options)

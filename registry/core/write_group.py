@@ -10,19 +10,20 @@ delays the others longer than one request may compute.
 """
 
 import asyncio
+import math
 import threading
 import time
 from asyncio import Future
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from strata.compat.limits import Limits, NotAtOnce
 from strata.registry.core import errors
 from strata.registry.core.decide.decision import Decide, Decision
 from strata.registry.core.errors import RegistryError, TooExpensive
-from strata.registry.core.loop_load import LoopLoad
 from strata.storage.log import (
     Conflict,
     Entry,
@@ -39,6 +40,7 @@ __all__ = [
     "Clock",
     "Command",
     "Gathering",
+    "LoopLoad",
     "Outcome",
     "PenLost",
     "Plan",
@@ -57,6 +59,46 @@ TimedDecide = Callable[[State, Limits], Decision[_T]]
 _SLOW_S, _MOMENT_S = 0.003, 0.001
 _BUSY, _MANY_READS, _PAUSE_S = 0.5, 2, 0.02  # load of the event loop, reads for each write, pause between groups
 _ENOUGH = 16  # that so many share an append; with more clients, some are read while others are written
+_WINDOW_S = 0.05  # the system updates the counters of a running thread every few milliseconds
+_COUNTERS = Path("/proc/thread-self/schedstat")
+
+
+class LoopLoad:
+    """The load of the thread that asks for it.
+
+    Linux counts for each thread how long it has run and how long it has waited for a core. A thread that does one or
+    the other nearly all the time has no time left: what else it is given delays the requests that it already has.
+
+    Args:
+        counters: the file of the system's counters for the calling thread.
+        clock: returns the time in seconds.
+    """
+
+    def __init__(self, counters: Path = _COUNTERS, clock: Callable[[], float] = time.monotonic) -> None:
+        self._counters, self._clock = counters, clock
+        self._share, self._busy_s, self._measured_at = 0.0, 0.0, -math.inf
+
+    def share(self) -> float:
+        """Return the part of the recent time in which the thread ran or waited for a core, from 0 to 1.
+
+        It covers the time between two calls that were at least 50 ms apart, and is 0 before the second of these, or if
+        the system does not say.
+        """
+        now = self._clock()
+        elapsed = now - self._measured_at
+        if elapsed >= _WINDOW_S:
+            busy_s = self._read()
+            self._share = min(1.0, (busy_s - self._busy_s) / elapsed)
+            self._busy_s, self._measured_at = busy_s, now
+        return self._share
+
+    def _read(self) -> float:
+        """Return for how long the thread has run or waited, in seconds."""
+        try:
+            ran, waited, _ = self._counters.read_bytes().split()
+        except (OSError, ValueError):
+            return 0.0
+        return (int(ran) + int(waited)) / 1e9
 
 
 class Clock(Generic[_T]):

@@ -10,11 +10,10 @@ import pytest
 from strata.registry.core.errors import RegistryError, TooManyRequests, Unauthorized
 from strata.registry.core.rights.principal import ANONYMOUS, Principal
 from strata.registry.features.access.auth_file import AuthFile
-from strata.registry.features.access.authenticator import Authenticator
+from strata.registry.features.access.authenticator import Authenticator, Remembered
 from strata.registry.features.access.options import IdentityOptions
 from strata.registry.features.access.passwords import PasswordHash
 from strata.registry.features.access.proxy import TrustedProxies, parse_networks
-from strata.registry.features.access.valid_credentials import Remembered
 from strata.registry.node.buckets import Buckets
 
 SALT = b"saltsalt"

@@ -12,7 +12,7 @@ from harness.waiting import until
 from strata.registry.core.tally import Tally
 from strata.registry.core.writer import Writer
 from strata.registry.features.standby import follower
-from strata.registry.features.standby.assembly import follower_of
+from strata.registry.features.standby.feature import follower_of
 from strata.registry.features.standby.health import StandbyHealth
 from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.node.board import Seat

@@ -18,8 +18,8 @@ from strata.registry.app import create_app
 from strata.registry.core.tally import FACTS, Tally
 from strata.registry.core.writer import Writer
 from strata.registry.features.standby import follower
-from strata.registry.features.standby.assembly import follower_of
 from strata.registry.features.standby.copying import FollowRefused
+from strata.registry.features.standby.feature import follower_of
 from strata.registry.features.standby.sources import ServiceSource
 from strata.registry.settings import Settings
 from strata.registry.transfer.contents import contents_of

@@ -6,8 +6,7 @@ import pytest
 
 from strata.registry import settings
 from strata.registry.node import settings as core_settings
-from strata.registry.node.cores import usable_cores
-from strata.registry.node.settings import SettingRefused
+from strata.registry.node.settings import SettingRefused, usable_cores
 
 # what limits, files of the control groups, groups of the process, the cores left of 8
 LIMITS = [

@@ -20,7 +20,7 @@ from strata.compat.protobuf.to_descriptor import file_to_descriptor
 from strata.compat.schema import ResolvedReference, SchemaFormat
 from strata.registry.features.decoding.frames import bytes_of, open_frame
 from strata.registry.features.decoding.parts import Broken
-from strata.registry.features.decoding.record import decoded
+from strata.registry.features.decoding.view import decoded
 
 AVRO, JSON, PROTOBUF = SchemaFormat.AVRO, SchemaFormat.JSON, SchemaFormat.PROTOBUF
 ORDER = {

@@ -16,7 +16,7 @@ from strata.compat.formats import FORMATS
 from strata.compat.schema import SchemaFormat
 from strata.registry.features.decoding.frames import Frame, open_frame, open_header, unpacked
 from strata.registry.features.decoding.parts import Broken
-from strata.registry.features.decoding.record import MOST_BYTES, decoded
+from strata.registry.features.decoding.view import MOST_BYTES, decoded
 from strata.serdes.avro import AvroDeserializer, compile_decoder
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import DecodeError, SchemaError, SerdeError

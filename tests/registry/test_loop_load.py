@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.waiting import until
-from strata.registry.core.loop_load import LoopLoad
+from strata.registry.core.write_group import LoopLoad
 
 MS = 1_000_000
 

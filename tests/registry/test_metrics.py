@@ -12,8 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from strata.registry.app import ROUTES
 from strata.registry.core import errors
 from strata.registry.core.metric_table import METRICS, Kind
-from strata.registry.features.metrics.confluent import NAMES
-from strata.registry.features.metrics.endpoints import ENDPOINTS
+from strata.registry.features.metrics.confluent import ENDPOINTS, NAMES
 
 DOCS = Path(__file__).parents[2] / "docs"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"

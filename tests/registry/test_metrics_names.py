@@ -13,7 +13,7 @@ from harness.access_questions import QUESTIONS
 from harness.certificates import Authority
 from harness.registry import RegistryNode
 from strata.registry.features.access.passwords import hash_password
-from strata.registry.features.metrics.endpoints import ENDPOINTS
+from strata.registry.features.metrics.confluent import ENDPOINTS
 
 TESTS = Path(__file__).parents[1]
 JERSEY = "kafka_schema_registry_jersey_metrics_"

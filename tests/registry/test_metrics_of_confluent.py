@@ -16,7 +16,7 @@ from harness.registry import RegistryNode
 from harness.waiting import until
 from strata import __version__
 from strata.registry.app import ROUTES
-from strata.registry.features.metrics.endpoints import ENDPOINTS
+from strata.registry.features.metrics.confluent import ENDPOINTS
 from strata.storage.log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import KekKey, KekValue

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from harness.json_rule_cases import ROWS
 from harness.json_rules import RuleMaker
-from strata.compat.json_schema.metaschemas import metaschema_of
+from strata.compat.json_schema.documents import metaschema_of
 from strata.serdes.client import Schema
 from strata.serdes.errors import SchemaError
 from strata.serdes.framing import SchemaId

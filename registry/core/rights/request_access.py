@@ -5,18 +5,37 @@ up; by the names that the State leads to (an alias, another context, a reference
 would be written, with the rules of the State that they are decided on. So no write lands after its right was revoked.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from strata.registry.core import errors
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.rights.principal import ANONYMOUS, Principal, RejectedCredentials
-from strata.registry.core.rights.record_rights import rights_of
 from strata.registry.core.rights.rights import Rights, View
 from strata.registry.core.rights.route_rights import How, Need
 from strata.registry.core.rights.rules import Operation, ResourceType, Rule
 from strata.registry.core.subject_names import GLOBAL_SCOPE, subject_name
 from strata.storage.log import Record
+from strata.storage.record_json import decode_key, decode_value
+from strata.storage.records import (
+    AclKey,
+    AssociationKey,
+    ClearSubjectKey,
+    ConfigKey,
+    ContextKey,
+    DekKey,
+    DekValue,
+    DeleteSubjectKey,
+    ExporterKey,
+    ExportKey,
+    KekKey,
+    KekValue,
+    LoweredKey,
+    ModeKey,
+    SchemaKey,
+    SchemaValue,
+    Value,
+)
 from strata.storage.state import State
 
 __all__ = ["EVERYTHING", "UNLIMITED", "Access", "AskedBy", "Refusal", "Signing"]
@@ -29,6 +48,9 @@ _KINDS = {ResourceType.KEK: "KEK"}
 _RightsOf = Callable[[State], Rights]
 AskedBy = tuple[str | None, tuple[str, ...], str, str | None]
 """A principal (user, groups, mechanism) and the address of its client."""
+_Needed = tuple[tuple[Operation, ...], ResourceType, str]
+_WRITE, _DELETE, _ALTER = (Operation.WRITE,), (Operation.DELETE,), (Operation.ALTER_CONFIGS,)
+_SUBJECT, _KEK, _REGISTRY = ResourceType.SUBJECT, ResourceType.KEK, ResourceType.REGISTRY
 
 
 class Refusal(NamedTuple):
@@ -345,3 +367,39 @@ EVERYTHING = View((), superuser=True)
 
 UNLIMITED = Access(ANONYMOUS, EVERYTHING)
 """The rights of every request while access control is off."""
+
+
+def rights_of(record: Record) -> Iterator[_Needed]:
+    """Yield what a record needs: operations of which one suffices, and the type and name of the resource.
+
+    A record that undoes another needs less than it would alone: deleting a subject also takes away its configuration.
+    """
+    key = decode_key(record.key)
+    value = decode_value(key, record.value)
+    match key:
+        case SchemaKey(subject, _):
+            yield _DELETE if _is_gone(value) else _WRITE, _SUBJECT, subject
+        case DeleteSubjectKey(subject) | ClearSubjectKey(subject):
+            yield _DELETE, _SUBJECT, subject or ""
+        case ConfigKey(subject) | ModeKey(subject):
+            yield (*_ALTER, *_DELETE) if value is None else _ALTER, _SUBJECT, subject or ""
+        case AssociationKey():
+            yield _DELETE if value is None else _WRITE, _SUBJECT, key.subject
+        case KekKey(name):
+            yield _of_key(value), _KEK, name
+        case DekKey():
+            yield _of_key(value), _KEK, key.kek
+            yield _of_key(value), _SUBJECT, key.subject
+        case ContextKey() if value is None:
+            yield _DELETE, _REGISTRY, ""
+        case AclKey() | ExporterKey() | ExportKey() | LoweredKey():
+            yield (Operation.ALTER,), ResourceType.CLUSTER, ""
+
+
+def _of_key(value: Value) -> tuple[Operation, ...]:
+    """Return the operations for a key: those who delete it may also undelete it."""
+    return _DELETE if _is_gone(value) else (*_WRITE, *_DELETE)
+
+
+def _is_gone(value: Value) -> bool:
+    return value is None or (isinstance(value, SchemaValue | KekValue | DekValue) and value.deleted)

@@ -5,7 +5,7 @@ Clients ask for a topic's associations before they send the first record, and us
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -31,17 +31,24 @@ from strata.registry.api.bodies.associations import (
 from strata.registry.api.parameters import AssociationType, Paging, SubjectPath
 from strata.registry.api.router import Router
 from strata.registry.core import errors
-from strata.registry.core.decide.association_requests import TOPIC, Resource, check_lifecycle
-from strata.registry.core.decide.associations import Settled, change_associations, change_batch, delete_associations
+from strata.registry.core.decide.association_requests import TOPIC, AssociationRequest, Resource, check_lifecycle
+from strata.registry.core.decide.associations import (
+    Settled,
+    change_associations,
+    change_batch,
+    default_subject,
+    delete_associations,
+)
 from strata.registry.core.decide.decision import Decision
 from strata.registry.core.decide.register import Rules
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.lookup import page
+from strata.registry.core.rights.request_access import Access
 from strata.registry.core.rights.route_rights import in_body, listed, on_subject
 from strata.registry.core.rights.rules import Operation
 from strata.registry.core.rights.rules import ResourceType as Kind
+from strata.registry.core.rights.visibility import check_references
 from strata.registry.core.subject_names import aliased
-from strata.registry.features.associations.rights import check_associations, check_change
 from strata.registry.http.bodies import Flag, answer, read_body
 from strata.registry.http.context_prefix import context_name
 from strata.registry.http.exchange import Exchange, ExchangeDep
@@ -283,3 +290,43 @@ async def _changed(exchange: Exchange, body: ResourceBody, op: str, context: str
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def check_change(access: Access, state: State, request: AssociationRequest) -> None:
+    """Check that a request may change what it names, before it is decided.
+
+    Raises:
+        RegistryError: 40301 for the first subject that it may not write to, or if the resource is associated with a
+            subject that the request may not know of.
+    """
+    if access.is_unlimited:
+        return
+    resource = request.resource
+    for wanted in request.wanted:
+        subject = default_subject(resource, wanted) if wanted.subject is None else wanted.subject
+        if wanted.op != "DELETE":
+            access.check(Operation.WRITE, Kind.SUBJECT, subject)
+        if wanted.schema is not None:
+            check_references(access, state, subject, wanted.schema.references)
+    by_name = state.associations.of_name(resource.name, resource.namespace) if resource.name else []
+    by_id = state.associations.of_resource_id(resource.resource_id) if resource.resource_id else []
+    operation = Operation.DELETE if any(wanted.op == "DELETE" for wanted in request.wanted) else Operation.WRITE
+    check_associations(access, [*by_name, *by_id], operation, resource)
+
+
+def check_associations(access: Access, found: Iterable[Association], operation: Operation, resource: Resource) -> None:
+    """Check that a request may change existing associations of a resource.
+
+    Args:
+        access: the rights of the request.
+        found: the associations.
+        operation: what the request wants to do.
+        resource: the resource, which the error names in place of a subject that the request may not know of.
+
+    Raises:
+        RegistryError: 40301 if it may not.
+    """
+    for one in found:
+        if not access.describes(one.key.subject):
+            raise access.refuse(operation, f":.{resource.namespace}:{resource.name}")
+        access.check(operation, Kind.SUBJECT, one.key.subject)

@@ -1,26 +1,91 @@
 """Decoding at a glance: a pasted or uploaded record, its frame, its schema, its value, or where it breaks and why."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
+from strata.compat.avro.model import AvroSchema
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.schema import ParsedSchema, ResolvedReference
 from strata.registry.api.views.view import Page
 from strata.registry.core import errors
 from strata.registry.core.lookup import ids_of_guid, schema_by_id, versions_of_glue
 from strata.registry.core.parsing import parse_version
 from strata.registry.core.references import resolved
 from strata.registry.core.rights.visibility import is_readable, readable_use, unknown_schema
-from strata.registry.features.decoding.frames import Frame, bytes_of, open_frame, open_header, unpacked
-from strata.registry.features.decoding.parts import Broken
-from strata.registry.features.decoding.record import MOST_BYTES, Decoded, decoded
+from strata.registry.features.decoding.avro_value import decode_avro
+from strata.registry.features.decoding.frames import (
+    Frame,
+    bytes_of,
+    check_header,
+    message_indexes,
+    open_frame,
+    open_header,
+    unpacked,
+)
+from strata.registry.features.decoding.json_value import decode_json, refusal
+from strata.registry.features.decoding.parts import Broken, Cursor, Json, Part
+from strata.registry.features.decoding.protobuf_value import decode_protobuf
 from strata.storage.records import DEFAULT_CONTEXT
 from strata.storage.state import SchemaVersion
 
-__all__ = ["show_decoding"]
+__all__ = ["MOST_BYTES", "Decoded", "decoded", "show_decoding"]
 
 _ENCODINGS = {"": "hex or base64", "hex": "hex", "base64": "base64"}
 _MOST_SHOWN = 300
 _AROUND = 8
 _LARGEST_ID = 2**31 - 1
+MOST_BYTES = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What a record holds.
+
+    Attributes:
+        value: the value; None if it broke.
+        parts: the values without parts of their own, in the order of the bytes, up to a number.
+        broken: where the record breaks and why; None if it does not.
+        refused: the path of a JSON value that the schema refuses, and why.
+        note: why a JSON value was not validated.
+    """
+
+    value: Json = None
+    parts: Sequence[Part] = ()
+    broken: Broken | None = None
+    refused: tuple[str, str] | None = None
+    note: str = ""
+
+
+def decoded(
+    data: bytes, frame: Frame, schema: ParsedSchema, text: str, references: Sequence[ResolvedReference]
+) -> Decoded:
+    """Return what a record holds, by its writer schema.
+
+    Args:
+        data: the record, of at most `MOST_BYTES`.
+        frame: its frame.
+        schema: the parsed schema.
+        text: the text of the schema.
+        references: what the schema refers to.
+    """
+    cursor = Cursor(data, frame.start, len(data))
+    try:
+        if isinstance(schema, ProtobufSchema):
+            return Decoded(decode_protobuf(schema, message_indexes(cursor, frame), cursor), cursor.parts)
+        check_header(frame.path)
+        if isinstance(schema, AvroSchema):
+            return Decoded(decode_avro(schema, cursor), cursor.parts)
+        value = decode_json(cursor)
+    except Broken as broken:
+        return Decoded(parts=cursor.parts, broken=broken)
+    except RecursionError:
+        return Decoded(parts=cursor.parts, broken=Broken(cursor.offset, "", "the value is nested too deeply"))
+    try:
+        return Decoded(value, refused=refusal(value, text, references))
+    except (ValueError, TypeError) as error:
+        return Decoded(value, note=f"The value was not validated: {error}")
 
 
 def show_decoding(page: Page) -> dict[str, object]:

@@ -1,8 +1,31 @@
 """Look-ups by the UUIDs of AWS Glue as a feature."""
 
+from fastapi.responses import Response
+
+from strata.registry.api.bodies.schemas import SchemaAnswer, schema_version
+from strata.registry.api.parameters import GuidPath
+from strata.registry.api.router import Router
+from strata.registry.core.lookup import versions_of_glue
+from strata.registry.core.rights.route_rights import listed
+from strata.registry.core.rights.rules import Operation
+from strata.registry.core.rights.visibility import is_readable
 from strata.registry.features.feature import Feature
-from strata.registry.features.glue import routes
+from strata.registry.http.bodies import answer
+from strata.registry.http.exchange import ExchangeDep
+from strata.registry.http.route_facts import Kept
 
 __all__ = ["GLUE"]
 
-GLUE = Feature("glue", routers=(routes.router,))
+router = Router("/v1/glue", "schemas", place=180)
+
+
+@router.reads("GET", "/{guid}", list[SchemaAnswer], kept=Kept.NO, need=listed(Operation.READ))
+async def versions(exchange: ExchangeDep, guid: GuidPath) -> Response:
+    """List the versions, soft-deleted ones included, that had this UUID in AWS Glue; usually one."""
+    state = await exchange.fresh()
+    found = versions_of_glue(state, guid.lower())
+    readable = (one for one in found if is_readable(exchange.access, state, one.subject, one.version))
+    return answer([schema_version(one) for one in readable])
+
+
+GLUE = Feature("glue", routers=(router,))

@@ -11,14 +11,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from strata import __version__
 from strata.registry.core.metric_table import CLASSES
 from strata.registry.core.writer import Writer
-from strata.registry.features.metrics.endpoints import ENDPOINTS
 from strata.registry.features.metrics.facts import fact
 from strata.registry.features.metrics.windows import Sample, Windows
 from strata.registry.features.metrics.workers import Node
 from strata.registry.http.route_facts import RouteTable
 from strata.storage.encryption_keys import EncryptionKeys
 
-__all__ = ["NAMES", "ConfluentCollector"]
+__all__ = ["ENDPOINTS", "NAMES", "ConfluentCollector"]
 
 _PREFIX = "kafka_schema_registry_"
 _NOT_API = ("/metrics", "/health/", "/docs", "/openapi", "/ui")
@@ -73,6 +72,73 @@ NAMES: Mapping[str, str] = {
     "jersey_metrics_request_error_rate": "error answers per second, by class of status",
 }
 """The names, without their prefix. Those of `jersey_metrics` exist for each of the `ENDPOINTS` too, once it is used."""
+_KEKS, _DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
+_VERSIONS, _VERSION = "/subjects/{subject}/versions", "/subjects/{subject}/versions/{version}"
+_CHECKS = "/compatibility/subjects/{subject}/versions"
+
+ENDPOINTS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "subjects.list": (("GET", "/subjects"),),
+    "subjects.get-schema": (("POST", "/subjects/{subject}"),),
+    "subjects.get-latest-with-metadata": (("GET", "/subjects/{subject}/metadata"),),
+    "subjects.delete-subject": (("DELETE", "/subjects/{subject}"),),
+    "subjects.versions.register": (("POST", _VERSIONS),),
+    "subjects.versions.list": (("GET", _VERSIONS),),
+    "subjects.versions.get-schema": (("GET", _VERSION),),
+    "subjects.versions.get-schema.only": (("GET", f"{_VERSION}/schema"),),
+    "subjects.versions.list-schema-refs": (("GET", f"{_VERSION}/referencedby"),),
+    "subjects.versions.deleteSchemaVersion-schema": (("DELETE", _VERSION),),
+    "subjects.versions.modify.tags": (("POST", f"{_VERSION}/tags"),),
+    "schemas.get-schemas": (("GET", "/schemas"),),
+    "schemas.ids.get-schema": (("GET", "/schemas/ids/{schema_id}"),),
+    "schemas.ids.get-schema.only": (("GET", "/schemas/ids/{schema_id}/schema"),),
+    "schemas.get-subjects": (("GET", "/schemas/ids/{schema_id}/subjects"),),
+    "schemas.get-versions": (("GET", "/schemas/ids/{schema_id}/versions"),),
+    "schemas.guids.get-schema": (("GET", "/schemas/guids/{guid}"),),
+    "schemas.guids.get-ids": (("GET", "/schemas/guids/{guid}/ids"),),
+    "schemas.get-types": (("GET", "/schemas/types"),),
+    "compatibility.subjects.versions.verify": (("POST", _CHECKS), ("POST", f"{_CHECKS}/{{version}}")),
+    "config.get-global": (("GET", "/config"),),
+    "config.update-global": (("PUT", "/config"),),
+    "config.delete-global": (("DELETE", "/config"),),
+    "config.get-subject": (("GET", "/config/{subject}"),),
+    "config.update-subject": (("PUT", "/config/{subject}"),),
+    "config.delete-subject": (("DELETE", "/config/{subject}"),),
+    "mode.get-global": (("GET", "/mode"),),
+    "mode.update-global": (("PUT", "/mode"),),
+    "mode.delete-global": (("DELETE", "/mode"),),
+    "mode.get-subject": (("GET", "/mode/{subject}"),),
+    "mode.update-subject": (("PUT", "/mode/{subject}"),),
+    "mode.delete-subject": (("DELETE", "/mode/{subject}"),),
+    "contexts.list": (("GET", "/contexts"),),
+    "context.delete": (("DELETE", "/contexts/{context}"),),
+    "metadata.id": (("GET", "/v1/metadata/id"),),
+    "metadata.version": (("GET", "/v1/metadata/version"),),
+    "metadata.deployment": (("GET", "/v1/metadata/deployment"),),
+    "associations.by-subject": (("GET", "/associations/subjects/{subject}"),),
+    "associations.by-resource-name": (("GET", "/associations/resources/{resource_namespace}/{resource_name}"),),
+    "associations.by-resource-id": (("GET", "/associations/resources/{resource_id}"),),
+    "association.create": (("POST", "/associations"),),
+    "association.upsert": (("PUT", "/associations/resources/{resource_id}"),),
+    "associations.batch-get": (("POST", "/associations:batchGet"),),
+    "associations.batch-mutate": (("POST", "/associations:batchMutate"),),
+    "associations.delete": (("DELETE", "/associations/resources/{resource_id}"),),
+    "keks.list": (("GET", _KEKS),),
+    "keks.get": (("GET", f"{_KEKS}/{{name}}"),),
+    "keks.create": (("POST", _KEKS),),
+    "keks.test": (("POST", f"{_KEKS}/{{name}}/test"),),
+    "keks.put": (("PUT", f"{_KEKS}/{{name}}"),),
+    "keks.delete": (("DELETE", f"{_KEKS}/{{name}}"),),
+    "keks.undelete": (("POST", f"{_KEKS}/{{name}}/undelete"),),
+    "deks.list": (("GET", _DEKS),),
+    "deks.get": (("GET", f"{_DEKS}/{{subject}}"),),
+    "deks.create": (("POST", _DEKS), ("POST", f"{_DEKS}/{{subject}}")),
+    "deks.delete": (("DELETE", f"{_DEKS}/{{subject}}"),),
+    "deks.undelete": (("POST", f"{_DEKS}/{{subject}}/undelete"),),
+    "deks.versions.list": (("GET", f"{_DEKS}/{{subject}}/versions"),),
+    "deks.versions.get": (("GET", f"{_DEKS}/{{subject}}/versions/{{version}}"),),
+    "deks.versions.delete": (("DELETE", f"{_DEKS}/{{subject}}/versions/{{version}}"),),
+    "deks.versions.undelete": (("POST", f"{_DEKS}/{{subject}}/versions/{{version}}/undelete"),),
+}
 
 
 class ConfluentCollector:

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from strata.compat.json_schema.metaschemas import metaschema_of
+from strata.compat.json_schema.documents import metaschema_of
 from strata.compat.json_schema.parser import normalize, parse
 from strata.compat.json_schema.rules import check
 from strata.compat.schema import ResolvedReference, SchemaParseError
