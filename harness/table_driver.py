@@ -105,7 +105,9 @@ class Driver:
     def kill_executors(self) -> int:
         """Kill the executors of a session with `local-cluster`, and return their number."""
         session = str(os.getsid(self.process.pid))
-        shown = subprocess.run(["ps", "-s", session, "-o", "pid=,args="], capture_output=True, text=True, check=False)
+        shown = subprocess.run(
+            ["ps", "-ww", "-s", session, "-o", "pid=,args="], capture_output=True, text=True, check=False
+        )
         lines = [line.split(maxsplit=1) for line in shown.stdout.splitlines() if "CoarseGrainedExecutorBackend" in line]
         for number, _ in lines:
             with contextlib.suppress(ProcessLookupError):

@@ -35,6 +35,7 @@ class _Dialect:
         has_escapes: whether a backslash escapes a character in a text; otherwise a quote is doubled.
         tail: what follows the columns.
         nullable: the form of a type that may be null, but for structs, arrays and maps; None if every type may.
+        remarks: what a comment above the statement says about a kind of column that it has.
     """
 
     words: Mapping[Kind, str | _Word]
@@ -47,6 +48,7 @@ class _Dialect:
     has_escapes: bool = True
     tail: str = ""
     nullable: str | None = None
+    remarks: tuple[tuple[Kind, str], ...] = ()
 
 
 def _number_of_time(node: LogicalType) -> str:
@@ -103,6 +105,10 @@ _FLINK: Final[Mapping[Kind, str | _Word]] = {
     Kind.TIMESTAMP: _with_numbers("TIMESTAMP"),
     Kind.TIMESTAMP_LTZ: _with_numbers("TIMESTAMP_LTZ"),
 }
+_NO_LTZ: Final = (
+    "Flink's format avro-confluent (2.1) reads no TIMESTAMP_LTZ: for it, declare TIMESTAMP(3) where the schema has "
+    "milliseconds."
+)
 _CLICKHOUSE: Final[Mapping[Kind, str | _Word]] = {
     Kind.BOOLEAN: "Bool",
     Kind.TINYINT: "Int8",
@@ -140,7 +146,16 @@ DIALECTS: Final[Mapping[str, _Dialect]] = {
     "iceberg": _spark(_ICEBERG, "iceberg"),
     "delta": _spark(_SPARK, "delta"),
     "parquet": _spark(_SPARK, "parquet"),
-    "flink": _Dialect(_FLINK, "ROW<{}>", "{} {}", "ARRAY<{}>", "MAP<{}, {}>", "`", has_escapes=False),
+    "flink": _Dialect(
+        _FLINK,
+        "ROW<{}>",
+        "{} {}",
+        "ARRAY<{}>",
+        "MAP<{}, {}>",
+        "`",
+        has_escapes=False,
+        remarks=((Kind.TIMESTAMP_LTZ, _NO_LTZ),),
+    ),
     "clickhouse": _Dialect(
         _CLICKHOUSE,
         "Tuple({})",
@@ -202,6 +217,7 @@ class _Writer:
     def __init__(self, schema: LogicalSchema, dialect: str, not_null: bool) -> None:
         self._schema, self._name, self._dialect, self._not_null = schema, dialect, DIALECTS[dialect], not_null
         self._open: list[str] = []
+        self._kinds: set[Kind] = set()
 
     def statement(self, table: str) -> str:
         root = self._schema.resolve(self._schema.root)
@@ -211,7 +227,8 @@ class _Writer:
         self._open += with_root
         lines = [self._line(column) for column in root.columns]
         name = ".".join(map(self._quoted, table.split(".")))
-        text = f"CREATE TABLE {name} (\n  {f',{chr(10)}  '.join(lines)}\n){self._dialect.tail};\n"
+        text = "".join(f"-- {remark}\n" for kind, remark in self._dialect.remarks if kind in self._kinds)
+        text += f"CREATE TABLE {name} (\n  {f',{chr(10)}  '.join(lines)}\n){self._dialect.tail};\n"
         if not self._dialect.has_comments:
             text += "".join(
                 f"COMMENT ON COLUMN {name}.{self._quoted(column.name)} IS {self._literal(column.doc)};\n"
@@ -245,6 +262,7 @@ class _Writer:
                 count = LogicalType(Kind.INT)
                 return dialect.map.format(self._type(node.parts[0], is_key=True), self._type(count))
         text = column_type(node, self._name)
+        self._kinds.add(node.kind)
         may_be_null = (node.nullable or not self._not_null) and not is_key
         return dialect.nullable.format(text) if dialect.nullable and may_be_null else text
 

@@ -1,5 +1,6 @@
 """Flink SQL, the real one, writes and reads topics with its format avro-confluent, against a node and a broker."""
 
+import json
 import shutil
 import subprocess
 from datetime import UTC, datetime
@@ -59,7 +60,7 @@ def table(kafka_broker, node):
     """Return a function that writes the statement of a table over a topic."""
 
     def create(name, columns, topic, connector="kafka", url=node.url, more=()):
-        found = {
+        options = {
             "connector": connector,
             "topic": topic,
             "properties.bootstrap.servers": kafka_broker.bootstrap,
@@ -70,7 +71,7 @@ def table(kafka_broker, node):
             "value.avro-confluent.url": url,
             **dict(more),
         }
-        settings = ", ".join(f"'{option}' = '{value}'" for option, value in found.items())
+        settings = ", ".join(f"'{option}' = '{value}'" for option, value in options.items())
         return f"CREATE TABLE {name} ({columns}) WITH ({settings})"
 
     return create
@@ -162,3 +163,24 @@ def test_flink_makes_the_table_of_a_schema(flink):
 
     assert ([], "") == flink(statement)
     assert "SqlParserException" in flink(statement.replace("ROW<", "STRUCT<"))[1]
+
+
+def test_the_remark_above_the_statement_is_true(flink, table, kafka_broker, node):
+    """Flink's avro-confluent does not read the column as `strata table-ddl` declares it, and reads it as it remarks."""
+    topic = f"flink-{uuid4().hex[:8]}"
+    placed = {"name": "placed", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+    schema = {"type": "record", "name": "Order", "fields": [placed]}
+    printed = statement_of(schema, "orders", "flink")
+    columns = printed.partition("(\n")[2].rpartition("\n)")[0]
+    with RegistryClient(node.url) as client:
+        frame = AvroSerializer(client, json.dumps(schema))({"placed": datetime(2026, 11, 22, tzinfo=UTC)}, topic=topic)
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+    producer.produce(topic, frame)
+    assert 0 == producer.flush(WAIT_S)
+
+    rows, problem = flink(table("orders", columns, topic), "SELECT * FROM orders")
+    assert [] == rows
+    assert "TIMESTAMP_LTZ(3)" in problem
+
+    declared = columns.replace("TIMESTAMP_LTZ(3)", "TIMESTAMP(3)")
+    assert (["+I[2026-11-22T00:00]"], "") == flink(table("orders", declared, topic), "SELECT * FROM orders")

@@ -28,7 +28,7 @@ def statement(dialect: str, text: str, schema_format: str = "AVRO", **options: b
 
 def column(dialect: str, type_: object, **options: bool) -> str:
     """Return the type of a column as a dialect writes it."""
-    line = statement(dialect, avro(("c", type_)), **options).splitlines()[1].strip()
+    line = statement(dialect, avro(("c", type_)), **options).partition("(\n  ")[2].splitlines()[0]
     return line.partition(" ")[2]
 
 
@@ -102,6 +102,16 @@ def test_comments():
 
     assert "COMMENT 'it\\'s \\\\ here'" in statement("iceberg", text)
     assert "COMMENT 'it''s \\ here'" in statement("flink", text)
+
+
+def test_what_flink_cannot_read_is_said():
+    """A comment above Flink's statement says what to declare for its format that reads a registry's records."""
+    time = logical("long", "timestamp-millis")
+
+    remarks = [statement(dialect, avro(("a", time), ("b", time))).count("avro-confluent") for dialect in DIALECTS]
+
+    assert [name == "flink" for name in DIALECTS] == [count == 1 for count in remarks]
+    assert not statement("flink", avro(("a", "long"))).startswith("--")
 
 
 def test_what_always_has_a_value():

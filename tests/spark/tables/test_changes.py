@@ -1,10 +1,14 @@
 """What a table becomes for rows of another type, as tables of cases."""
 
 import json
+from itertools import product
 
 import pytest
 from pyspark.sql.types import StructType
 
+from strata.compat.logical.ddl import column_type
+from strata.compat.logical.tables import ENGINES
+from strata.compat.logical.types import Kind, LogicalType
 from strata.serdes.client import Schema
 from strata.spark_udfs.tables.changes import (
     ELEMENT,
@@ -169,3 +173,26 @@ def test_notes():
     assert {("n",): "A number", ("l", ELEMENT, "n"): "A number"} == notes.docs
     assert {("n",): ("m",), ("l", ELEMENT, "n"): ("m",)} == notes.aliases
     assert {("n",): 5, ("e",): "A", ("l", ELEMENT, "n"): 5} == notes.defaults
+
+
+SIMPLE = [
+    *map(LogicalType, (Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE)),
+    *map(LogicalType, (Kind.ENUM, Kind.DATE, Kind.VARBINARY), (False,) * 3, ((), (), (8,))),
+    *(LogicalType(kind, numbers=(6,)) for kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)),
+    *(LogicalType(Kind.DECIMAL, numbers=n) for n in ((9, 2), (12, 2), (12, 4), (9, 4), (12, 0), (20, 0), (22, 2))),
+]
+
+
+@pytest.mark.parametrize("format", ["iceberg", "delta"])
+def test_follow_and_check_agree(format):  # noqa: A002 - the option
+    """A table follows a change of one type into another exactly where `strata check --tables` lets it pass."""
+    rules = {"iceberg": ICEBERG, "delta": DELTA}[format]
+
+    def refusals(before: LogicalType, after: LogicalType) -> int:
+        table, rows = (ddl(f"a {column_type(node, format)}") for node in (before, after))
+        return len(compare_types(table, rows, rules, "evolve").refusals)
+
+    pairs = list(product(SIMPLE, SIMPLE))
+    allowed = [(str(b), str(a)) for b, a in pairs if ENGINES[format].change(b, a) is None]
+    assert allowed == [(str(b), str(a)) for b, a in pairs if not refusals(b, a)]
+    assert 0 < len(allowed) < len(pairs)

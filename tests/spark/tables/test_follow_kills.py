@@ -290,7 +290,7 @@ def test_killed_executors(format: str, tmp_path: Path) -> None:  # noqa: A002 - 
             columns |= {"topic": pa.array(["n"] * each), "partition": pa.array([0] * each, pa.int32())}
             pq.write_table(pa.table(columns | {"offset": pa.array(offsets)}), frames / f"{number:02}.parquet")
         options: dict[str, Any] = {"registry": node.url, "frames": str(frames), "files": 1}
-        driver = Driver(tmp_path, master="local-cluster[1,1,600]", **options)
+        driver = Driver(tmp_path, master="local-cluster[1,1,1024]", **options)
         driver.ask(sql="SELECT 1")
         driver.send(
             table=table,
