@@ -146,10 +146,16 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
             FrameError: If the framing needs a GUID or headers that are not there.
         """
         fields = value if self._to_dict is None else self._to_dict(value, context)
-        if target.rules is None:
+        rules = target.rules
+        if rules is None:
             payload = target.encode(fields)
+        elif rules.direct is None:
+            payload = rules.payload(fields, context, target.encode)
         else:
-            payload = target.rules.payload(fields, context, target.encode)
+            try:
+                payload = rules.direct(fields)
+            except Exception:  # noqa: BLE001 - it fails again, where the error gets its words and the rule its action
+                payload = rules.payload(fields, context, target.encode)
         front = target.front
         return self._frame(payload, context, target.schema) if front is None else front + payload
 

@@ -17,7 +17,7 @@ from strata.serdes.encryption.ciphers import CipherError
 from strata.serdes.encryption.keys import Current, Key, KeyRing, Terms
 from strata.serdes.encryption.kms import DRIVERS, KmsDriver
 from strata.serdes.errors import RegistryError, RuleError, SerdeError
-from strata.serdes.rules.executors import FieldContext, FieldTransform, RuleContext
+from strata.serdes.rules.executors import Convert, FieldContext, FieldTransform, RuleContext
 
 __all__ = ["FieldEncryption", "PayloadEncryption"]
 
@@ -96,7 +96,15 @@ class FieldEncryption(_WithKeys):
             use.topic, use.transform = context.topic, self._transform(use.convert, context)
         return use.transform
 
-    def _transform(self, convert: Callable[[str | bytes], str | bytes], context: RuleContext) -> FieldTransform:
+    def converter(self, context: RuleContext, type_name: str) -> Convert:
+        """Return the function that encrypts or decrypts one string or bytes; the keys have been found before.
+
+        Raises:
+            RuleError: If the rule is not a TRANSFORM, has a bad parameter, or the record has no subject.
+        """
+        return self._use(context).converter(type_name)
+
+    def _transform(self, convert: Convert, context: RuleContext) -> FieldTransform:
         def transform(field: FieldContext, value: Any) -> Any:
             if value is None:
                 return None
@@ -176,15 +184,20 @@ class _Use:
         self.transform: FieldTransform | None = None
         self.convert = self._encrypted if context.mode == "WRITE" else self._decrypted
 
+    def converter(self, type_name: str) -> Convert:
+        """Return `convert` for one type; without rotation it is the cipher itself."""
+        current = self._current
+        if current is None or self._is_versioned:
+            return self.convert
+        return current.encrypt_text if type_name == "STRING" else current.encrypt
+
     def _encrypted(self, value: str | bytes) -> str | bytes:
         current = self._current
-        if current is None or self._clock() > current.until:
+        if current is None or (self._is_versioned and self._clock() > current.until):
             current = self._current = self._keys.writing(self.terms, self.subject)
-        is_text = isinstance(value, str)
-        ciphertext = current.key.cipher.encrypt(value.encode() if isinstance(value, str) else value)
-        if self._is_versioned:
-            ciphertext = b"\x00" + current.key.version.to_bytes(4, "big") + ciphertext
-        return binascii.b2a_base64(ciphertext, newline=False).decode() if is_text else ciphertext
+        if isinstance(value, str):
+            return current.encrypt_text(value)
+        return current.encrypt(value)
 
     def _decrypted(self, value: str | bytes) -> str | bytes:
         ciphertext, version = _ciphertext(value), 1

@@ -8,6 +8,7 @@ damaged records does not cause one request per record.
 """
 
 import time
+from binascii import b2a_base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,10 +68,27 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """The key to encrypt with, until a time (Unix time in seconds)."""
+    """The key to encrypt with, until a time (Unix time in seconds).
 
-    key: Key
+    With rotation, a ciphertext begins with a zero byte and the version of the key.
+    """
+
+    encrypt: Callable[[bytes], bytes]
+    encrypt_text: Callable[[str], str]
     until: float
+
+    @classmethod
+    def of(cls, key: Key, terms: Terms, until: float) -> "Current":
+        """Return a key for a rule."""
+        encrypt = key.cipher.encrypt
+        if not terms.expiry_days:
+            return cls(encrypt, key.cipher.encrypt_text, until)
+        front = b"\x00" + key.version.to_bytes(4, "big")
+        return cls(
+            lambda plain: front + encrypt(plain),
+            lambda text: b2a_base64(front + encrypt(text.encode()), newline=False).decode(),
+            until,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +201,15 @@ class KeyRing:
         if dek is None:
             dek = self._add(kek, terms, subject, 1)
         if not terms.expiry_days:
-            return Current(self._open(kek, dek, terms, subject), float("inf"))
+            return Current.of(self._open(kek, dek, terms, subject), terms, float("inf"))
         life = terms.expiry_days * _DAY
         if self.clock() > dek.created_at + life:
             try:
                 dek = self._add(kek, terms, subject, dek.version + 1)
             except (RegistryError, RegistryUnavailable, CipherError):
-                return Current(self._open(kek, dek, terms, subject), self.clock() + _PAUSE)
+                return Current.of(self._open(kek, dek, terms, subject), terms, self.clock() + _PAUSE)
         until = max(dek.created_at + life, self.clock() + _PAUSE)  # the clocks of clients and registry may differ
-        return Current(self._open(kek, dek, terms, subject), until)
+        return Current.of(self._open(kek, dek, terms, subject), terms, until)
 
     def _found_or_added(self, terms: Terms, subject: str) -> Kek:
         found = self._registry.find_kek(terms.kek, subject)

@@ -25,10 +25,11 @@ from strata.compat.protobuf.tags import tags_of
 from strata.compat.schema import ResolvedReference
 from strata.serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
 from strata.serdes.model import Metadata, Rule, Schema
+from strata.serdes.protobuf.extra_fields import lacks_fields
 from strata.serdes.protobuf.files import entry_of
 from strata.serdes.protobuf.json_mapping import dict_of, from_json, to_json
-from strata.serdes.rules.executors import FieldTransform
-from strata.serdes.rules.fields import Fields, Place, Values, Visit
+from strata.serdes.rules.executors import Convert, FieldTransform
+from strata.serdes.rules.fields import Encode, Fields, Place, Values, Visit
 
 __all__ = ["ProtobufShapes", "ProtobufValues", "inline_tags"]
 
@@ -100,6 +101,37 @@ class ProtobufValues(Values):
 
         return visit
 
+    def direct(self, rule: Rule, converter: Callable[[str], Convert]) -> Encode | None:
+        """Return an encoder that converts strings and bytes of the message itself; None if others are selected."""
+        kind, steps = self._kind, _Steps(Fields(self._metadata, rule), self._tags)
+        described: Any = self._described
+        fields = steps.texts(kind, described)
+        mine: Any = kind.DESCRIPTOR
+        if not fields or len(fields) != len(steps.of(kind, described)) or lacks_fields(described, mine):
+            return None
+        copy, serialize = kind.CopyFrom, kind.SerializeToString
+        parts = [(one.name, converter(_TYPE_NAMES[one.type]), one.has_presence and kind.HasField) for one in fields]
+        (name, convert, has), *others = parts
+        if not has and not others:
+
+            def write_single(message: Any) -> bytes:
+                made = kind()
+                copy(made, message)  # raises TypeError for a message of another class
+                setattr(made, name, convert(getattr(message, name)))
+                return serialize(made)
+
+            return write_single
+
+        def write(message: Any) -> bytes:
+            made = kind()
+            copy(made, message)
+            for name, convert, has in parts:
+                if not has or has(message, name):
+                    setattr(made, name, convert(getattr(message, name)))
+            return serialize(made)
+
+        return write
+
     def lower(self, value: Any) -> Any:
         """Return a message as JSON."""
         return to_json(value) if isinstance(value, Message) else value
@@ -146,8 +178,22 @@ class _Steps:
             ]
         return steps
 
+    def texts(self, kind: type[Message], described: Any) -> list[Any]:
+        """Return the selected strings and bytes of a message that are not repeated."""
+        return [
+            field
+            for field in kind.DESCRIPTOR.fields
+            if field.type in (_F.TYPE_STRING, _F.TYPE_BYTES)
+            and not field.is_repeated
+            and (known := described.fields_by_number.get(field.number)) is not None
+            and self._place(known).selected
+        ]
+
+    def _place(self, known: Any) -> Place:
+        return self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
+
     def _step(self, field: Any, known: Any) -> Step | None:
-        place = self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
+        place = self._place(known)
         if entry_of(field) is not None:
             return self._map(field, known, place)
         if field.type == _F.TYPE_MESSAGE and field.message_type.full_name.startswith(_FOREIGN):
@@ -196,8 +242,9 @@ class _Steps:
             return False
         seen.add(described.full_name)
         for known in described.fields:
-            place = self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
-            if place.selected or (known.message_type is not None and self._holds(known.message_type, seen)):
+            if self._place(known).selected or (
+                known.message_type is not None and self._holds(known.message_type, seen)
+            ):
                 return True
         return False
 

@@ -23,6 +23,7 @@ from strata.serdes.model import Rule, Schema
 __all__ = [
     "EXECUTORS",
     "Action",
+    "Convert",
     "Executor",
     "ExecutorFactory",
     "FieldContext",
@@ -128,7 +129,11 @@ class MessageExecutor(Protocol):
 
 
 class FieldExecutor(Protocol):
-    """An executor for the fields that a rule selects by tags; a rule without tags selects all primitive fields."""
+    """An executor for the fields that a rule selects by tags; a rule without tags selects all primitive fields.
+
+    With a method `converter(context, type_name)`, which returns a `Convert` for STRING or BYTES after a first record,
+    it says that it needs only the value of such a field, so that a format may convert these fields without a walk.
+    """
 
     def field_transform(self, context: RuleContext) -> FieldTransform:
         """Return the function to call with each field of one record.
@@ -142,6 +147,8 @@ class FieldExecutor(Protocol):
 
 
 Executor = MessageExecutor | FieldExecutor
+Convert = Callable[[Any], Any]
+"""Returns the new value of a string or bytes field from its value alone, in the type of the value."""
 ExecutorFactory = Callable[[RegistryClient, Mapping[str, Any]], Executor]
 
 Action = Callable[[RuleContext, Any, Exception | None], None]

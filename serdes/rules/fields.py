@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata.serdes.model import Metadata, Rule
-from strata.serdes.rules.executors import FieldContext, FieldTransform
+from strata.serdes.rules.executors import Convert, FieldContext, FieldTransform
 
-__all__ = ["Fields", "Place", "Values", "Visit", "matches"]
+__all__ = ["Encode", "Fields", "Place", "Values", "Visit", "matches"]
 
 _TOKEN = re.compile(r"\*\*(?:\.\*)?|\*|\?|\\.|.", re.DOTALL)
 _STARS = ("*", "**")
 
 Visit = Callable[[FieldTransform, Any], Any]
 """Calls a transform with each selected field of a value and returns the new value; the old one does not change."""
+
+Encode = Callable[[Any], bytes]
 
 
 class Values(ABC):
@@ -36,6 +38,20 @@ class Values(ABC):
             rule: the rule; without tags it selects all fields.
             loosely: whether to visit branches of unions that do not fit the value, too.
         """
+
+    def direct(self, rule: Rule, converter: Callable[[str], Convert]) -> Encode | None:  # noqa: ARG002 - an interface
+        """Return an encoder that converts the selected fields on the way, for formats in which that costs less.
+
+        It raises any error for a value that it cannot convert or encode.
+
+        Args:
+            rule: the rule; it is the only one.
+            converter: returns the function for fields of type STRING or BYTES.
+
+        Returns:
+            The encoder, or None if it cannot convert some selected field.
+        """
+        return None
 
     def plain(self, value: Any) -> Any:
         """Return a value as the first rule gets it, whatever its classes."""

@@ -20,7 +20,7 @@ from strata.serdes.model import Rule, RuleSet, Schema
 from strata.serdes.observer import Observer
 from strata.serdes.registry_protocol import Registry
 from strata.serdes.rules.actions import ACTIONS, NAME_HEADER, header
-from strata.serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext, same
+from strata.serdes.rules.executors import EXECUTORS, Action, Convert, Executor, FieldContext, RuleContext, same
 from strata.serdes.rules.fields import Values
 from strata.serdes.serde_settings import SerdeSettings
 from strata.serdes.subject_name_strategies import RecordContext
@@ -53,7 +53,7 @@ class Step:
 
     `skip` reports to the observer that a record passed without the rule. With an observer, a rule that is `off`
     (disabled, or a repetition) has a step too, which only reports. `prepare` gets what the executor needs before it
-    writes the first record.
+    writes the first record. A step with a `converter` does nothing to a record but convert the selected fields.
     """
 
     context: RuleContext
@@ -64,6 +64,7 @@ class Step:
     skip: Callable[[], None]
     off: bool = False
     prepare: Callable[[RuleContext], None] = lambda _: None
+    converter: Callable[[RuleContext, str], Convert] | None = None
 
 
 def has_rules(rule_set: RuleSet | None, phase: str, mode: str) -> bool:
@@ -138,14 +139,18 @@ class Runner:
             raise RuleError(f"rule type {rule.type}: {error}", rule=rule.name, subject=context.subject) from None
         on_success = self._setting(rule, "onSuccess") or rule.on_success
         on_failure = self._setting(rule, "onFailure") or rule.on_failure
+        executor = self._executor(rule)
+        success = self._action(_direction(rule, context.mode, on_success) or "NONE", context, failed=False)
+        only_converts = rule.kind == "TRANSFORM" and success is _nothing
         return Step(
             context,
             apply,
-            hasattr(self._executor(rule), "field_transform"),
-            self._action(_direction(rule, context.mode, on_success) or "NONE", context, failed=False),
+            hasattr(executor, "field_transform"),
+            success,
             self._action(_direction(rule, context.mode, on_failure) or "ERROR", context, failed=True),
             self._skip(context),
-            prepare=getattr(self._executor(rule), "prepare", _nothing),
+            prepare=getattr(executor, "prepare", _nothing),
+            converter=getattr(executor, "converter", None) if only_converts else None,
         )
 
     @property
