@@ -24,15 +24,15 @@ class Bound:
     Attributes:
         name: its name, for errors.
         schema: its schema.
-        lower: an object as the value that an encoder takes.
-        lift: a decoded value as an object.
+        lower: an object as the value that an encoder takes; a context may follow it.
+        lift: a decoded value as an object; a context may follow it.
         names_records: whether the records of unions must be decoded with their names.
     """
 
     name: str
     schema: Schema
-    lower: Callable[[Any], Any]
-    lift: Callable[[Any], Any]
+    lower: Callable[..., Any]
+    lift: Callable[..., Any]
     names_records: bool
 
     def to_dict(self, value: Any, _context: RecordContext) -> Any:
@@ -46,9 +46,10 @@ class Bound:
         except (AttributeError, KeyError, TypeError) as error:
             raise EncodeError(f"expected {self.name}, got {type(value).__name__}: {error}") from error
 
-    def from_dict(self, value: Any, _context: RecordContext) -> Any:
-        """Return a decoded value as an object, as `from_dict` of a deserializer; errors of the class pass through."""
-        return self.lift(value)
+    @property
+    def from_dict(self) -> Callable[[Any, RecordContext], Any]:
+        """The function from a decoded value to an object, for a deserializer; errors of the class pass through."""
+        return self.lift
 
 
 def schema_of(cls: Any, format: str = AVRO) -> Schema:  # noqa: A002 - the field's word

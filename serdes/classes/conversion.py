@@ -5,6 +5,7 @@ names of a schema appear as string literals only.
 """
 
 import base64
+import dataclasses
 import datetime
 import inspect
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from strata.serdes.model import JSON
 
 __all__ = ["argument_of", "from_plain", "has_record_choices", "takes_positions", "to_plain"]
 
-_Convert = Callable[[Any], Any]
+_Convert = Callable[..., Any]
 _JSON_LOWER: Final = {
     "datetime": "{}.isoformat()",
     "datetime-millis": "{}.isoformat(timespec='milliseconds')",
@@ -46,6 +47,7 @@ _JSON_LIFT: Final = {
     "fixed": "b64decode({})",
 }
 _NAMES: Final = {
+    "new": object.__new__,
     "datetime": datetime.datetime,
     "date": datetime.date,
     "time": datetime.time,
@@ -101,9 +103,12 @@ class _Writer:
 
     def function(self, shape: Shape) -> _Convert:
         expression = self._expression(shape, "value")
-        self._source.append(f"def convert(value):\n    return {expression}")
+        whole = expression.removesuffix("(value)")
+        if whole not in self._functions.values():
+            whole = "convert"
+            self._source.append(f"def convert(value, _=None):\n    return {expression}")
         exec(compile("\n".join(self._source), "<class conversion>", "exec"), self._names)  # noqa: S102 - our own source
-        convert: _Convert = self._names["convert"]
+        convert: _Convert = self._names[whole]
         return convert
 
     def _constant(self, value: Any) -> str:
@@ -131,6 +136,8 @@ class _Writer:
             case Choice():
                 return self._choice(shape, name)
             case Object():
+                if self._is_lowering and name.isidentifier() and self._is_flat(shape):
+                    return self._display(shape.members, name + ".{}")
                 return f"{self._object(shape)}({name})"
         raise AssertionError(shape)
 
@@ -170,8 +177,19 @@ class _Writer:
             return known
         function = self._functions[id(shape)] = f"f{len(self._functions)}"
         write = self._lowered if self._is_lowering else self._lifted
-        self._source.append(f"def {function}(o):\n{write(shape)}")
+        self._source.append(f"def {function}(o, _=None):\n{write(shape)}")  # `_` is the record's context
         return function
+
+    def _is_flat(self, shape: Object) -> bool:
+        """Return whether objects of a class always have all fields, and hold no objects."""
+        return not shape.is_dict and not any(
+            isinstance(member.shape, Object | Items | Values | Choice) or (self._is_json and member.is_absent)
+            for member in shape.members
+        )
+
+    def _display(self, members: list[Member], get: str) -> str:
+        values = (f"{one.name!r}: {self._expression(one.shape, get.format(one.attribute))}" for one in members)
+        return f"{{{', '.join(values)}}}"
 
     def _lowered(self, shape: Object) -> str:
         get = "o[{!r}]" if shape.is_dict else "o.{}"
@@ -181,11 +199,7 @@ class _Writer:
             for member in shape.members
             if (not shape.is_dict or member.attribute in shape.required) and member not in maybe
         ]
-        lines = [
-            "    d = {"
-            + ", ".join(f"{m.name!r}: {self._expression(m.shape, get.format(m.attribute))}" for m in always)
-            + "}"
-        ]
+        lines = [f"    d = {self._display(always, get)}"]
         for member in shape.members:
             if member in always:
                 continue
@@ -202,7 +216,11 @@ class _Writer:
         values = [self._expression(member.shape, f"o[{member.name!r}]") for member in shape.members]
         if is_optional:
             lines = ["    a = {}"]
-            if is_ordered and values:  # mostly all properties are there
+            if is_assigned(shape):  # mostly all properties are there
+                lines = ["    x = new(" + self._constant(shape.cls) + ")", "    try:"]
+                lines += [f"        {line}" for line in self._assigned(shape, values)]
+                lines += ["    except KeyError: a = {}", "    else: return x"]
+            elif is_ordered and values:
                 parts = f"({', '.join(values)},)"
                 lines = ["    try:", f"        a = {parts}", "    except KeyError: a = {}"]
                 lines += [f"    else: return {self._constant(shape.cls)}(*a)"]
@@ -215,12 +233,41 @@ class _Writer:
                 lines.append(f"    if {member.name!r} in o{absent}: a[{argument_of(shape, member)!r}] = {value}")
             result = "a" if shape.is_dict else f"{self._constant(shape.cls)}(**a)"
             return "\n".join([*lines, f"    return {result}"])
+        if is_assigned(shape):
+            return "\n    ".join(
+                [f"    x = new({self._constant(shape.cls)})", *self._assigned(shape, values), "return x"]
+            )
         if is_ordered:
             arguments = ", ".join(values)
         else:
             pairs = zip(shape.members, values, strict=True)
             arguments = "**{" + ", ".join(f"{argument_of(shape, member)!r}: {value}" for member, value in pairs) + "}"
         return f"    return {self._constant(shape.cls)}({arguments})"
+
+    def _assigned(self, shape: Object, values: list[str]) -> list[str]:
+        """Return what the class's own `__init__` does, without its call."""
+        return [f"x.{member.attribute} = {value}" for member, value in zip(shape.members, values, strict=True)]
+
+
+def is_assigned(shape: Object) -> bool:
+    """Return whether a class is a dataclass whose construction does nothing but assign its fields."""
+    cls: Any = shape.cls
+    if not dataclasses.is_dataclass(cls) or type(cls) is not type or hasattr(cls, "__post_init__"):
+        return False
+    if (cls.__new__, cls.__setattr__) != (object.__new__, object.__setattr__) or not takes_positions(shape):
+        return False
+    # it is so if `__init__` is the one that is made for these fields, and not the user's own
+    own = [(one.name, object, _like(one)) for one in dataclasses.fields(cls)]
+    twin: Any = dataclasses.make_dataclass("Twin", own)
+    made, init = twin.__init__.__code__, getattr(cls.__init__, "__code__", None)
+    return init is not None and (made.co_code, made.co_names) == (init.co_code, init.co_names)
+
+
+def _like(field: "dataclasses.Field[Any]") -> Any:
+    """Return a field with a default of the same kind."""
+    if field.default_factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=list)
+    return dataclasses.field() if field.default is dataclasses.MISSING else dataclasses.field(default=None)
 
 
 def argument_of(shape: Object, member: Member) -> str:

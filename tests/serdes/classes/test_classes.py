@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import Annotated, Any, Generic, Literal, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, NotRequired, TypedDict, TypeVar
 from uuid import UUID
 
 import attrs
@@ -20,6 +20,8 @@ from strata.serdes import AvroDeserializer, AvroSerializer, JsonDeserializer, Js
 from strata.serdes.avro.decoder import compile_decoder
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.classes import Digits, Field, Fixed, Float32, Int32, Millis, bound, named, schema_of
+from strata.serdes.classes.conversion import is_assigned
+from strata.serdes.classes.shapes import shape_of
 from strata.serdes.errors import EncodeError, SchemaError
 
 T = TypeVar("T")
@@ -293,3 +295,119 @@ def test_serializers_take_classes(client):
     assert drawing == AvroDeserializer(client, Drawing)(frame)
     with pytest.raises(EncodeError, match=r"expected Flight, got dict: 'dict' object has no attribute 'id'"):
         AvroSerializer(client, Flight)({"id": 7}, topic="flights")
+
+
+@dataclass
+class Counted:
+    """Counts its objects."""
+
+    made: ClassVar[int] = 0
+    id: int
+
+    def __post_init__(self):
+        Counted.made += 1
+
+
+@dataclass
+class OwnInit:
+    """Is made as its author says."""
+
+    id: int
+    made: ClassVar[int] = 0
+
+    def __init__(self, id: int):  # noqa: A002 - the name of the field
+        self.id = id
+        OwnInit.made += 1
+
+
+@dataclass
+class OwnSetting:
+    """Counts what is assigned."""
+
+    made: ClassVar[int] = 0
+    id: int
+
+    def __setattr__(self, name, value):
+        OwnSetting.made += 1
+        super().__setattr__(name, value)
+
+
+@dataclass
+class OwnNew:
+    """Counts what is allocated."""
+
+    made: ClassVar[int] = 0
+    id: int
+
+    def __new__(cls, *_arguments, **_more):  # noqa: D102 - the subject of the test
+        OwnNew.made += 1
+        return super().__new__(cls)
+
+
+class Below(Short):
+    """Is a dataclass's subclass with an `__init__` of its own."""
+
+    made: ClassVar[int] = 0
+
+    def __init__(self, id: int, carrier: Carrier):  # noqa: A002 - the name of the field
+        super().__init__(id, carrier)
+        Below.made += 1
+
+
+OWN = {one.__name__: one for one in (Counted, OwnInit, OwnSetting, OwnNew, Below)}
+
+
+@pytest.mark.parametrize("schema_format", ["AVRO", "JSON"])
+@pytest.mark.parametrize("cls", OWN.values(), ids=OWN)
+def test_a_class_is_made_as_it_says(cls, schema_format):
+    """What a class does when an object is made is done when one is read."""
+    value = cls(7, Carrier.AA) if cls is Below else cls(7)
+    before = cls.made
+
+    assert value == round_trip(cls, value, schema_format=schema_format)
+    assert before < cls.made
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Cannot be assigned."""
+
+    id: int
+    names: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Slotted:
+    """Has no `__dict__`."""
+
+    id: int
+    note: str | None = None
+
+
+@dataclass(kw_only=True)
+class Named:
+    """Takes names only."""
+
+    id: int
+    note: str = "none"
+
+
+PLAIN = {
+    "frozen": (Frozen, False),
+    "with slots": (Slotted, True),
+    "with names only": (Named, False),
+    "with a default": (Leg, True),
+}
+
+
+@pytest.mark.parametrize("schema_format", ["AVRO", "JSON"])
+@pytest.mark.parametrize(("cls", "is_made"), PLAIN.values(), ids=PLAIN)
+def test_dataclasses_that_only_assign(cls, is_made, schema_format):
+    """The fields of a plain dataclass are assigned without its `__init__`; fields that JSON lacks get their default."""
+    value = cls("JFK") if cls is Leg else cls(id=7)
+    one = bound(cls, schema_format)
+
+    assert is_made == is_assigned(shape_of(cls))
+    assert value == round_trip(cls, value, schema_format=schema_format)
+    if schema_format == "JSON":
+        assert value == one.lift({key: inner for key, inner in one.lower(value).items() if key in ("id", "origin")})
