@@ -19,12 +19,15 @@ settings.register_profile("explore", deadline=None, print_blob=True, suppress_he
 settings.load_profile("ci")  # no randomness, no deadline, no health check for slow machines
 
 _SLOW_S = 1800
-_SERVICES = {"spark": "spark", "kafka": "services", "postgres": "services"}
-_FIXTURES = {"kafka_broker", "postgres_server"}
-# The groups that take longest start first, so that both processes end at about the same time.
+# By fixture of a session: the group of the tests that share it, the first that fits.
+_FIXTURES = {"spark": "spark", "run_java": "java", "kafka_broker": "services", "postgres_server": "services"}
+# By mark: the group of tests that start or ask for such a service themselves.
+_MARKS = {"kafka": "services", "postgres": "services"}
+# The groups that take longest start first, so that all processes end at about the same time.
 _LONGEST = [
-    "spark", "services", "test_documents.py", "test_workers.py", "test_serve.py", "test_runs.py", "test_views.py",
-    "test_histories.py", "test_nodes.py", "test_paths.py", "test_tls_reload.py", "test_every_route.py",
+    "spark", "services", "test_follow.py", "test_documents.py", "java", "test_connect.py", "test_workers.py",
+    "test_serve.py", "test_runs.py", "test_views.py", "test_histories.py", "test_nodes.py", "test_paths.py",
+    "test_tls_reload.py", "test_every_route.py",
 ]  # fmt: skip
 _ORDER = {group: number for number, group in enumerate(_LONGEST)}
 
@@ -33,7 +36,8 @@ _ORDER = {group: number for number, group in enumerate(_LONGEST)}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give slow tests more time, unless a test sets its own time-out; group the tests that share fixtures.
 
-    With `--dist loadgroup` a group runs in one process: tests on Spark, tests on other real services, and each file.
+    With `--dist loadgroup` a group runs in one process: tests on the session's Spark, on its classes in Java, on other
+    real services, and each file. The longest group takes less than a third of the whole time.
     """
     items.sort(key=lambda item: _ORDER.get(_group(item), len(_ORDER)))
     for item in items:
@@ -43,8 +47,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str:
-    by_mark = next((group for mark, group in _SERVICES.items() if item.get_closest_marker(mark)), None)
-    return by_mark or ("services" if _FIXTURES & {*getattr(item, "fixturenames", ())} else item.path.name)
+    fixtures = {*getattr(item, "fixturenames", ())}
+    by_fixture = (group for fixture, group in _FIXTURES.items() if fixture in fixtures)
+    by_mark = (group for mark, group in _MARKS.items() if item.get_closest_marker(mark))
+    return next(by_fixture, None) or next(by_mark, item.path.name)
 
 
 @pytest.fixture(scope="session")

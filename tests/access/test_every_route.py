@@ -110,16 +110,21 @@ def test_each_example_is_valid(world):
     }
 
 
-@settings(max_examples=100, deadline=None)
-@given(given_rules=st.lists(rules(), max_size=10).map(tuple) | nearly_all())
-def test_each_route_decides_as_the_model(world, given_rules):
+@pytest.mark.parametrize("number", [25, pytest.param(100, marks=pytest.mark.slow)])
+def test_each_route_decides_as_the_model(world, number):
     """A request is refused exactly if a right is missing, and a list holds exactly what the user has a right on."""
-    may = May(given_rules, USER)
-    for example in EXAMPLES:
-        _, content = world.asked(given_rules, example)
-        code = content.get("error_code") if isinstance(content, dict) else None
 
-        assert (code != DENIED) == bool(example.allowed(may)), (example.method, example.path, content)
-        if example.listed is not None and code is None:
-            items = [one[example.shown] if example.shown else one for one in content]
-            assert sorted(items) == example.listed(may), (example.path, content)
+    @settings(max_examples=number, deadline=None)
+    @given(given_rules=st.lists(rules(), max_size=10).map(tuple) | nearly_all())
+    def hold(given_rules):
+        may = May(given_rules, USER)
+        for example in EXAMPLES:
+            _, content = world.asked(given_rules, example)
+            code = content.get("error_code") if isinstance(content, dict) else None
+
+            assert (code != DENIED) == bool(example.allowed(may)), (example.method, example.path, content)
+            if example.listed is not None and code is None:
+                items = [one[example.shown] if example.shown else one for one in content]
+                assert sorted(items) == example.listed(may), (example.path, content)
+
+    hold()

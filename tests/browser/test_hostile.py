@@ -124,6 +124,7 @@ def test_hostile_records_stay_text(open_page, service):
         assert 0 == page.locator("main iframe, main img, main script").count()
 
 
+@pytest.mark.slow
 def test_large_and_deep_schemas(open_page, service):
     """Ten thousand fields, a megabyte of text and 200 levels are shown, and the page still answers."""
     fields = [{"name": f"f{number}", "type": "string"} for number in range(10_000)]

@@ -82,6 +82,7 @@ def test_answers_to_forms_are_accessible(open_page, findings):
         assert [] == findings(page)
 
 
+@pytest.mark.slow
 def test_the_documentation_of_the_api_loads_nothing_of_other_hosts(open_page):
     """The page of the API shows its routes from files of the registry."""
     page = open_page()

@@ -14,7 +14,7 @@ from strata.registry.settings import Settings
 from strata.storage.log import MemoryLog
 
 
-@pytest.fixture(scope="module", params=["access control off", "a superuser"])
+@pytest.fixture(scope="module", params=["access control off", pytest.param("a superuser", marks=pytest.mark.slow)])
 def call(request):
     """Yield a function that sends a request to a fresh registry and returns status and answer."""
     is_on = request.param == "a superuser"

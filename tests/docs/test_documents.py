@@ -16,6 +16,7 @@ from harness.spark_conf import spark_conf
 
 ROOT = Path(__file__).resolve().parents[2]
 KAFKA, SPARK, POSTGRES, SLOW = pytest.mark.kafka, pytest.mark.spark, pytest.mark.postgres, pytest.mark.slow
+# `make test` runs the README and the short documents; what a long guide shows has its own tests in the packages.
 DOCUMENTS = [
     ("README.md", [SPARK]),
     ("compat/README.md", []),
@@ -24,24 +25,24 @@ DOCUMENTS = [
     ("docs/access.md", []),
     ("docs/compatibility.md", []),
     ("docs/faults.md", []),
-    ("docs/guides/access.md", []),
+    ("docs/guides/access.md", [SLOW]),
     ("docs/guides/arrow.md", []),
-    ("docs/guides/backup-and-migration.md", []),
+    ("docs/guides/backup-and-migration.md", [SLOW]),
     ("docs/guides/git.md", []),
-    ("docs/guides/leaving-glue.md", [SPARK, pytest.mark.slow]),
+    ("docs/guides/leaving-glue.md", [SPARK, SLOW]),
     ("docs/guides/porting.md", []),
     ("docs/guides/rules.md", [KAFKA]),
-    ("docs/guides/second-site.md", []),
+    ("docs/guides/second-site.md", [SLOW]),
     ("docs/guides/serdes.md", [KAFKA]),
     ("docs/guides/spark-tables.md", [KAFKA, SPARK, SLOW]),
-    ("docs/guides/spark.md", [KAFKA, SPARK]),
+    ("docs/guides/spark.md", [KAFKA, SPARK, SLOW]),
     ("docs/installing.md", []),
     ("docs/metrics.md", []),
-    ("docs/operations.md", [KAFKA, POSTGRES]),
+    ("docs/operations.md", [KAFKA, POSTGRES, SLOW]),
     ("docs/platforms.md", []),
     ("docs/running.md", []),
     ("docs/traces.md", []),
-    ("docs/usage.md", []),
+    ("docs/usage.md", [SLOW]),
 ]
 PORTS = (8081, 8082, 8083)
 """At which the documents serve registries."""

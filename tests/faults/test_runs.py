@@ -145,7 +145,9 @@ def test_a_run(own, log, seed):
 
 
 @LENT
-@pytest.mark.parametrize("log", EACH_LOG)
+@pytest.mark.parametrize(
+    "log", [pytest.param(log, marks=[*MARKS[log], *([] if log == "postgres" else [pytest.mark.slow])]) for log in LOGS]
+)
 def test_rolling_restart(lent, log):
     """If all nodes restart in turn under load, every write succeeds for a client that tries the next node."""
     with opened(lent, log) as scene:
@@ -154,7 +156,7 @@ def test_rolling_restart(lent, log):
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("workers", [*(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2)), 3])
 def test_rolling_restart_with_a_drain(kafka_broker, workers):
     """No client of another node is left in doubt about its write, and the pen moves once a restart at most."""
     with (

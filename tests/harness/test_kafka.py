@@ -7,6 +7,7 @@ import pytest
 from harness.kafka import KafkaBroker
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_cluster_id_that_begins_with_a_dash(monkeypatch):
     """A random cluster id may begin with a dash, and does not count as an option."""

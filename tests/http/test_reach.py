@@ -163,8 +163,9 @@ def test_lines_that_are_not_settings(text, says):
     assert "secret-b" not in str(refused.value)
 
 
-def test_an_outage_is_said_in_plain_words():
+def test_an_outage_is_said_in_plain_words(monkeypatch):
     """A client and a command name the address and the reason, without what only a programmer of the library reads."""
+    monkeypatch.setattr("strata.http.sender.backoff", lambda *_: 0.0)
     with RegistryClient(DEAD, retries=0) as client, pytest.raises(RegistryUnavailable) as outage:
         client.get_subjects()
     exported = CliRunner().invoke(main, ["export", DEAD, "-"])

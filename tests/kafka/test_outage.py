@@ -52,6 +52,7 @@ def _append_at_end(log: KafkaLog, key: str, *, patience: threading.Event) -> lis
     raise AssertionError(f"{key} could not be written")
 
 
+@pytest.mark.slow
 def test_a_broker_that_restarts(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
     """After an outage all records remain, the same node reads and writes, and no record is there twice."""
     topic = topic_on(own_broker)
@@ -85,6 +86,7 @@ def test_calls_while_the_broker_is_away(own_broker: KafkaBroker, topic_on: Calla
     assert _keys(topic.node()) == [b"a", b"b"]
 
 
+@pytest.mark.slow
 def test_a_broker_that_falls_silent(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
     """A broker that holds its connections without answering also causes an error in bounded time."""
     topic = topic_on(own_broker)

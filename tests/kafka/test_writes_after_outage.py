@@ -100,7 +100,7 @@ def _hand_over(nodes: Sequence[RegistryNode], order: str) -> None:
 @pytest.mark.parametrize(
     ("order", "asked", "workers"),
     [
-        pytest.param("BAB", "A", 1, id="two-nodes"),
+        pytest.param("BAB", "A", 1, id="two-nodes", marks=pytest.mark.slow),
         pytest.param("BAB", "B", 2, id="two-nodes-with-workers", marks=pytest.mark.slow),
         pytest.param("ABCBA", "C", 1, id="three-nodes", marks=pytest.mark.slow),
         pytest.param("ACBAC", "B", 3, id="three-nodes-with-workers", marks=pytest.mark.slow),
@@ -127,6 +127,7 @@ def test_every_node_accepts_writes_again(
             until(lambda node=node: _can_write(node) == (True, 1))  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_a_node_notices_that_records_are_gone(
     own_broker: KafkaBroker, topic_on: "Callable[[KafkaBroker], Topic]"
 ) -> None:

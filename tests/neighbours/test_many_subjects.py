@@ -37,7 +37,7 @@ from strata.storage.records import (
 )
 from strata.storage.state import State
 
-SUBJECTS = 3_000
+SUBJECTS = 1_200
 
 
 def records():

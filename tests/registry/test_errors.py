@@ -4,33 +4,30 @@ import ast
 import string
 from pathlib import Path
 
-import pytest
-
 from strata.registry.core import errors
 
 ROWS = {name: row for name, row in vars(errors).items() if isinstance(row, errors._Case)}
-CALLS = [
-    pytest.param(call, id=f"{path.name}:{call.lineno}")
-    for path in sorted(Path(errors.__file__).parents[1].rglob("*.py"))
-    for call in ast.walk(ast.parse(path.read_text()))
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "errors"
-    if call.func.attr in ROWS
-]
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_a_call_fills_every_place_of_the_sentence(call):
-    """Every error gets as many arguments as its sentence has places."""
-    places = [name for _, name, _, _ in string.Formatter().parse(ROWS[call.func.attr].sentence) if name is not None]
+def calls():
+    """Yield each call that fills in a row: its place in the code, the row's name, and the syntax."""
+    for path in sorted(Path(errors.__file__).parents[1].rglob("*.py")):
+        for node in ast.walk(ast.parse(text)) if "errors." in (text := path.read_text()) else ():
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="errors"), attr=name)) if name in ROWS:
+                    yield f"{path.name}:{node.lineno}", name, node
 
-    assert (len(places), []) == (len(call.args), call.keywords)
 
+def test_each_call_fills_every_place_of_its_sentence():
+    """Every error gets as many arguments as its sentence has places, and each row of the table is raised somewhere."""
+    places = {
+        name: [place for _, place, _, _ in string.Formatter().parse(row.sentence) if place is not None]
+        for name, row in ROWS.items()
+    }
+    made = list(calls())
 
-def test_every_row_is_used():
-    """Each row of the table is raised somewhere."""
-    used = {call.func.attr for param in CALLS for call in param.values}
-
-    assert ROWS.keys() <= used
+    assert [] == [where for where, name, call in made if len(places[name]) != len(call.args) or call.keywords]
+    assert ROWS.keys() <= {name for _, name, _ in made}
 
 
 def test_arguments_are_not_taken_for_places():

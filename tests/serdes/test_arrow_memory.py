@@ -17,10 +17,11 @@ def run(*arguments):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.parametrize("seeds", ["30", pytest.param("100", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("side", ["start", "end"])
-def test_memory_between_guard_pages(side):
+def test_memory_between_guard_pages(side, seeds):
     """Random, truncated and damaged payloads decode and encode, with each buffer flush with a guard page."""
-    assert (0, "decoded\n", "") == run(side, "100")
+    assert (0, "decoded\n", "") == run(side, seeds)
 
 
 @pytest.mark.parametrize(

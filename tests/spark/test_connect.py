@@ -112,7 +112,8 @@ def test_connect(server: ConnectServer, options: dict[str, Any]) -> None:
     _check(answer, options, "batch")
 
 
-@pytest.mark.parametrize("path", ["jvm", pytest.param("python", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["jvm", "python"])
 def test_newer_versions_through_connect(
     server: ConnectServer, registry: RegistryClient, frame: MakeFrame, tmp_path: Path, path: str
 ) -> None:

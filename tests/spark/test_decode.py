@@ -55,7 +55,9 @@ def _installed(plan: DecodePlan, columns: Sequence[Column]) -> Column:
     return jvm_path(plan, columns)
 
 
-@pytest.fixture(params=[_installed, arrow_path, pandas_path], ids=["jvm", "arrow", "pandas"])
+@pytest.fixture(
+    params=[_installed, arrow_path, pytest.param(pandas_path, marks=pytest.mark.slow)], ids=["jvm", "arrow", "pandas"]
+)
 def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the test on each path, whichever this Spark would choose."""
     if request.param is arrow_path and not hasattr(functions, "arrow_udf"):

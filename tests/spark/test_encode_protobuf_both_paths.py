@@ -215,7 +215,7 @@ def test_only_in_python(spark: SparkSession, client: RegistryClient, text: str, 
     assert "encode_arrow" in shown
 
 
-@pytest.mark.parametrize(("schemas", "each"), [(6, 40), pytest.param(50, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("schemas", "each"), [(3, 20), pytest.param(50, 100, marks=pytest.mark.slow)])
 def test_random_rows_of_protobuf(spark: SparkSession, client: RegistryClient, schemas: int, each: int) -> None:
     """Both paths write random rows to the same frames, which decode to the same rows."""
     chance, written = Random(23), 0

@@ -184,7 +184,7 @@ def test_odd_payloads(spark: SparkSession, client: RegistryClient, columns: list
     assert decoded.schema["jvm_f"].dataType == decoded.schema["python_f"].dataType
 
 
-@pytest.mark.parametrize("count", [2000, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [800, pytest.param(40_000, marks=pytest.mark.slow)])
 def test_damaged_frames(spark: SparkSession, client: RegistryClient, count: int) -> None:
     """No task fails; each frame is a value or a dead letter with exactly its bytes, the same on both paths."""
     chance = Random(2026)

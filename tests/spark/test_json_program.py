@@ -102,7 +102,7 @@ def test_random_values(run_java: RunJava, readers: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("readers", "each"), [(150, 20), pytest.param(2000, 100, marks=pytest.mark.slow)], ids=["3000", "200000"]
+    ("readers", "each"), [(60, 20), pytest.param(2000, 100, marks=pytest.mark.slow)], ids=["1200", "200000"]
 )
 def test_damaged_payloads(run_java: RunJava, readers: int, each: int) -> None:
     """Any bytes give the same value or the same reason on both paths; Jackson never reads another value than ours."""

@@ -32,7 +32,7 @@ def frames(registry: RegistryClient) -> tuple[list[bytes | None], dict[str, int]
     return given, {**counts, "dead_unknown_schema": 2, "dead_other": 2}
 
 
-@pytest.mark.parametrize("path", ["jvm", "python"])
+@pytest.mark.parametrize("path", ["jvm", pytest.param("python", marks=pytest.mark.slow)])
 def test_a_stream_shows_the_numbers_of_each_batch(
     spark: SparkSession, registry: RegistryClient, tmp_path: Path, frames: Any, path: Literal["jvm", "python"]
 ) -> None:

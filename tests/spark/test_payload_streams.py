@@ -61,7 +61,7 @@ def _batch(spark: SparkSession, *frames: bytes | None) -> DataFrame:
     return spark.createDataFrame(pa.table(columns)).coalesce(1)
 
 
-@pytest.fixture(params=[arrow_path, pandas_path], ids=["arrow_udf", "pandas_udf"])
+@pytest.fixture(params=[arrow_path, pytest.param(pandas_path, marks=pytest.mark.slow)], ids=["arrow_udf", "pandas_udf"])
 def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the test as on Spark 4.1 and as on 4.0."""
     monkeypatch.setattr("strata.spark_udfs.decoding.paths.arrow_path", request.param)
@@ -243,6 +243,7 @@ def test_restart_on_a_newer_version(
     assert [(1, None), (2, "a")] == [tuple(row) for row in rows.select("n", "l").orderBy("n").collect()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second", "frame"), FORMATS)
 def test_damaged_frames(
     spark: SparkSession, registry: RegistryClient, first: Schema, second: Schema, frame: MakeFrame

@@ -193,7 +193,7 @@ class Runner:
             self._spark.catalog.dropTempView(name)
 
 
-EXAMPLES = {"AVRO": 6, "PROTOBUF": 3, "JSON": 3}
+EXAMPLES = {"AVRO": 3, "PROTOBUF": 1, "JSON": 1}
 """Only Avro is pruned, so it has more."""
 SLOW_EXAMPLES = {"AVRO": 60, "PROTOBUF": 40, "JSON": 25}
 """An example is three Spark jobs, one of which starts from Python workers; those of JSON take twice as long."""

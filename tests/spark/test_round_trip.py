@@ -116,6 +116,7 @@ def test_avro(
     )
 
 
+@pytest.mark.slow
 def test_json(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame]
 ) -> None:
@@ -171,6 +172,7 @@ message Order {
 """
 
 
+@pytest.mark.slow
 def test_protobuf(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame]
 ) -> None:
@@ -256,6 +258,7 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     ]
 
 
+@pytest.mark.slow
 def test_stream_from_topic_to_topic(
     spark: SparkSession, registry: RegistryClient, kafka: KafkaBroker, topic: str, tmp_path: Path
 ) -> None:

@@ -44,7 +44,9 @@ def node(tmp_path_factory: pytest.TempPathFactory, provider: OidcProvider) -> It
         yield started
 
 
-@pytest.fixture(params=["password", "client credentials", "certificate"])
+@pytest.fixture(
+    params=["client credentials", *(pytest.param(way, marks=pytest.mark.slow) for way in ("password", "certificate"))]
+)
 def settings(request: pytest.FixtureRequest, node: SecuredNode, provider: OidcProvider) -> ClientSettings:
     """Return settings with one way to prove who the job is."""
     oauth = {"token_url": f"{provider.issuer}/token", "client_id": CLIENT, "client_secret": "secret"}

@@ -121,13 +121,16 @@ def _add_references(named: dict[str, str], schema: Any, known: dict[tuple[str, i
             named.setdefault(one["name"], target["schema"])
 
 
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("kind", "count"), [("JSON", 3000), ("PROTOBUF", 1500)])
-def test_recorded_schemas(run_java: RunJava, kind: str, count: int) -> None:
+def test_recorded_schemas(run_java: RunJava, kind: str, count: int, step: int) -> None:
     """Each schema that the reference was asked about becomes the same columns, or is refused for the same reason."""
-    outcomes = _compared(run_java, {repr(case): case for case in _recorded(kind)}.values())
+    cases = {repr(case): case for case in _recorded(kind)}
 
-    assert outcomes["inputs"] + outcomes["refused"] > count
-    assert outcomes["refused"] > count / 100
+    outcomes = _compared(run_java, islice(cases.values(), 0, None, step))
+
+    assert outcomes["inputs"] + outcomes["refused"] > count / step
+    assert outcomes["refused"] > count / step / 100
 
 
 @pytest.mark.parametrize("step", [50, pytest.param(1, marks=pytest.mark.slow)], ids=["1200", "62000"])
@@ -138,7 +141,7 @@ def test_keywords(run_java: RunJava, step: int) -> None:
     assert _compared(run_java, cases)["inputs"] > 60_000 / step
 
 
-@pytest.mark.parametrize("count", [6000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1500, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_references(run_java: RunJava, count: int) -> None:
     """So do schemas that refer to others and to themselves, with names of any kind, in documents of any dialect."""
     chance = Random(2027)

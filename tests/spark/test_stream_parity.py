@@ -107,7 +107,7 @@ def test_decode(
         assert (why or "null}") in row["jvm letters"]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", ["jvm", pytest.param("python", marks=pytest.mark.slow)])
 def test_failfast(
     spark: SparkSession, registry: RegistryClient, records: tuple[str, list[tuple[str | None, bool]]], path: Any
 ) -> None:
@@ -123,7 +123,7 @@ def test_failfast(
         _streamed(decoded, f"failing_{path}")
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", ["jvm", pytest.param("python", marks=pytest.mark.slow)])
 def test_newest_version_in_each_batch(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, tmp_path: Path, path: Any
 ) -> None:

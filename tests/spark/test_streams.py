@@ -52,7 +52,13 @@ class Decoder:
         return decode("value", registry=registry, path=self.path, **options)
 
 
-@pytest.fixture(params=["jvm", "python"])
+def on(path: str) -> pytest.MarkDecorator:
+    """Run a test on one path, and on the other in `make test-all`: both answer for the same query of Spark."""
+    paths = [one if one == path else pytest.param(one, marks=pytest.mark.slow) for one in ("jvm", "python")]
+    return pytest.mark.parametrize("decoder", paths, indirect=True)
+
+
+@pytest.fixture
 def decoder(request: pytest.FixtureRequest, spark: SparkSession) -> Decoder:
     """Run the test on each path."""
     return Decoder(spark, request.param)
@@ -113,6 +119,7 @@ def _in_order(df: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in df.collect())
 
 
+@on("python")
 def test_version_registered_while_the_query_runs(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
 ) -> None:
@@ -135,6 +142,7 @@ def test_version_registered_while_the_query_runs(
     assert [(0, 1), (1, 2), (2, 3)] == _in_order(spark.table(subject))
 
 
+@on("jvm")
 def test_two_sinks(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
 ) -> None:
@@ -157,6 +165,7 @@ def test_two_sinks(
     ] == _in_order(spark.table("dead_sink"))
 
 
+@on("jvm")
 def test_for_each_batch(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
 ) -> None:
@@ -180,6 +189,7 @@ def test_for_each_batch(
     assert [("good", 7), ("frame too short", 1)] == seen
 
 
+@on("python")
 def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder) -> None:
     """Without the registry known ids continue, and a new one stops the query, which loses nothing when restarted."""
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
@@ -233,6 +243,7 @@ class DeadPort:
         self._thread.join()
 
 
+@on("jvm")
 def test_short_outage(frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder, spark: SparkSession) -> None:
     """A record of a new id waits out an outage that is shorter than the retries; the query never stops."""
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
@@ -292,6 +303,7 @@ def _following(build: Build, settings: ClientSettings, subject: str) -> Iterator
         assert build.query is following.result()
 
 
+@on("jvm")
 def test_restart_on_a_newer_version(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder
 ) -> None:

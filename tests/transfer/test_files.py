@@ -100,7 +100,7 @@ def test_only_a_file_is_replaced(strata, source, tmp_path):
 )
 def test_a_source_that_is_not_there_is_named(strata, source, message, tmp_path, monkeypatch):
     """A failure prints one line and exits with code 2, and leaves no file."""
-    monkeypatch.setattr("strata.registry.transfer.rest._RETRIES", 0)
+    monkeypatch.setattr("strata.http.sender.backoff", lambda *_: 0.0)
 
     code, _, errors = strata("export", source, tmp_path / "file")
 

@@ -96,7 +96,7 @@ def made(maker, size):
     return tasks
 
 
-@pytest.fixture(scope="module", params=[1200, pytest.param(12_000, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[400, pytest.param(12_000, marks=pytest.mark.slow)])
 def told(request, tmp_path_factory):
     """Return random tasks by kind, each with our answer and Avro's; one JVM for all of them."""
     kinds = made(Schemas(Random(2027), seeds()), request.param)

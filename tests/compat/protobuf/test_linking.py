@@ -384,10 +384,11 @@ def _recorded():
             yield from (case["new"]["schema"] for case in map(json.loads, lines) if "references" not in case["new"])
 
 
-def test_recorded_files(folder):
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_recorded_files(folder, step):
     """Of hundreds of recorded files, right and wrong ones, the linker refuses those that protoc refuses."""
     agreed = {True: 0, False: 0}
-    for text in dict.fromkeys(_recorded()):
+    for text in list(dict.fromkeys(_recorded()))[::step]:
         try:
             refused = refusals(parse(text, strict=True), path="a.proto")
         except SchemaParseError:
@@ -399,8 +400,8 @@ def test_recorded_files(folder):
             assert (text, bool(error)) == (text, bool(refused)), (error, refused)
             agreed[bool(error)] += 1
 
-    assert agreed[True] > 60
-    assert agreed[False] > 500
+    assert agreed[True] > 60 / step / 2
+    assert agreed[False] > 500 / step / 2
 
 
 @pytest.mark.parametrize("root", ROOTS)

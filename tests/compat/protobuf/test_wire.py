@@ -61,7 +61,7 @@ def _texts(count):
     ]
 
 
-@pytest.fixture(scope="module", params=[2500, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[800, pytest.param(40_000, marks=pytest.mark.slow)])
 def told(request, tmp_path_factory):
     """Return texts with Wire's answer to each; one JVM for all of them."""
     texts = _texts(request.param)

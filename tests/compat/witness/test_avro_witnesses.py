@@ -225,7 +225,7 @@ def all_proofs(pairs):
     return [(pair, finding, proof) for pair in pairs for finding, proof in proofs(pair)]
 
 
-@pytest.mark.parametrize(("every", "size"), [(12, 150), pytest.param(1, 10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("every", "size"), [(40, 50), pytest.param(1, 10_000, marks=pytest.mark.slow)])
 def test_each_finding_has_a_true_proof(every, size, tmp_path):
     """Each incompatible recorded or random pair has a record that both readers refuse, or a rule that none needs."""
     pairs = chain(
@@ -250,7 +250,7 @@ def is_read(writer, reader, value, answer):
     return "value" in answer and same(Names(writer).root, value, root, from_java(root, answer["value"]), is_new=True)
 
 
-@pytest.mark.parametrize(("size", "records"), [(60, 10), pytest.param(40, 1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "records"), [(30, 10), pytest.param(40, 1000, marks=pytest.mark.slow)])
 def test_no_record_changes_without_a_finding(size, records, tmp_path):
     """A pair without a witness is read as it was written: it is compatible, or a rule refuses what no record breaks."""
     chance, tried, shapes = Random(41), [], Counter()
