@@ -11,12 +11,13 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from faults.kind import Wire
+from faults.linear import WRITES
 from faults.model import (
     CONTENTS,
     LEVELS,
@@ -102,6 +103,7 @@ class Client:
         recorder: the history.
         headers: its credentials; empty without access control.
         timeout_s: how long it waits for an answer, in seconds.
+        only_read: the nodes to which `work` and `send_each` send no writes at the moment.
     """
 
     def __init__(
@@ -112,7 +114,9 @@ class Client:
         headers: Mapping[str, str],
         *,
         timeout_s: float = 2.5,
+        only_read: Collection[int] = (),
     ) -> None:
+        self._only_read = only_read
         self._name, self._ports, self._recorder, self._timeout_s = name, ports, recorder, timeout_s
         self._headers = {**_JSON, **headers}
         self._connections: dict[int, http.client.HTTPConnection] = {}
@@ -130,13 +134,20 @@ class Client:
         while not until():
             node = rng.randrange(len(self._ports)) if rng.random() < _ELSEWHERE else home
             request = chosen(rng, self._recorder)
-            answer = self.send(node, request)
+            answer = None if self._spares(node, request) else self.send(node, request)
             if request.kind == "soft_delete" and answer and answer[0] == 200 and rng.random() < _FOR_GOOD:
                 self.send(node, replace(request, kind="hard_delete"))
             threading.Event().wait(rng.uniform(0, 2 * pause_s))
         self.close()
 
-    def send_each(self, seed: str, requests: Iterable[Request], until: Callable[[], bool], pause_s: float) -> None:
+    def send_each(
+        self,
+        seed: str,
+        requests: Iterable[Request],
+        until: Callable[[], bool],
+        pause_s: float,
+        nodes: Sequence[int] | None = None,
+    ) -> None:
         """Send requests to random nodes, until `until()` is true.
 
         Args:
@@ -144,14 +155,20 @@ class Client:
             requests: the requests.
             until: returns whether to stop.
             pause_s: the average pause between requests, in seconds.
+            nodes: the nodes to choose from; by default all.
         """
         rng = random.Random(seed)
         for request in requests:
             if until():
                 break
-            self.send(rng.randrange(len(self._ports)), request)
+            node = rng.choice(nodes or range(len(self._ports)))
+            if not self._spares(node, request):
+                self.send(node, request)
             threading.Event().wait(rng.uniform(0, 2 * pause_s))
         self.close()
+
+    def _spares(self, node: int, request: Request) -> bool:
+        return node in self._only_read and request.kind in WRITES
 
     def send(self, node: int, request: Request) -> Answer | None:
         """Send a request, record it, and return its answer; None if there was no answer."""

@@ -1,21 +1,24 @@
 """The table of faults: what each one does, for how long, and on which logs; and the schedules drawn from it."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from faults import lease_faults as leases
 from faults import log_faults as logs
 from faults import node_faults as nodes
 from faults.scene import Scene
 
-__all__ = ["FAULTS", "Fault", "Planned", "plan"]
+__all__ = ["AIMED", "FAULTS", "Fault", "Planned", "plan"]
 
 _EVERYWHERE = ("sqlite", "postgres", "kafka")
 _SERVERS = ("postgres", "kafka")
 _SQL = ("sqlite", "postgres")
 _TWINS = 0.3  # probability that a schedule has a second fault of the same kind, soon after the first
 _TWIN_S = 1.5
+_FAULTS, _FEW = (1, 1, 2, 2, 3, 4), (0, 0, 1, 1, 2)
+_ROUNDS, _ROUND_S = (3, 4, 5), 2.0
 
 Inject = Callable[[Scene, random.Random], AbstractContextManager[str]]
 
@@ -25,8 +28,7 @@ class Fault:
     """A kind of fault.
 
     `seconds` is its shortest and longest duration, `weight` how often it is drawn. `needs_service` marks faults that
-    break the broker or the server itself, which the run must own; `needs_workers` marks faults of a part of a node,
-    `needs_lease` those of read leases.
+    break the broker or the server itself, which the run must own; `needs_workers` marks faults of a part of a node.
     """
 
     inject: Inject
@@ -35,7 +37,6 @@ class Fault:
     logs: tuple[str, ...] = _EVERYWHERE
     needs_service: bool = False
     needs_workers: bool = False
-    needs_lease: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,16 @@ class Planned:
     seed: str
 
 
+def _drawn(rng: random.Random, faults: Mapping[str, Fault], count: int) -> list[str]:
+    return rng.choices(list(faults), [fault.weight for fault in faults.values()], k=count)
+
+
 def plan(
     log: str, seed: int, *, work_s: float, own_service: bool, workers: int = 1, lease: bool = False
 ) -> list[Planned]:
     """Return a run's schedule: one to five faults, which may overlap and may be of the same kind.
+
+    For nodes with leases, it is several faults that aim at leases, one after the other, and up to two others.
 
     Args:
         log: the kind of log.
@@ -65,14 +72,16 @@ def plan(
     known = {
         kind: fault
         for kind, fault in FAULTS.items()
-        if log in fault.logs
-        and (own_service or not fault.needs_service)
-        and (workers > 1 or not fault.needs_workers)
-        and (lease or not fault.needs_lease)
+        if log in fault.logs and (own_service or not fault.needs_service) and (workers > 1 or not fault.needs_workers)
     }
-    kinds = rng.choices(list(known), [fault.weight for fault in known.values()], k=rng.choice((1, 1, 2, 2, 3, 4)))
-    times = [(kind, rng.uniform(0.4, work_s * 0.75)) for kind in kinds]
-    if rng.random() < _TWINS:
+    times = [
+        (kind, rng.uniform(0.4, work_s * 0.75)) for kind in _drawn(rng, known, rng.choice(_FEW if lease else _FAULTS))
+    ]
+    if lease and log == "kafka":
+        aimed = _drawn(rng, AIMED, rng.choice(_ROUNDS))
+        times += [(kind, _ROUND_S * (i + rng.uniform(0.2, 0.5))) for i, kind in enumerate(aimed)]
+        known |= AIMED
+    elif rng.random() < _TWINS:
         kind, at = rng.choice(times)
         times.append((kind, at + rng.uniform(0, _TWIN_S)))
     return sorted(
@@ -100,9 +109,6 @@ FAULTS = {
     "path to the pen's holder refused": Fault(lambda s, r: nodes.cut(s, r, "refused"), (0.5, 3.0), 3, ("kafka",)),
     "path to the pen's holder silent": Fault(lambda s, r: nodes.cut(s, r, "silent"), (0.5, 3.0), 2, ("kafka",)),
     "answers of the pen's holder lost": Fault(lambda s, r: nodes.cut(s, r, "answers lost"), (0.5, 3.0), 3, ("kafka",)),
-    "pen taken from a holder that asks": Fault(
-        nodes.take_over_while_asking, (1.0, 3.0), 12, ("kafka",), needs_lease=True
-    ),
     "path to the log refused": Fault(lambda s, r: nodes.cut_from_log(s, r, "refused"), (0.3, 2.0), 3, _SERVERS),
     "path to the log silent": Fault(lambda s, r: nodes.cut_from_log(s, r, "silent"), (0.5, 3.0), 3, _SERVERS),
     "requests to the log lost": Fault(lambda s, r: nodes.cut_from_log(s, r, "requests lost"), (0.5, 2.5), 2, _SERVERS),
@@ -136,3 +142,10 @@ FAULTS = {
     "disk full": Fault(logs.fill_disk, (0.3, 2.0), 4, ("sqlite",)),
     "file read-only": Fault(logs.read_only, (0.3, 1.5), 3, ("sqlite",)),
 }
+AIMED = {
+    "pen taken from a holder that is read": Fault(leases.take_over, (0.3, 1.0), 6, ("kafka",)),
+    "answers of the log late": Fault(leases.late_answers, (1.0, 2.0), 4, ("kafka",)),
+    "answer to a commit lost": Fault(leases.commit_without_answer, (0.3, 1.5), 3, ("kafka",)),
+    "answers of the log twice": Fault(leases.repeated_answers, (0.1, 0.4), 1, ("kafka",)),
+}
+"""Faults that aim at read leases; only nodes with leases get them."""

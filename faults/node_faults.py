@@ -27,14 +27,12 @@ __all__ = [
     "restart",
     "shift_clock",
     "start",
-    "take_over_while_asking",
     "terminate",
 ]
 
 _TERMINATE_S = 60.0
 _RESTART_S = 90.0
 _SLOW_S = (0.02, 0.3)
-_QUESTION_S, _ASKING_PAUSE_S = (0.05, 0.2), (0.2, 1.0)
 _JUMPS_S = (-86_400.0 * 400, -3_600.0, -5.0, 5.0, 3_600.0, 86_400.0 * 400)
 
 
@@ -174,35 +172,6 @@ def cut_from_log(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
         member.path_lock.release()
 
 
-@contextmanager
-def take_over_while_asking(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """Delay the answers to the pen's holder, and let another node take the pen, while clients still read from it.
-
-    In half of the cases the holder is also paused, so that it goes on with an answer that arrived long ago.
-    """
-    member = scene.holder()
-    if member is None or not member.path_lock.acquire(blocking=False):
-        yield ""
-        return
-    for path in member.to_log:
-        path.slow(rng.uniform(*_QUESTION_S))
-    member.proxy.refuse()
-    with scene.claim(rng, writer=True) as claimed:
-        is_paused = claimed is member and rng.random() < 0.5
-        if is_paused:
-            time.sleep(rng.uniform(*_QUESTION_S))
-            member.node.send(signal.SIGSTOP)
-            time.sleep(rng.uniform(*_ASKING_PAUSE_S))
-            member.node.send(signal.SIGCONT)
-        try:
-            yield f"node {member.number}" + (", paused" if is_paused else "")
-        finally:
-            for path in member.to_log:
-                path.restore()
-            member.proxy.restore()
-            member.path_lock.release()
-
-
 def _slow(path: Proxy, rng: random.Random) -> None:
     path.slow(rng.uniform(*_SLOW_S))
 
@@ -213,7 +182,7 @@ _HOW = {
     "requests lost": lambda path, _rng: path.silence(back=False),
     "answers lost": lambda path, _rng: path.silence(forth=False),
     "answers lost, then refused": lambda path, _rng: path.silence(forth=False),
-    "answer to COMMIT lost": lambda path, _rng: path.break_after(b"COMMIT"),
+    "answer to COMMIT lost": lambda path, _rng: path.break_after(lambda data: b"COMMIT" in data),
     "slow": _slow,
 }
 

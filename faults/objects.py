@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from faults import rights
+from faults import hot, rights
 from faults.kind import Kind
 from faults.model import NEW, Answer, Entry, Request, Subject, text_of
 
@@ -298,13 +298,14 @@ _KINDS: Mapping[str, Kind] = {
         writes=False,
     ),
 }
-KINDS: Mapping[str, Kind] = {**_KINDS, **rights.KINDS}
+KINDS: Mapping[str, Kind] = {**_KINDS, **rights.KINDS, **hot.KINDS}
 OBJECTS: Mapping[str, Any] = {
     "references": Pair(),
     "alias": "",
     "keys": Keys(),
     "associations": frozenset(),
     **rights.OBJECTS,
+    **hot.OBJECTS,
 }
 """The initial value of each object."""
 
@@ -315,7 +316,7 @@ READS = (
     Request("dek_read", "keys"),
     Request("association_read", "associations"),
 )
-"""Every read request about the objects, without the rights."""
+"""Every read request about the objects, without the rights and the hot key."""
 
 SET_UP = ({**_TARGETS, _ASSOCIATED: "ab"}).items()
 """Subjects that must exist before the first request, with the content of their only version."""
@@ -328,11 +329,13 @@ def object_of(request: Request) -> str | None:
     """Return the object that a request is about, None if it is about a single subject."""
     if request.kind in rights.KINDS:
         return f"right on {request.subject}"
+    if request.kind in hot.KINDS:
+        return "hot"
     return _OF[request.kind.partition("_")[0]] if request.kind in _KINDS else None
 
 
 def chosen_for_object(rng: random.Random) -> Request:
-    """Return a random request about one of the objects, without the rights."""
+    """Return a random request about one of the objects, without the rights and the hot key."""
     kind = rng.choices(list(_KINDS), [_WEIGHTS.get(kind, 2) for kind in _KINDS])[0]
     if kind.startswith("pair"):
         subject = rng.choice((_BASE, _USER))

@@ -2,16 +2,20 @@
 
 `refuse` closes every connection and the port, as when the process behind it dies. `silence` keeps connections open,
 accepts new ones, and transfers nothing, as a network that drops packets does: in both directions, or in one only, so
-that requests arrive but their answers do not. `slow` delays the data. `break_after` transfers a request that contains
-certain bytes, and breaks its connection before the answer.
+that requests arrive but their answers do not. `slow` delays the data, or the answers on some of the connections.
+`repeat` transfers answers twice. `break_after` and `silence_after` transfer a certain request, and break the connection
+before its answer, or hold all answers back.
 
 When a silent path is restored, the data that it held back is transferred, as TCP retransmissions would do.
 """
 
 import contextlib
+import itertools
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 
 from harness.processes import free_port
 
@@ -19,6 +23,10 @@ __all__ = ["Proxy"]
 
 _HOST = "127.0.0.1"
 _CHUNK = 65_536
+
+
+def _every(_number: int) -> bool:
+    return True
 
 
 class Proxy:
@@ -29,8 +37,12 @@ class Proxy:
         self.url = f"http://{_HOST}:{self.port}"
         self._target = (_HOST, 0)
         self._forth, self._back = threading.Event(), threading.Event()
-        self._delay = 0.0
-        self._last_words: bytes | None = None
+        self._delay, self._delayed_back = 0.0, 0.0
+        self._late: Callable[[int], bool] = _every
+        self._repeats = False
+        self._is_last: Callable[[bytes], bool] | None = None
+        self._then_breaks = True
+        self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._ends: set[socket.socket] = set()
         self._listener: socket.socket | None = None
@@ -61,15 +73,33 @@ class Proxy:
 
     def slow(self, seconds: float) -> None:
         """Delay all data by some seconds."""
-        self._delay = seconds
+        self._delay = self._delayed_back = seconds
 
-    def break_after(self, words: bytes) -> None:
-        """Break a connection that transfers these bytes to the target: they arrive, but no answer comes back."""
-        self._last_words = words
+    def delay_answers(self, seconds: float, late: Callable[[int], bool] | None = None) -> None:
+        """Delay the data from the target by some seconds, on the connections whose numbers `late` accepts  [all]."""
+        self._delayed_back, self._late = seconds, late or _every
+
+    def repeat(self) -> None:
+        """Transfer the data from the target twice."""
+        self._repeats = True
+
+    def break_after(self, is_last: Callable[[bytes], bool]) -> None:
+        """Break a connection that transfers certain data to the target: it arrives, but no answer comes back."""
+        self._is_last, self._then_breaks = is_last, True
+
+    def silence_after(self, is_last: Callable[[bytes], bool]) -> None:
+        """Once certain data is transferred to the target, stop transferring data from it."""
+        self._is_last, self._then_breaks = is_last, False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no data is transferred from the target."""
+        return not self._back.is_set()
 
     def restore(self) -> None:
         """Transfer data normally again."""
-        self._delay, self._last_words = 0.0, None
+        self._delay, self._delayed_back, self._late = 0.0, 0.0, _every
+        self._repeats, self._is_last = False, None
         self._forth.set()
         self._back.set()
         with self._lock:
@@ -101,21 +131,58 @@ class Proxy:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             self._ends |= {near, far}
-        threading.Thread(target=self._carry, args=(far, near, self._back), daemon=True).start()
-        self._carry(near, far, self._forth)
-
-    def _carry(self, source: socket.socket, target: socket.socket, flows: threading.Event) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(_CHUNK):
+        number = next(self._numbers)
+        threading.Thread(target=self._carry_back, args=(far, near, number), daemon=True).start()
+        with self._carrying(near, far):
+            while data := near.recv(_CHUNK):
                 if self._delay:
                     time.sleep(self._delay)
-                flows.wait()
-                breaks = self._last_words and flows is self._forth and self._last_words in data
-                if breaks:
-                    source.shutdown(socket.SHUT_RDWR)  # first, so that a fast answer is lost too
-                target.sendall(data)
-                if breaks:
+                self._forth.wait()
+                is_last = self._is_last is not None and self._is_last(data)
+                # First, so that a fast answer is lost too.
+                if is_last and self._then_breaks:
+                    near.shutdown(socket.SHUT_RDWR)
+                elif is_last:
+                    self._back.clear()
+                far.sendall(data)
+                if is_last and self._then_breaks:
                     break
+
+    def _carry_back(self, far: socket.socket, near: socket.socket, number: int) -> None:
+        late: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
+        carrier: threading.Thread | None = None
+        with self._carrying(far, near):
+            while data := far.recv(_CHUNK):
+                delay = self._delayed_back if self._late(number) else 0.0
+                if delay and carrier is None:
+                    carrier = threading.Thread(target=self._carry_late, args=(late, near), daemon=True)
+                    carrier.start()
+                if carrier is None:
+                    self._give_back(near, data)
+                else:
+                    late.put((time.monotonic() + delay, data))
+            if carrier is not None:
+                late.put((0.0, b""))
+                carrier.join()
+
+    def _carry_late(self, late: "SimpleQueue[tuple[float, bytes]]", near: socket.socket) -> None:
+        """Transfer each piece of data when it is due, so that later ones are as late as the first."""
+        with contextlib.suppress(OSError):
+            while (piece := late.get())[1]:
+                due, data = piece
+                time.sleep(max(0.0, due - time.monotonic()))
+                self._give_back(near, data)
+
+    def _give_back(self, near: socket.socket, data: bytes) -> None:
+        self._back.wait()
+        near.sendall(data)
+        if self._repeats:
+            near.sendall(data)
+
+    @contextlib.contextmanager
+    def _carrying(self, source: socket.socket, target: socket.socket) -> Iterator[None]:
+        with contextlib.suppress(OSError):
+            yield
         for end in (source, target):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

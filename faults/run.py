@@ -22,7 +22,10 @@ from typing import TypeVar
 from faults.checker import judge
 from faults.clients import IMPORTED, SUBJECTS, Client, Recorder
 from faults.commit import current
-from faults.injections import FAULTS, Planned, plan
+from faults.hot import READ as READ_OF_HOT
+from faults.hot import readings, writings
+from faults.injections import AIMED, FAULTS, Planned, plan
+from faults.lease_faults import lengths
 from faults.ledger import Ledger, read_ledger
 from faults.linear import WRITES
 from faults.model import NOT_WRITTEN, Entry, Operation, Request, Subject, content_of, context_of, perform, text_of
@@ -31,7 +34,7 @@ from faults.objects import KINDS, READS, SET_UP
 from faults.rights import GUARDED, changes, credentials, registrations
 from faults.rights import READS as READS_OF_RIGHTS
 from faults.scene import Scene, opened
-from faults.services import Services
+from faults.services import NODES, Services
 from strata.storage.log import Entry as LogEntry
 from strata.storage.open_log import open_log
 from strata.storage.state import State, StoredSchema
@@ -46,6 +49,8 @@ _WRITES_AFTER_S = 10.0  # after the last fault
 _HAND_OVERS = (0, 2, 3, 4)  # of the pen before the clients begin, and half as many after the last fault
 _RETRY_S = 0.1
 _SETTLE_S = 1.0
+_HOT_CLIENTS = 3  # of each node: two that read and one that writes
+_AIMED_PAUSE_S, _READ_PAUSE_S, _WRITE_PAUSES_S = 0.05, 0.004, (0.02, 0.1, 0.3)
 _CHANGE_S, _USE_S = 0.08, 0.03  # average pauses between changes of rights, and between uses
 _MAX_READINGS = 10
 _FINAL_TIMEOUT_S = 10.0
@@ -147,7 +152,8 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
         settings: the default settings if None.
     """
     settings, began = settings or Settings(), time.monotonic()
-    with opened(services, log) as scene:
+    leases = lengths(f"{log} {seed} leases", NODES[log]) if services.lease and log == "kafka" else ()
+    with opened(services, log, leases=leases) as scene:
         _prepare(scene)
         recorder = scene.recorder = Recorder()
         rng = random.Random(f"{log} {seed} pen")
@@ -225,18 +231,21 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
         workers=scene.services.workers,
         lease=scene.services.lease,
     )
-    count, stop = settings.clients_per_node * len(scene.members), threading.Event()
-    with ThreadPoolExecutor(count + len(schedule) + 1 + len(GUARDED)) as pool:
+    is_aimed = scene.services.lease and scene.log == "kafka"
+    count, stop = (1 if is_aimed else settings.clients_per_node) * len(scene.members), threading.Event()
+    with ThreadPoolExecutor(count + len(schedule) + 1 + len(GUARDED) + _HOT_CLIENTS * len(scene.members)) as pool:
         clients = [
             pool.submit(
-                Client(f"client {i}", scene.ports, recorder, scene.credentials).work,
+                Client(f"client {i}", scene.ports, recorder, scene.credentials, only_read=scene.only_read).work,
                 f"{scene.log} {seed} client {i}",
                 i % len(scene.members),
                 stop.is_set,
-                settings.pause_s,
+                _AIMED_PAUSE_S if is_aimed else settings.pause_s,
             )
             for i in range(count)
         ]
+        if is_aimed:
+            clients += _about_the_hot_key(pool, scene, seed, recorder, stop)
         if scene.services.access:
             clients += _about_rights(pool, scene, seed, recorder, stop)
         faults = [pool.submit(_happen, scene, planned, recorder) for planned in schedule]
@@ -247,6 +256,29 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
             stop.set()
         _all_of(clients)
     return [fault for fault in happened if fault.target]
+
+
+def _about_the_hot_key(
+    pool: ThreadPoolExecutor, scene: Scene, seed: int, recorder: Recorder, stop: threading.Event
+) -> list[Future[None]]:
+    """Let clients of each node read one key back to back, while others set it."""
+    rng = random.Random(f"{scene.log} {seed} hot")
+    working = []
+    for node in range(len(scene.members)):
+        asking = [(f"reader {node}.{i}", readings(), _READ_PAUSE_S) for i in range(_HOT_CLIENTS - 1)]
+        asking.append((f"writer {node}", writings(f"w{node}"), rng.choice(_WRITE_PAUSES_S)))
+        working += [
+            pool.submit(
+                Client(name, scene.ports, recorder, scene.credentials, only_read=scene.only_read).send_each,
+                f"{scene.log} {seed} {name}",
+                requests,
+                stop.is_set,
+                pause_s,
+                nodes=(node,),
+            )
+            for name, requests, pause_s in asking
+        ]
+    return working
 
 
 def _about_rights(
@@ -275,7 +307,7 @@ def _all_of(futures: Sequence[Future[_T]]) -> list[_T]:
 def _happen(scene: Scene, planned: Planned, recorder: Recorder) -> Happened:
     threading.Event().wait(planned.at)
     start = recorder.now()
-    with FAULTS[planned.kind].inject(scene, random.Random(planned.seed)) as target:
+    with (FAULTS | AIMED)[planned.kind].inject(scene, random.Random(planned.seed)) as target:
         if target:
             threading.Event().wait(planned.lasts)
     return Happened(planned.kind, target, start, recorder.now())
@@ -341,7 +373,7 @@ def _read_everything(scene: Scene, recorder: Recorder) -> Iterator[str]:
     """Read everything on each node; a healed node that does not answer is a problem."""
     for node, client in enumerate(_final_clients(scene, recorder)):
         asked = [Request(kind, subject) for subject in SUBJECTS for kind in _FINAL_READS]
-        asked += [*READS, *(READS_OF_RIGHTS if scene.services.access else ())]
+        asked += [*READS, READ_OF_HOT, *(READS_OF_RIGHTS if scene.services.access else ())]
         for subject in SUBJECTS:
             answer = client.send(node, Request("versions", subject))
             versions = answer[1] if answer and answer[0] == 200 else ()

@@ -3,7 +3,7 @@
 import random
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,6 +47,8 @@ class Scene:
     recorder: Recorder
     archive: Archive | None = None
     service_locks: list[threading.Lock] = field(default_factory=lambda: [threading.Lock() for _ in range(3)])
+    only_read: set[int] = field(default_factory=set)
+    """The nodes that clients send no writes to at the moment."""
 
     @property
     def credentials(self) -> dict[str, str]:
@@ -113,15 +115,15 @@ class Scene:
 
 
 @contextmanager
-def opened(services: Services, log: str, *more: str) -> Iterator[Scene]:
-    """Start the nodes of a run on a new log, with more options if any are given."""
+def opened(services: Services, log: str, *more: str, leases: Sequence[str] = ()) -> Iterator[Scene]:
+    """Start the nodes of a run on a new log, with more options, and each with its read lease, if any are given."""
     url = services.fresh_log(log)
     members = []
     for number in range(NODES[log]):
         proxy = Proxy()
         node_url, to_log = services.path_to(url, number)
         options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options, *more]
-        options += services.lease_options(url, number)
+        options += [f"--read-lease={leases[number]}"] if leases else []
         node = RegistryNode(node_url, *options, start=services.nursery.start)
         proxy.lead_to(node.port)
         members.append(Member(number, node, proxy, to_log))

@@ -23,7 +23,6 @@ __all__ = ["LOGS", "NODES", "Services"]
 LOGS = ("sqlite", "postgres", "kafka")
 NODES = {"sqlite": 4, "postgres": 3, "kafka": 3}
 _BROKERS = 3
-_LEASES = ("1s", "400ms", "700ms")
 _BROKER_SETTINGS = {
     # How long a coordinator waits for a broker that has gone before it tries again to finish a transaction that a crash
     # has left; the default is 30 s, and no producer can write to the topic meanwhile.
@@ -41,7 +40,7 @@ class Services:
 
     A lent service is not broken, only the nodes are. With a `mutant`, the nodes run a registry with a planted bug. Each
     node has `workers` worker processes. With `access`, the nodes have access control; with `lease`, those on Kafka have
-    read leases, each of another length.
+    read leases.
     """
 
     lent_broker: KafkaBroker | None = None
@@ -88,10 +87,6 @@ class Services:
     def access_options(self) -> list[str]:
         """The flags of nodes with access control; empty without it."""
         return node_options(self._files()) if self.access else []
-
-    def lease_options(self, log_url: str, node: int) -> list[str]:
-        """Return the flags of a node with a read lease; empty without one."""
-        return [f"--read-lease={_LEASES[node]}"] if self.lease and log_url.startswith("kafka:") else []
 
     def fresh_log(self, log: str) -> str:
         """Return the URL of a new, empty log."""

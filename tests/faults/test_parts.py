@@ -3,6 +3,7 @@
 import http.client
 import logging
 import random
+import socket
 import sqlite3
 import threading
 from contextlib import closing, suppress
@@ -98,12 +99,38 @@ def test_proxy_in_one_direction(proxied, lost):
 
 
 def test_proxy_that_breaks_after_a_request(proxied):
-    """A request that holds the words gets no answer, and its connection breaks."""
-    proxied.break_after(b"GET")
+    """A certain request gets no answer, and its connection breaks."""
+    proxied.break_after(lambda data: b"GET" in data)
     with pytest.raises(ConnectionError):
         get(proxied)
     proxied.restore()
     assert b"hello" == get(proxied)
+
+
+def test_proxy_that_falls_silent_after_a_request(proxied):
+    """A certain request arrives, and gets no answer until the path is restored."""
+    proxied.silence_after(lambda data: b"GET" in data)
+    with pytest.raises(TimeoutError):
+        get(proxied, timeout=0.2)
+    proxied.restore()
+    assert b"hello" == get(proxied)
+
+
+def test_proxy_that_delays_answers(proxied):
+    """Answers are late on the connections that are chosen, and on no others."""
+    proxied.delay_answers(60, lambda number: number == 0)
+    with pytest.raises(TimeoutError):
+        get(proxied, timeout=0.1)
+    assert b"hello" == get(proxied)
+
+
+def test_proxy_that_repeats_answers(proxied):
+    """Each piece of an answer arrives twice."""
+    proxied.repeat()
+    with socket.create_connection(("127.0.0.1", proxied.port), timeout=5) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        received = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert 2 == received.count(b"hello")
 
 
 def test_slow_proxy(proxied):

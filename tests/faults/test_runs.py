@@ -198,6 +198,6 @@ def test_schedules(log):
     schedules = [plan(log, seed, work_s=4, own_service=True, workers=3) for seed in range(200)]
     assert schedules == [plan(log, seed, work_s=4, own_service=True, workers=3) for seed in range(200)]
     drawn = {fault.kind for schedule in schedules for fault in schedule}
-    assert {kind for kind, fault in FAULTS.items() if log in fault.logs and not fault.needs_lease} == drawn
+    assert {kind for kind, fault in FAULTS.items() if log in fault.logs} == drawn
     spared = {f.kind for seed in range(200) for f in plan(log, seed, work_s=4, own_service=False)}
     assert not {kind for kind in spared if FAULTS[kind].needs_service}
