@@ -46,7 +46,8 @@ _Make = Callable[[Any], Any]
 class Mutant:
     """One planted bug: what it breaks, the logs on which it matters, and a function that plants it.
 
-    `access` says whether only nodes with access control have it, `lease` whether only nodes with read leases.
+    `access` says whether only nodes with access control have it, `lease` whether it is sought among nodes with read
+    leases, by the faults that aim at them.
     """
 
     breaks: str
@@ -423,7 +424,7 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "catch-up-joined-late": Mutant("a read reuses a log read that began before it", _POSTGRES, _join_running_read),
     "question-joined-late": Mutant(
-        "a read uses the answer to a question that was sent before it", _KAFKA, _join_sent_question
+        "a read uses the answer to a question that was sent before it", _KAFKA, _join_sent_question, lease=True
     ),
     "lease-not-waited-for": Mutant(
         "a new holder of the pen commits while the one before may answer from memory",
