@@ -18,7 +18,7 @@ _SQL = ("sqlite", "postgres")
 _TWINS = 0.3  # probability that a schedule has a second fault of the same kind, soon after the first
 _TWIN_S = 1.5
 _FAULTS, _FEW = (1, 1, 2, 2, 3, 4), (0, 0, 1, 1, 2)
-_ROUNDS, _ROUND_S = (3, 4, 5), 2.0
+_AIMED_SHARE, _ROUNDS, _ROUND_S = 0.8, (3, 4, 5), 2.0
 
 Inject = Callable[[Scene, random.Random], AbstractContextManager[str]]
 
@@ -58,7 +58,7 @@ def plan(
 ) -> list[Planned]:
     """Return a run's schedule: one to five faults, which may overlap and may be of the same kind.
 
-    For nodes with leases, it is several faults that aim at leases, one after the other, and up to two others.
+    For nodes with leases it is mostly several faults that aim at leases, one after the other, and up to two others.
 
     Args:
         log: the kind of log.
@@ -74,10 +74,13 @@ def plan(
         for kind, fault in FAULTS.items()
         if log in fault.logs and (own_service or not fault.needs_service) and (workers > 1 or not fault.needs_workers)
     }
-    times = [
-        (kind, rng.uniform(0.4, work_s * 0.75)) for kind in _drawn(rng, known, rng.choice(_FEW if lease else _FAULTS))
-    ]
-    if lease and log == "kafka":
+    is_aimed = lease and log == "kafka" and rng.random() < _AIMED_SHARE
+    if is_aimed:
+        # While brokers are away there are no leases.
+        known = {kind: fault for kind, fault in known.items() if not fault.needs_service}
+    kinds = _drawn(rng, known, rng.choice(_FEW if is_aimed else _FAULTS))
+    times = [(kind, rng.uniform(0.4, work_s * 0.75)) for kind in kinds]
+    if is_aimed:
         aimed = _drawn(rng, AIMED, rng.choice(_ROUNDS))
         times += [(kind, _ROUND_S * (i + rng.uniform(0.2, 0.5))) for i, kind in enumerate(aimed)]
         known |= AIMED

@@ -19,13 +19,14 @@ from faults.scene import Member, Scene
 
 __all__ = ["commit_without_answer", "late_answers", "lengths", "repeated_answers", "take_over"]
 
-_SAME, _MIXED = ("100ms", "100ms", "300ms", "1s"), ("100ms", "400ms", "700ms", "1s", "0")
+_SAME, _MIXED = ("100ms", "100ms", "1s", "1s", "500ms"), ("100ms", "400ms", "700ms", "1s", "0")
 _LATE_S, _VERY_LATE_S = (0.05, 0.25), (0.25, 0.45)  # a question waits 0.5 s for its answer
 _QUESTION_S = (0.0, 0.2)
 _SHORT_S = (0.1, 0.5)
 _WRITTEN_S, _POLL_S = 4.0, 0.005
 _JUMPS = 0.3
 _END_TRANSACTION = b"\x00\x1a"
+_SHORT = 150  # bytes; an answer with an offset or an outcome is shorter, and one with the brokers or a topic longer
 
 
 def lengths(seed: str, nodes: int) -> Sequence[str]:
@@ -47,7 +48,7 @@ def take_over(scene: Scene, rng: random.Random) -> Iterator[str]:
         if member is None:
             yield ""
             return
-        late = rng.choice(("", "late", "very late"))
+        late = rng.choice(("", "late", "very late", "very late"))
         if late:
             _delay(member, rng, _LATE_S if late == "late" else _VERY_LATE_S)
             time.sleep(rng.uniform(*_QUESTION_S))
@@ -83,7 +84,7 @@ def commit_without_answer(scene: Scene, rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def late_answers(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """Delay what the log answers to the holder of the pen, or to another node, on all or some connections."""
+    """Delay what the log answers to the holder of the pen, or to another node."""
     member = scene.holder() if rng.random() < 0.6 else rng.choice(scene.members)
     with _on_path(member) as claimed:
         if claimed is None:
@@ -123,10 +124,10 @@ def _on_path(member: Member | None) -> Iterator[Member | None]:
 
 
 def _delay(member: Member, rng: random.Random, seconds: tuple[float, float]) -> None:
-    """Make answers to a node late, in half of the cases on some connections only."""
-    delay, chosen = rng.uniform(*seconds), rng.getrandbits(64) if rng.random() < 0.5 else -1
+    """Make answers to a node late, in most cases only the short ones, such as those to questions for the end."""
+    delay, short_only = rng.uniform(*seconds), rng.random() < 0.7
     for path in member.to_log:
-        path.delay_answers(delay, lambda number: bool(chosen >> (number % 64) & 1))
+        path.delay_answers(delay, (lambda data: len(data) < _SHORT) if short_only else None)
 
 
 def _only_read(stack: ExitStack, scene: Scene, member: Member) -> None:

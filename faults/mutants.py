@@ -47,7 +47,7 @@ class Mutant:
     """One planted bug: what it breaks, the logs on which it matters, and a function that plants it.
 
     `access` says whether only nodes with access control have it, `lease` whether it is sought among nodes with read
-    leases, by the faults that aim at them.
+    leases, by the faults that aim at them. `stops_writes` says whether a node that accepts no write shows the bug.
     """
 
     breaks: str
@@ -55,6 +55,7 @@ class Mutant:
     apply: Callable[[], None]
     access: bool = False
     lease: bool = False
+    stops_writes: bool = False
 
 
 def apply(name: str) -> None:
@@ -405,7 +406,10 @@ MUTANTS: Mapping[str, Mutant] = {
         lambda: _swap(KafkaLog, "_check_offsets", _nothing),
     ),
     "older-holder-named": Mutant(
-        "a node whose own producers failed names an older holder of the pen", _KAFKA, _name_an_older_holder
+        "a node whose own producers failed names an older holder of the pen",
+        _KAFKA,
+        _name_an_older_holder,
+        stops_writes=True,
     ),
     "reads-uncommitted": Mutant("records of aborted transactions are read", _KAFKA, _read_uncommitted),
     "forwarded-write-done-twice": Mutant(

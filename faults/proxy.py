@@ -2,7 +2,7 @@
 
 `refuse` closes every connection and the port, as when the process behind it dies. `silence` keeps connections open,
 accepts new ones, and transfers nothing, as a network that drops packets does: in both directions, or in one only, so
-that requests arrive but their answers do not. `slow` delays the data, or the answers on some of the connections.
+that requests arrive but their answers do not. `slow` delays the data, `delay_answers` some of the answers.
 `repeat` transfers answers twice. `break_after` and `silence_after` transfer a certain request, and break the connection
 before its answer, or hold all answers back.
 
@@ -10,7 +10,6 @@ When a silent path is restored, the data that it held back is transferred, as TC
 """
 
 import contextlib
-import itertools
 import socket
 import threading
 import time
@@ -25,7 +24,7 @@ _HOST = "127.0.0.1"
 _CHUNK = 65_536
 
 
-def _every(_number: int) -> bool:
+def _any(_data: bytes) -> bool:
     return True
 
 
@@ -38,11 +37,10 @@ class Proxy:
         self._target = (_HOST, 0)
         self._forth, self._back = threading.Event(), threading.Event()
         self._delay, self._delayed_back = 0.0, 0.0
-        self._late: Callable[[int], bool] = _every
+        self._late: Callable[[bytes], bool] = _any
         self._repeats = False
         self._is_last: Callable[[bytes], bool] | None = None
         self._then_breaks = True
-        self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._ends: set[socket.socket] = set()
         self._listener: socket.socket | None = None
@@ -75,9 +73,9 @@ class Proxy:
         """Delay all data by some seconds."""
         self._delay = self._delayed_back = seconds
 
-    def delay_answers(self, seconds: float, late: Callable[[int], bool] | None = None) -> None:
-        """Delay the data from the target by some seconds, on the connections whose numbers `late` accepts  [all]."""
-        self._delayed_back, self._late = seconds, late or _every
+    def delay_answers(self, seconds: float, is_late: Callable[[bytes], bool] | None = None) -> None:
+        """Delay the data from the target by some seconds, or only the pieces that `is_late` accepts."""
+        self._delayed_back, self._late = seconds, is_late or _any
 
     def repeat(self) -> None:
         """Transfer the data from the target twice."""
@@ -98,7 +96,7 @@ class Proxy:
 
     def restore(self) -> None:
         """Transfer data normally again."""
-        self._delay, self._delayed_back, self._late = 0.0, 0.0, _every
+        self._delay, self._delayed_back, self._late = 0.0, 0.0, _any
         self._repeats, self._is_last = False, None
         self._forth.set()
         self._back.set()
@@ -131,8 +129,7 @@ class Proxy:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             self._ends |= {near, far}
-        number = next(self._numbers)
-        threading.Thread(target=self._carry_back, args=(far, near, number), daemon=True).start()
+        threading.Thread(target=self._carry_back, args=(far, near), daemon=True).start()
         with self._carrying(near, far):
             while data := near.recv(_CHUNK):
                 if self._delay:
@@ -148,12 +145,12 @@ class Proxy:
                 if is_last and self._then_breaks:
                     break
 
-    def _carry_back(self, far: socket.socket, near: socket.socket, number: int) -> None:
+    def _carry_back(self, far: socket.socket, near: socket.socket) -> None:
         late: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
         carrier: threading.Thread | None = None
         with self._carrying(far, near):
             while data := far.recv(_CHUNK):
-                delay = self._delayed_back if self._late(number) else 0.0
+                delay = self._delayed_back if self._late(data) else 0.0
                 if delay and carrier is None:
                     carrier = threading.Thread(target=self._carry_late, args=(late, near), daemon=True)
                     carrier.start()

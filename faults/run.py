@@ -39,10 +39,12 @@ from strata.storage.log import Entry as LogEntry
 from strata.storage.open_log import open_log
 from strata.storage.state import State, StoredSchema
 
-__all__ = ["FAILED", "Happened", "Result", "Settings", "run", "run_recorded"]
+__all__ = ["FAILED", "NO_WRITES", "Happened", "Result", "Settings", "run", "run_recorded"]
 
 FAILED = "the run failed"
 """The prefix of the reason when a run itself raised an exception."""
+NO_WRITES = ("accepted no write within", "did not take the pen when")
+"""What the reasons say when a node accepted no write, which also happens on a machine that is too busy."""
 
 _PATIENCE_S = 90.0
 _WRITES_AFTER_S = 10.0  # after the last fault
@@ -216,7 +218,7 @@ def _hand_over(scene: Scene, recorder: Recorder, rng: random.Random, times: int)
         if holder is not None:
             restart(holder)
         if not taken:
-            return f"node {heir.number} did not take the pen when its holder was gone"
+            return f"node {heir.number} {NO_WRITES[1]} its holder was gone"
     return None
 
 
@@ -338,7 +340,7 @@ def _end(scene: Scene, recorder: Recorder, hand_over: Callable[[], str | None]) 
             taken = list(pool.map(partial(_accepts, scene, recorder), range(len(scene.members))))
         if (slowest := max(taken)) > _WRITES_AFTER_S:
             node = taken.index(slowest)
-            return _Ending([f"node {node} accepted no write within {_WRITES_AFTER_S:.0f} s {when}"])
+            return _Ending([f"node {node} {NO_WRITES[0]} {_WRITES_AFTER_S:.0f} s {when}"])
         recovery = max(recovery, time.monotonic() - healed)
         if (stuck := hand_over()) is not None:
             return _Ending([stuck])

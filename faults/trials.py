@@ -17,7 +17,7 @@ from faults.commit import current
 from faults.linear import Verdict
 from faults.mutants import MUTANTS
 from faults.report import into_document, table
-from faults.run import FAILED, Result, Settings, run_recorded
+from faults.run import FAILED, NO_WRITES, Result, Settings, run_recorded
 from faults.services import Services
 
 __all__ = ["Trial", "main", "reasons", "trial"]
@@ -96,7 +96,7 @@ def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], setti
     try:
         for seed in seeds:
             result, _ = run_recorded(services, log, seed, settings)
-            if found := reasons(result):
+            if found := reasons(result, stops_writes=MUTANTS[mutant].stops_writes):
                 return Trial(mutant, log, seed, time.monotonic() - began, found[0], current())
             if result.broken:
                 print(f"  {mutant} on {log}, seed {seed}: {result.broken[0]}", flush=True)
@@ -106,9 +106,19 @@ def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], setti
     return Trial(mutant, log, 0, time.monotonic() - began, "", current())
 
 
-def reasons(result: Result) -> list[str]:
-    """Return the violated guarantees; failed runs and undecided searches prove nothing and are left out."""
-    return [one for one in result.broken if not one.startswith(FAILED) and f": {Verdict.UNDECIDED} " not in one]
+def reasons(result: Result, *, stops_writes: bool = True) -> list[str]:
+    """Return the violated guarantees that show a bug.
+
+    Failed runs and undecided searches prove nothing and are left out; so is a node that accepted no write, unless the
+    bug `stops_writes`.
+    """
+    return [
+        reason
+        for reason in result.broken
+        if not reason.startswith(FAILED)
+        and f": {Verdict.UNDECIDED} " not in reason
+        and (stops_writes or not any(words in reason for words in NO_WRITES))
+    ]
 
 
 def _line(found: Trial) -> str:

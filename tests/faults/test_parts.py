@@ -117,10 +117,11 @@ def test_proxy_that_falls_silent_after_a_request(proxied):
 
 
 def test_proxy_that_delays_answers(proxied):
-    """Answers are late on the connections that are chosen, and on no others."""
-    proxied.delay_answers(60, lambda number: number == 0)
+    """Answers that are chosen are late, and no others."""
+    proxied.delay_answers(60, lambda data: b"hello" in data)
     with pytest.raises(TimeoutError):
         get(proxied, timeout=0.1)
+    proxied.delay_answers(60, lambda data: b"goodbye" in data)
     assert b"hello" == get(proxied)
 
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from faults.availability import longest_gap, rolling_restart, under_load
-from faults.injections import FAULTS, plan
+from faults.injections import AIMED, FAULTS, plan
 from faults.mutants import MUTANTS
 from faults.report import lines
 from faults.run import FAILED, Result, Settings, run
@@ -127,12 +127,16 @@ def test_every_mutant_is_found(own, mutant, log):
         ),
         pytest.param((f"{FAILED}: OSError: x",), [], id="the-run-itself-failed"),
         pytest.param(("subject s: undecided after 9 steps; the longest",), [], id="undecided"),
+        pytest.param(("node 1 accepted no write within 10 s after all",), [], id="a-node-that-accepts-no-write"),
     ],
 )
 def test_what_proves_that_a_mutant_is_found(broken, expected):
     """A run that failed by itself, or is undecided, finds nothing."""
     result = Result("sqlite", 1, 0, 0, 0, 0, (), broken, 0, 0.0)
-    assert expected == reasons(result)
+    assert expected == reasons(result, stops_writes=False)
+    assert [reason for reason in broken if reason.startswith("node")] == [
+        reason for reason in reasons(result, stops_writes=True) if reason.startswith("node")
+    ]
 
 
 @pytest.mark.slow
@@ -194,10 +198,15 @@ def test_writes_go_on_after_the_death_of_the_pens_holder(own):
 
 @pytest.mark.parametrize("log", LOGS)
 def test_schedules(log):
-    """A seed fixes its schedule; schedules spare services that are not ours, and draw every kind of fault."""
+    """A seed fixes its schedule; schedules spare services that are not ours, and draw every kind of fault.
+
+    Only nodes with leases, on Kafka, get the faults that aim at leases.
+    """
     schedules = [plan(log, seed, work_s=4, own_service=True, workers=3) for seed in range(200)]
     assert schedules == [plan(log, seed, work_s=4, own_service=True, workers=3) for seed in range(200)]
     drawn = {fault.kind for schedule in schedules for fault in schedule}
     assert {kind for kind, fault in FAULTS.items() if log in fault.logs} == drawn
+    aimed = {fault.kind for seed in range(200) for fault in plan(log, seed, work_s=4, own_service=True, lease=True)}
+    assert (set(AIMED) if log == "kafka" else set()) == aimed & set(AIMED)
     spared = {f.kind for seed in range(200) for f in plan(log, seed, work_s=4, own_service=False)}
     assert not {kind for kind in spared if FAULTS[kind].needs_service}
