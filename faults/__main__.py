@@ -3,7 +3,7 @@
     python -m faults --log kafka --seed 17      repeat one run
     python -m faults --runs 70                  seeds 1 to 70 on each log
     python -m faults --access --runs 5          with access control, and rights that change in mid-run
-    python -m faults --lease --runs 20          with read leases on Kafka
+    python -m faults --lease --runs 20          with read leases on Kafka, and faults that aim at them
     python -m faults --standby --runs 20        with a standby, and promotions
     python -m faults --judge FILE               check the kept history of a broken run again
 
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "--access", action="store_true", help="switch on access control, with rights that change (faults/rights.py)"
     )
     parser.add_argument(
-        "--lease", action="store_true", help="on Kafka, give the nodes read leases of different lengths"
+        "--lease", action="store_true", help="on Kafka, give the nodes read leases, and aim faults at them"
     )
     parser.add_argument("--standby", action="store_true", help="run with a standby (faults/standby.py)")
     parser.add_argument("--mutant", choices=MUTANTS, help="plant this bug in the registry (faults/mutants.py)")
