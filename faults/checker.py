@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from faults import hot
 from faults.ledger import Ledger
 from faults.linear import WRITES, Finding, Verdict, explain
 from faults.model import NOT_WRITTEN, Operation, Request, context_of
@@ -79,7 +80,7 @@ def by_subject(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
         for subject in [name for name in subjects if name not in OBJECTS and context_of(name) == context]:
             absent = Request("absent", subject, schema_id=operation.request.schema_id)
             subjects[subject].append(replace(operation, request=absent))
-    return dict(subjects)
+    return {name: hot.without_unseen(held) if name in hot.OBJECTS else held for name, held in subjects.items()}
 
 
 def _from_memory(operation: Operation) -> Operation:

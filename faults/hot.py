@@ -5,14 +5,14 @@ without versions, an object with a sequential model, as those of `objects.py`.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from faults.kind import Kind
-from faults.model import Answer, Request
+from faults.model import Answer, Operation, Request
 
-__all__ = ["KINDS", "OBJECTS", "READ", "readings", "writings"]
+__all__ = ["KINDS", "OBJECTS", "READ", "readings", "without_unseen", "writings"]
 
 _SUBJECT = ":.hot:h"
 _PATH = f"/config/{quote(_SUBJECT, safe='')}"
@@ -36,6 +36,16 @@ KINDS: Mapping[str, Kind] = {
 }
 OBJECTS: Mapping[str, Any] = {"hot": ""}
 READ = Request("hot_read", _SUBJECT)
+
+
+def without_unseen(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations without writes whose outcome is unknown and whose value nobody read.
+
+    If an order with such a write explains the answers, the same order without it does too. The search would try both,
+    for each of them.
+    """
+    seen = {operation.answer[1] for operation in operations if operation.answer is not None}
+    return [each for each in operations if each.answer is not None or each.request.content in seen]
 
 
 def readings() -> Iterator[Request]:
