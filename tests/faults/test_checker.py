@@ -408,6 +408,15 @@ STORIES = [
         ],
         id="rights",
     ),
+    pytest.param(
+        [
+            ("hot_read", "h", "", 0, (40408, None)),
+            ("hot_set", "h", "w0-0", 0, (200, "w0-0")),
+            ("hot_set", "h", "w1-0", 0, (200, "w1-0")),
+            ("hot_read", "h", "", 0, (200, "w1-0")),
+        ],
+        id="the-hot-key",
+    ),
 ]
 
 
@@ -505,3 +514,14 @@ def _ledger_of(history):
         if answer and answer[0] == 200 and request.kind in ("latest", "version"):
             ledger.registered.add((request.subject, answer[1][1], answer[1][0], answer[1][2]))
     return ledger
+
+
+def test_a_stale_read_of_the_hot_key():
+    """A stale read is found beside many writes with an unknown outcome, of which those count whose value was read."""
+    lost = [op(0, 1, "hot_set", None, content=f"lost-{number}") for number in range(40)]
+    acknowledged = [op(number, number + 0.5, "hot_set", (200, f"{number}"), content=f"{number}") for number in (1, 2)]
+    fresh = [*lost, *acknowledged, op(3, 4, "hot_read", (200, "lost-7"))]
+    stale = [*lost, *acknowledged, op(3, 4, "hot_read", (200, "1"))]
+    assert [Verdict.EXPLAINED, Verdict.CONTRADICTED] == [
+        explain(by_subject(history)["hot"]).verdict for history in (fresh, stale)
+    ]
