@@ -39,7 +39,7 @@ READ = Request("hot_read", _SUBJECT)
 
 
 def without_unseen(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations without writes whose outcome is unknown and whose value nobody read.
+    """Return the operations without writes whose outcome is unknown and whose value no client read.
 
     If an order with such a write explains the answers, the same order without it does too. The search would try both,
     for each of them.
