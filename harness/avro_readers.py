@@ -221,12 +221,12 @@ def _fits(schema: Any, value: Any) -> bool:
     return type(value) is kinds[schema["type"]]
 
 
-def in_java(tasks: Iterable[tuple[Any, Any, bytes]], folder: Path) -> list[dict[str, Any]]:
+def in_java(tasks: Iterable[tuple[Any, Any, bytes]]) -> list[dict[str, Any]]:
     """Return what Avro's Java library reads; one JVM for all tasks."""
-    spark_jar.compile_java(sorted(_JAVA.rglob("*.java")), folder)
+    classes = spark_jar.compiled(sorted(_JAVA.rglob("*.java")))
     command = [
         *(shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-        *("-cp", f"{folder}:{spark_jar.spark_class_path()}", "strata.serdes.AvroJava"),
+        *("-cp", f"{classes}:{spark_jar.spark_class_path()}", "strata.serdes.AvroJava"),
     ]
     jobs = [
         {"writer": json.dumps(_plain(writer)), "reader": json.dumps(_plain(reader)), "payload": payload.hex()}

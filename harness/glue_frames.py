@@ -148,16 +148,10 @@ def glue_with(schema: GlueSchema) -> Iterator[UUID]:
         yield UUID(made["SchemaVersionId"])
 
 
-def framed_by_aws(vectors: Sequence[Vector], folder: Path) -> list[bytes]:
-    """Return the frames that AWS's serializer makes of the values of vectors, compressed as theirs.
-
-    Args:
-        vectors: the vectors.
-        folder: for the compiled program.
-    """
+def framed_by_aws(vectors: Sequence[Vector]) -> list[bytes]:
+    """Return the frames that AWS's serializer makes of the values of vectors, compressed as theirs."""
     jars = glue_jars()
-    spark_jar.compile_java([_JAVA], folder, *jars)
-    class_path = os.pathsep.join([str(folder), *map(str, jars)])
+    class_path = os.pathsep.join(map(str, [spark_jar.compiled([_JAVA], *jars), *jars]))
     command = [shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-cp", class_path, "GlueFrames"]
     lines = "".join(json.dumps(_task(vector)) + "\n" for vector in vectors)
     done = subprocess.run(command, input=lines, capture_output=True, check=False, text=True, timeout=_TIMEOUT_S)

@@ -8,14 +8,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from harness.jars import JarSet, resolve
 from harness.json_cases import patterns, schemas
-from harness.spark_jar import compile_java
+from harness.spark_jar import compiled
 
 __all__ = ["RECORDED", "ask"]
 
@@ -49,16 +48,14 @@ def ask(questions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         `{"accepted": BOOL}` for each question; an accepted schema of an older dialect also has its `model`, a text.
     """
     jars = [jar for jar_set in _JARS for jar in resolve(jar_set)]
-    with tempfile.TemporaryDirectory() as folder:
-        compile_java([_SOURCE], Path(folder), *jars)
-        class_path = os.pathsep.join(map(str, (folder, *jars)))
-        done = subprocess.run(
-            ["java", "-Xss16m", "-cp", class_path, "JsonLoaders"],
-            input="".join(f"{json.dumps(question)}\n" for question in questions).encode(),
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            check=True,
-        )
+    class_path = os.pathsep.join(map(str, (compiled([_SOURCE], *jars), *jars)))
+    done = subprocess.run(
+        ["java", "-Xss16m", "-cp", class_path, "JsonLoaders"],
+        input="".join(f"{json.dumps(question)}\n" for question in questions).encode(),
+        capture_output=True,
+        timeout=_TIMEOUT_S,
+        check=True,
+    )
     return [json.loads(line) for line in done.stdout.decode().split("\n") if line]
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import struct
 import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,7 +19,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from harness.jars import protobuf_jars
-from harness.spark_jar import compile_java, spark_class_path
+from harness.spark_jar import compiled, spark_class_path
 
 __all__ = ["Task", "in_java", "in_python"]
 
@@ -39,11 +38,9 @@ class Task(NamedTuple):
 def in_java(tasks: Sequence[Task]) -> list[dict[str, Any]]:
     """Return what the Java library reads for each task, as `value` or `error`."""
     jars = protobuf_jars()
-    with tempfile.TemporaryDirectory() as folder:
-        compile_java([_SOURCE], Path(folder), *jars)
-        class_path = os.pathsep.join(map(str, (folder, *jars, spark_class_path())))
-        parts = (tasks[at : at + _TASKS_A_JVM] for at in range(0, len(tasks), _TASKS_A_JVM))
-        return [answer for part in parts for answer in _answers(part, class_path)]
+    class_path = os.pathsep.join(map(str, (compiled([_SOURCE], *jars), *jars, spark_class_path())))
+    parts = (tasks[at : at + _TASKS_A_JVM] for at in range(0, len(tasks), _TASKS_A_JVM))
+    return [answer for part in parts for answer in _answers(part, class_path)]
 
 
 def _answers(tasks: Sequence[Task], class_path: str) -> list[dict[str, Any]]:

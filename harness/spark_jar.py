@@ -22,7 +22,7 @@ from strata.compat.protobuf.builtin import builtin_files, builtin_names
 from strata.compat.protobuf.names import Names
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
 
-__all__ = ["JAR", "STRICT", "build", "compile_java", "spark_class_path"]
+__all__ = ["JAR", "STRICT", "build", "compile_java", "compiled", "spark_class_path"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent / "spark_udfs"
 JAR = _PACKAGE / "strata-spark.jar"
@@ -80,6 +80,26 @@ def compile_java(sources: Sequence[Path], folder: Path, *more: Path, options: Se
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode:
         raise RuntimeError(f"the JVM side of spark_udfs does not compile:\n{done.stdout}{done.stderr}")
+
+
+def compiled(sources: Sequence[Path], *more: Path) -> Path:
+    """Return a folder with the classes of sources, compiled against Spark's jars and `more` by the first who asks.
+
+    Raises:
+        RuntimeError: the sources do not compile; the message is the compiler's.
+    """
+    jars = [f"{jar}:{jar.stat().st_mtime_ns}" for jar in more]
+    texts = [source.read_bytes() for source in sources]
+    seal = hashlib.sha256(b"\0".join([spark_class_path().encode(), *map(str.encode, jars), *texts])).hexdigest()[:16]
+    folder = cache_folder() / f"classes-{sources[0].stem}-{seal}"
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / "classes.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            with tempfile.TemporaryDirectory(dir=cache_folder()) as made:
+                compile_java(sources, Path(made) / "classes", *more)
+                (Path(made) / "classes").rename(folder)
+    return folder
 
 
 def spark_class_path() -> str:

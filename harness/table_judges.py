@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.jars import delta_jars, flink_sql_jars, iceberg_jars
-from harness.spark_jar import compile_java, spark_class_path
+from harness.spark_jar import compiled, spark_class_path
 from strata.compat.logical.ddl import table_statement
 from strata.compat.logical.types import UNBOUNDED, Column, Kind, LogicalSchema, LogicalType, TranslationError
 
@@ -56,11 +56,10 @@ def in_flink(questions: Sequence[Question]) -> list[Answer]:
 def _answers(program: str, questions: Sequence[Question], jars: Sequence[Path]) -> list[Answer]:
     sources = [_JVM / f"{program}.java", *([] if program == "FlinkTables" else [_JVM / "SparkColumns.java"])]
     with tempfile.TemporaryDirectory() as folder:
-        compile_java(sources, Path(folder), *jars)
         quiet = Path(folder) / "quiet.xml"
         quiet.write_text(_QUIET)
         spark = [] if program == "FlinkTables" else [spark_class_path()]
-        class_path = os.pathsep.join(map(str, (folder, *jars, *spark)))
+        class_path = os.pathsep.join(map(str, (compiled(sources, *jars), *jars, *spark)))
         command = [
             "java",
             "-XX:+UseSerialGC",

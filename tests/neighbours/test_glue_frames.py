@@ -16,9 +16,9 @@ def opened(frame):
 
 
 @pytest.mark.slow
-def test_the_vectors_are_those_of_aws(tmp_path):
+def test_the_vectors_are_those_of_aws():
     """The frames of the table are what schema-registry-serde writes, in all formats, compressed and not."""
-    frames = framed_by_aws(VECTORS, tmp_path)
+    frames = framed_by_aws(VECTORS)
 
     assert [(one.name, *opened(one.frame)) for one in VECTORS] == [
         (one.name, *opened(frame)) for one, frame in zip(VECTORS, frames, strict=True)

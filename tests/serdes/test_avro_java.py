@@ -39,12 +39,11 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=[200, pytest.param(6000, marks=pytest.mark.slow)])
-def told(request, tmp_path_factory):
+def told(request):
     """Return random cases with both answers; one JVM for all of them."""
     maker = Maker(Random(2027))
     cases = [maker.case() for _ in range(request.param)]
-    classes = tmp_path_factory.mktemp("avro-java")
-    spark_jar.compile_java(sorted(JAVA.rglob("*.java")), classes)
+    classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")))
     command = [
         *(shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
         *("-cp", f"{classes}:{spark_jar.spark_class_path()}", "strata.serdes.AvroJava"),

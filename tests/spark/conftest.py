@@ -133,11 +133,10 @@ def families() -> Callable[[Random, int, int], list[list[Case]]]:
 
 
 @pytest.fixture(scope="session")
-def run_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[Any]], list[Any]]]:
-    """Yield a function that runs a class of `java/`: JSON values in, JSON values out, a line each."""
-    classes = tmp_path_factory.mktemp("probe")
+def run_java() -> Callable[[str, Sequence[Any]], list[Any]]:
+    """Return a function that runs a class of `java/`: JSON values in, JSON values out, a line each."""
     jars = [spark_jar.build(), *protobuf_jars()]
-    spark_jar.compile_java(sorted((Path(__file__).parent / "java").rglob("*.java")), classes, *jars)
+    classes = spark_jar.compiled(sorted((Path(__file__).parent / "java").rglob("*.java")), *jars)
     class_path = os.pathsep.join([str(classes), *map(str, jars), spark_jar.spark_class_path()])
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED"]
 
@@ -148,8 +147,7 @@ def run_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
         assert done.returncode == 0, done.stderr.decode()[-3000:]
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    yield run
-    shutil.rmtree(classes)
+    return run
 
 
 class ScriptedRegistry:

@@ -96,12 +96,11 @@ def made(maker, size):
     return tasks
 
 
-@pytest.fixture(scope="module", params=[400, pytest.param(12_000, marks=pytest.mark.slow)])
-def told(request, tmp_path_factory):
+@pytest.fixture(scope="module", params=[700, pytest.param(12_000, marks=pytest.mark.slow)])
+def told(request):
     """Return random tasks by kind, each with our answer and Avro's; one JVM for all of them."""
     kinds = made(Schemas(Random(2027), seeds()), request.param)
-    classes = tmp_path_factory.mktemp("avro-java")
-    spark_jar.compile_java(sorted(JAVA.rglob("*.java")), classes)
+    classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")))
     command = [
         *(shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
         *("-cp", f"{classes}:{spark_jar.spark_class_path()}", "strata.compat.AvroSchemas"),

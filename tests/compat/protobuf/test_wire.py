@@ -62,11 +62,10 @@ def _texts(count):
 
 
 @pytest.fixture(scope="module", params=[800, pytest.param(40_000, marks=pytest.mark.slow)])
-def told(request, tmp_path_factory):
+def told(request):
     """Return texts with Wire's answer to each; one JVM for all of them."""
     texts = _texts(request.param)
-    classes = tmp_path_factory.mktemp("wire")
-    spark_jar.compile_java(sorted(JAVA.rglob("*.java")), classes, *wire_jars())
+    classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")), *wire_jars())
     class_path = os.pathsep.join([str(classes), *map(str, wire_jars()), spark_jar.spark_class_path()])
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path)
     done = subprocess.run(
