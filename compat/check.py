@@ -67,7 +67,7 @@ def check(
     if policy is not Policy.LOGICAL:
         return _check_records(new, previous, level, policy, limits)
     result = _check_records(new, previous, level, Policy.STRICT, limits)
-    versions = [(one.version, one.schema, one.union) for one in previous]
+    versions = [(version.version, version.schema, version.union) for version in previous]
     tables = check_tables(new, versions, level, limits, union)
     messages = (*result.messages, *(table.message for table in tables))
     return CheckResult(result.compatible and not tables, messages, result.incompatibilities, tuple(tables))
@@ -120,12 +120,12 @@ def _check_version(
         return CheckResult(False, (_OTHER_FORMAT,), (_other_format(new, previous),))
     messages: list[str] = []
     findings: list[Incompatibility] = []
-    found: Sequence[Incompatibility] = ()
+    incompatibilities: Sequence[Incompatibility] = ()
     for direction in directions:
-        found = _check_direction(new, previous, direction, policy, limits)
-        findings += found
-        messages += _messages(found, limits)
-    if found:
+        incompatibilities = _check_direction(new, previous, direction, policy, limits)
+        findings += incompatibilities
+        messages += _messages(incompatibilities, limits)
+    if incompatibilities:
         messages += _lines_on(previous)
     return CheckResult(compatible=not findings, messages=tuple(messages), incompatibilities=tuple(findings))
 
@@ -148,8 +148,8 @@ def _check_direction(
 ) -> list[Incompatibility]:
     backward = direction is Direction.BACKWARD
     reader, writer = (new, previous.schema) if backward else (previous.schema, new)
-    found = FORMATS[new.format].check(reader, writer, policy=policy, limits=limits)
-    return [replace(finding, direction=direction, version=previous.version) for finding in found]
+    incompatibilities = FORMATS[new.format].check(reader, writer, policy=policy, limits=limits)
+    return [replace(finding, direction=direction, version=previous.version) for finding in incompatibilities]
 
 
 def _messages(findings: Sequence[Incompatibility], limits: Limits) -> Iterator[str]:

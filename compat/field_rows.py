@@ -67,11 +67,11 @@ def field_rows(schema: ParsedSchema, most: int) -> list[FieldRow]:
 
 def _by_record(rows: Iterable[FieldRow]) -> list[FieldRow]:
     """Return rows in the order in which records begin, so that no field follows a record that it does not belong to."""
-    found: dict[str, list[FieldRow]] = {}
+    by_record: dict[str, list[FieldRow]] = {}
     for row in rows:
         record = row.path if row.is_record else row.path[: -len(row.name) - 1]
-        found.setdefault(record, []).append(row)
-    return [row for group in found.values() for row in group]
+        by_record.setdefault(record, []).append(row)
+    return [row for group in by_record.values() for row in group]
 
 
 def _avro_rows(schema: ParsedSchema) -> Iterator[FieldRow]:
@@ -164,11 +164,11 @@ def _fields(message: Message) -> Iterator[Field]:
 
 
 def _protobuf_field(field: Field, path: str, tags: Mapping[Entity, list[str]]) -> FieldRow:
-    found = tuple(tags.get(Entity(path, EntityType.FIELD), ()))
+    field_tags = tuple(tags.get(Entity(path, EntityType.FIELD), ()))
     shown = f"{field.label} {field.type}" if field.label else field.type
     required = field.label == "required"
     doc = _meta_doc(field.options)
-    return FieldRow(path, field.name, False, _cut(shown), field.default, doc, found, required, field.tag)
+    return FieldRow(path, field.name, False, _cut(shown), field.default, doc, field_tags, required, field.tag)
 
 
 def _meta_doc(options: Options) -> str:

@@ -27,8 +27,8 @@ def tags_of(schema: ParsedSchema) -> Tags:
     if isinstance(schema, ProtobufSchema):
         return protobuf_tags.tags_of(schema.file)
     read, nodes, _ = _JSON_FORMATS[schema.format]
-    found = ((entity, _tags(node)) for entity, node in nodes(read(schema.canonical)))
-    return {entity: tags for entity, tags in found if tags}
+    tagged = ((entity, _tags(node)) for entity, node in nodes(read(schema.canonical)))
+    return {entity: tags for entity, tags in tagged if tags}
 
 
 def retagged(schema: ParsedSchema, add: Tags, remove: Tags, *, must_exist: bool = True) -> str:

@@ -93,7 +93,11 @@ def check_tree(desired: Desired, against: Versions | None, options: Options, lab
     problems: list[Problem] = []
     broken: set[str] = set()
     for subject in desired.subjects.values():
-        if of_broken := [one.subject for one in subject.references if one.version is None and one.subject in broken]:
+        if of_broken := [
+            reference.subject
+            for reference in subject.references
+            if reference.version is None and reference.subject in broken
+        ]:
             # Its own text would be blamed for the mistake of another.
             message = f"It refers to {', '.join(of_broken)}, which is not valid."
             problems.append(Problem(Severity.UNJUDGED, UNJUDGED, subject.name, subject.file, Position(), message))
@@ -102,9 +106,9 @@ def check_tree(desired: Desired, against: Versions | None, options: Options, lab
             level = _level(desired, subject, against, options)
             grouped = _Grouped(against, desired.group(subject.name)) if against else None
             policy = _policy(desired, subject, against, options)
-            found = list(_check_subject(subject, parser, earlier, grouped, level, policy, options))
-            broken |= {one.subject for one in found if one.rule == INVALID}
-            problems += found
+            problems_of_subject = list(_check_subject(subject, parser, earlier, grouped, level, policy, options))
+            broken |= {problem.subject for problem in problems_of_subject if problem.rule == INVALID}
+            problems += problems_of_subject
     return problems + [
         Problem(Severity.NOTE, REMOVED, name, "", Position(), f"Subject {name} is in {source} and no longer here.")
         for source, name in _gone(desired, against)
@@ -115,10 +119,12 @@ def _gone(desired: Desired, against: Versions | None) -> list[tuple[str, str]]:
     """Return the subjects that only the earlier tree has, each with the label of that tree."""
     if not isinstance(against, TreeVersions):
         return []
-    unnamed = {one.file for one in desired.subjects.values() if one.unnamed}
-    here = {one.name for one in desired.subjects.values() if one.text is not None}
+    unnamed = {subject.file for subject in desired.subjects.values() if subject.unnamed}
+    here = {subject.name for subject in desired.subjects.values() if subject.text is not None}
     gone = sorted(set(against.subjects()) - here)
-    return [(against.label, name) for name in gone if not unnamed & {one.file for one in against.versions(name)}]
+    return [
+        (against.label, name) for name in gone if not unnamed & {version.file for version in against.versions(name)}
+    ]
 
 
 def _level(desired: Desired, subject: Subject, against: Versions | None, options: Options) -> Level:
@@ -149,7 +155,7 @@ class _Grouped:
         if not group:
             return versions
         metadata = versions[-1].metadata if subject.metadata is None and versions else subject.metadata
-        return [one for one in versions if _property(one.metadata, group) == _property(metadata, group)]
+        return [version for version in versions if _property(version.metadata, group) == _property(metadata, group)]
 
 
 def _property(metadata: Mapping[str, Any] | None, name: str) -> str | None:

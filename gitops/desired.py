@@ -107,7 +107,7 @@ class _Draft:
     """A subject whose references are not worked out yet."""
 
     subject: Subject
-    given: tuple[Fields | str, ...] | None
+    references: tuple[Fields | str, ...] | None
     names: Names
     where: str
 
@@ -237,24 +237,24 @@ def _references(
 ) -> list[Reference]:
     """Return the references that an entry gives, or else those that its text needs and other files of the tree meet."""
     references: dict[str, Reference] = {}
-    for item in draft.given or ():
-        one = Fields(draft.where, {"file": item}) if isinstance(item, str) else item
-        file = one.text("file")
+    for item in draft.references or ():
+        fields = Fields(draft.where, {"file": item}) if isinstance(item, str) else item
+        file = fields.text("file")
         if file is None:
-            subject, number = one.text("subject") or "", one.number("version")
+            subject, number = fields.text("subject") or "", fields.number("version")
             target = qualified(subject, draft.subject.name) if number is None else subject
-            reference = Reference(one.text("name") or subject, target, number)
+            reference = Reference(fields.text("name") or subject, target, number)
         elif file not in files:
             raise GitopsError(f"{draft.where}: no subject has the file {file}, which it refers to")
         else:
             target = files[file]
-            reference = Reference(one.text("name") or _name_of(draft, drafts[target]), target)
+            reference = Reference(fields.text("name") or _name_of(draft, drafts[target]), target)
         references[reference.name] = reference
-    for needed in draft.names.needed if draft.given is None else ():
+    for needed in draft.names.needed if draft.references is None else ():
         provider = defined.get((draft.subject.format, _resolved(draft, needed)))
         if needed in references or provider is None or provider == draft.subject.name:
             continue
-        if not any(one.subject == provider for one in references.values()) or draft.subject.format != "AVRO":
+        if not any(resolved.subject == provider for resolved in references.values()) or draft.subject.format != "AVRO":
             references[needed] = Reference(needed, provider)
     return list(references.values())
 

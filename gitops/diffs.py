@@ -51,8 +51,8 @@ def differences(a: Versions, b: Versions) -> Iterator[SubjectDifference]:
             yield SubjectDifference(subject, only_in=a.label if subject in mine else b.label)
             continue
         before, after = a.version(subject, None), b.version(subject, None)
-        if before is not None and after is not None and (found := _difference(before, after, *parsers)):
-            yield found
+        if before is not None and after is not None and (difference := _difference(before, after, *parsers)):
+            yield difference
 
 
 def _parser(source: Versions, other: Versions) -> Parser:
@@ -63,23 +63,23 @@ def _parser(source: Versions, other: Versions) -> Parser:
 def _difference(before: Held, after: Held, old: Parser, new: Parser) -> SubjectDifference | None:
     contract = tuple(
         name
-        for name, one, other in (
+        for name, earlier, other in (
             ("metadata", before.metadata, after.metadata), ("rules", before.rule_set, after.rule_set),
         )
-        if _shown(one) != _shown(other) and not _is_open(one, before) and not _is_open(other, after)
+        if _shown(earlier) != _shown(other) and not _is_open(earlier, before) and not _is_open(other, after)
     )  # fmt: skip
     try:
         if before.normalize or after.normalize:
             schemas = old.normalized(before), new.normalized(after)
         else:
             schemas = old.parse(before, strict=False), new.parse(after, strict=False)
-        found = difference(*schemas, limits=Limits().started())
+        changes = difference(*schemas, limits=Limits().started())
     except (SchemaParseError, GitopsError) as error:
         same = (before.text, before.references) == (after.text, after.references)
         return (
             None if same and not contract else SubjectDifference(after.subject, contract=contract, unknown=str(error))
         )
-    schema = found if found.changes else None
+    schema = changes if changes.changes else None
     return SubjectDifference(after.subject, schema=schema, contract=contract) if schema or contract else None
 
 
@@ -97,13 +97,14 @@ def _shown(part: Any) -> object:
     return {name: value for name, value in (part or {}).items() if value} or None
 
 
-def as_text(found: SubjectDifference) -> Iterator[str]:
+def as_text(difference: SubjectDifference) -> Iterator[str]:
     """Yield lines for people."""
-    if found.only_in:
-        yield f"{found.subject}: only in {found.only_in}"
+    if difference.only_in:
+        yield f"{difference.subject}: only in {difference.only_in}"
         return
-    yield f"{found.subject}: {', '.join([*(['schema'] if found.schema else []), *found.contract]) or 'unknown'}"
-    if found.schema:
-        yield from (f"    {line}" for line in as_lines(found.schema))
-    if found.unknown:
-        yield f"    the difference cannot be shown: {found.unknown}"
+    parts = [*(["schema"] if difference.schema else []), *difference.contract]
+    yield f"{difference.subject}: {', '.join(parts) or 'unknown'}"
+    if difference.schema:
+        yield from (f"    {line}" for line in as_lines(difference.schema))
+    if difference.unknown:
+        yield f"    the difference cannot be shown: {difference.unknown}"

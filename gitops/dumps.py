@@ -62,12 +62,12 @@ def dump(source: Source, folder: Path, patterns: Sequence[str], owner: str | Non
         GitopsError: If the folder has a manifest, or cannot be written.
     """
     latest = {name: source.version(name, None) for name in source.subjects() if _is_named(name, patterns)}
-    found = {name: one for name, one in latest.items() if one is not None and one.format in _ENDINGS}
-    files = _file_names(found)
+    dumped = {name: version for name, version in latest.items() if version is not None and version.format in _ENDINGS}
+    files = _file_names(dumped)
     top: dict[str, Any] = {} if owner is None else {"owner": owner}
-    entries = [_entry(one, files, found, source, owner) for one in found.values()]
+    entries = [_entry(version, files, dumped, source, owner) for version in dumped.values()]
     for scope in source.scopes():
-        if scope in found or not _is_named(scope, patterns) or (patterns and _is_wide(scope)):
+        if scope in dumped or not _is_named(scope, patterns) or (patterns and _is_wide(scope)):
             continue
         settings = _settings(source, scope)
         if scope == "":
@@ -81,8 +81,8 @@ def dump(source: Source, folder: Path, patterns: Sequence[str], owner: str | Non
     if rights:
         _add_rights(top, entries, source, whole=not patterns)
     top["subjects"] = sorted(entries, key=lambda entry: str(entry["name"]))
-    _write(folder, top, {files[name]: one for name, one in found.items()})
-    return len(found)
+    _write(folder, top, {files[name]: version for name, version in dumped.items()})
+    return len(dumped)
 
 
 def left_out(source: Source, patterns: Sequence[str]) -> list[str]:
@@ -96,11 +96,11 @@ def _add_rights(top: dict[str, Any], entries: Sequence[dict[str, object]], sourc
     """Add the rights on subjects and contexts to their entries and, of a whole registry, all others at the top."""
     places = {on_subject(str(entry["name"])): entry for entry in entries}
     places |= {on_context(f":.{name}:"): section for name, section in top.get("contexts", {}).items()}
-    for about, found in entries_of(source.rules()).items():
+    for about, rules in entries_of(source.rules()).items():
         if about in places:
-            places[about]["rights"] = found
+            places[about]["rights"] = rules
         elif whole:
-            top.setdefault("rights", []).extend({**one, **_about(about)} for one in found)
+            top.setdefault("rights", []).extend({**rule, **_about(about)} for rule in rules)
 
 
 def _about(about: Resource) -> dict[str, str]:
@@ -109,11 +109,11 @@ def _about(about: Resource) -> dict[str, str]:
 
 
 def _entry(
-    version: Held, files: Mapping[str, str], found: Mapping[str, Held], source: Source, owner: str | None
+    version: Held, files: Mapping[str, str], dumped: Mapping[str, Held], source: Source, owner: str | None
 ) -> dict[str, object]:
     """Return the entry of a subject in the manifest."""
     entry: dict[str, object] = {"name": version.subject, "file": files[version.subject]}
-    references = [_reference(reference.name, reference.subject, reference.version, version.subject, found, files)
+    references = [_reference(reference.name, reference.subject, reference.version, version.subject, dumped, files)
                   for reference in version.references]  # fmt: skip
     if references or NAMES[version.format](version.text, files[version.subject]).needed:
         entry["references"] = references
@@ -129,11 +129,11 @@ def _entry(
 
 
 def _reference(
-    name: str, subject: str, number: int | None, home: str, found: Mapping[str, Held], files: Mapping[str, str]
+    name: str, subject: str, number: int | None, home: str, dumped: Mapping[str, Held], files: Mapping[str, str]
 ) -> dict[str, object]:
     """Return a reference: by file if the dump has the version, and the subject is spelled as a plan would."""
     target = qualified(subject, home)
-    latest = found.get(target)
+    latest = dumped.get(target)
     same_context = qualified("", target) == qualified("", home)
     if latest is not None and latest.version == number and subject == (_plain(target) if same_context else subject):
         return {"name": name, "file": files[target]}
@@ -163,11 +163,11 @@ def _is_named(name: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def _file_names(found: Mapping[str, Held]) -> dict[str, str]:
+def _file_names(dumped: Mapping[str, Held]) -> dict[str, str]:
     """Return the files of subjects; a name that is too long, or differs from another in case only, gets a digest."""
     names: dict[str, str] = {}
     taken: set[str] = set()
-    for subject, version in found.items():
+    for subject, version in dumped.items():
         name = quote(subject, safe=" ")
         name = f"%2E{name[1:]}" if name.startswith(".") else name
         if len(name) > _LONGEST_NAME or name.lower() in taken:

@@ -166,10 +166,10 @@ def _expanded(value: object, environ: Mapping[str, str], where: str) -> Any:
     def variable(match: re.Match[str]) -> str:
         if match[1] is None:
             return "${"
-        found = environ.get(match[1], match[2])
-        if found is None:
+        value = environ.get(match[1], match[2])
+        if value is None:
             raise GitopsError(f"{where}: the environment variable {match[1]} is not set")
-        return found
+        return value
 
     return _VARIABLE.sub(variable, value)
 
@@ -252,17 +252,19 @@ def _manifest(top: Fields) -> Manifest:
         section = Fields(f"{contexts.where}.{name}", contexts.raw(name)).only(_CONTEXT)
         scope = f":.{name.removeprefix('.')}:"
         scopes[scope] = _settings(section)
-        given, about = read_rights(section), on_context(scope)
-        if given is not None:
-            rights[about] = rights.get(about, ()) + given
+        section_rights, about = read_rights(section), on_context(scope)
+        if section_rights is not None:
+            rights[about] = rights.get(about, ()) + section_rights
     normalize = top.flag("normalize") or False
     entries = tuple(_entry(Fields(where, item), context, normalize=normalize) for where, item in top.items("subjects"))
-    return Manifest(top.text("owner"), {scope: found for scope, found in scopes.items() if found}, entries, rights)
+    return Manifest(
+        top.text("owner"), {scope: settings for scope, settings in scopes.items() if settings}, entries, rights
+    )
 
 
 def _context(section: Fields) -> str | None:
-    given = section.text("context")
-    return None if given is None else given.removeprefix(".")
+    context = section.text("context")
+    return None if context is None else context.removeprefix(".")
 
 
 def _entry(section: Fields, context: str | None, *, normalize: bool) -> Entry:
@@ -270,8 +272,8 @@ def _entry(section: Fields, context: str | None, *, normalize: bool) -> Entry:
     sources = [key for key in ("file", "files", "schema") if key in section]
     alias = section.text("alias")
     if len(sources) > 1 or (alias and sources):
-        found = " and ".join([*sources, *(["alias"] if alias else [])])
-        raise GitopsError(f"{section.where} ({name}): expected one of file, files, schema and alias, got {found}")
+        present = " and ".join([*sources, *(["alias"] if alias else [])])
+        raise GitopsError(f"{section.where} ({name}): expected one of file, files, schema and alias, got {present}")
     own, own_context = section.flag("normalize"), _context(section)
     rules = None if "rules" not in section else _rule_set(section.inner("rules"))
     return Entry(
@@ -300,10 +302,10 @@ def _references(section: Fields) -> tuple[Fields | str, ...] | None:
 def _reference(where: str, item: object) -> Fields | str:
     if isinstance(item, str):
         return item
-    found = Fields(where, item).only(dict.fromkeys(("file", "name", "subject", "version")))
-    if ("file" in found) == ("subject" in found):
+    fields = Fields(where, item).only(dict.fromkeys(("file", "name", "subject", "version")))
+    if ("file" in fields) == ("subject" in fields):
         raise GitopsError(f"{where}: expected a file, or a mapping with either file or subject")
-    return found
+    return fields
 
 
 def _metadata(section: Fields) -> Mapping[str, object] | None:

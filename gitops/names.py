@@ -83,14 +83,14 @@ def _walk_avro(node: object, namespace: str, defined: list[str], used: list[str]
         if node not in _PRIMITIVE and node not in _COMPLEX:
             used.append(_full(node, namespace))
     elif isinstance(node, list):
-        for one in node:
-            _walk_avro(one, namespace, defined, used, depth + 1)
+        for inner in node:
+            _walk_avro(inner, namespace, defined, used, depth + 1)
     elif isinstance(node, dict):
         name = node.get("name")
         kind = node.get("type")
         if kind in ("record", "error", "enum", "fixed") and isinstance(name, str):
-            given = node.get("namespace")
-            full = name if "." in name else _full(name, given if isinstance(given, str) else namespace)
+            own = node.get("namespace")
+            full = name if "." in name else _full(name, own if isinstance(own, str) else namespace)
             defined.append(full)
             namespace = full.rpartition(".")[0]
             fields = node.get("fields")

@@ -33,14 +33,18 @@ def placed(
         if subject.text is not None and not (selection.root / subject.file).is_file():
             files[name], begins[name] = _in_manifest(tree, selection.manifests, subject.text)
     files = {name: _joined(prefix, file) for name, file in files.items()}
-    subjects = {name: replace(one, file=files[name]) for name, one in checked.subjects.items()}
-    found = [
-        replace(one, file=files[one.subject], position=_moved(one.position, begins.get(one.subject, Position())))
-        if one.file
-        else one
-        for one in problems
+    subjects = {name: replace(checked_subject, file=files[name]) for name, checked_subject in checked.subjects.items()}
+    moved = [
+        replace(
+            problem,
+            file=files[problem.subject],
+            position=_moved(problem.position, begins.get(problem.subject, Position())),
+        )
+        if problem.file
+        else problem
+        for problem in problems
     ]
-    return found, replace(checked, subjects=subjects)
+    return moved, replace(checked, subjects=subjects)
 
 
 def _joined(prefix: str, file: str) -> str:
@@ -69,6 +73,6 @@ def _begin(text: str, schema: Sequence[str]) -> Position | None:
     for number, line in enumerate(lines):
         column = line.find(schema[0]) if schema else -1
         below = lines[number + 1 : number + len(schema)]
-        if column >= 0 and [one[column:] for one in below] == list(schema[1:]):
+        if column >= 0 and [below_line[column:] for below_line in below] == list(schema[1:]):
             return Position(number + 1, column + 1)
     return None

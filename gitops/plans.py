@@ -225,8 +225,14 @@ class _Explanations:
         try:
             schema = self.new.parse(held(subject), strict=error is not None)
         except SchemaParseError as mistake:
-            near = (self.new.sources[0].version(one.subject, None) for one in subject.references if one.version is None)
-            if broken := next((one for one in near if one is not None and self._is_broken(one, error)), None):
+            near = (
+                self.new.sources[0].version(reference.subject, None)
+                for reference in subject.references
+                if reference.version is None
+            )
+            if broken := next(
+                (version for version in near if version is not None and self._is_broken(version, error)), None
+            ):
                 return f"{subject.file}: it refers to {broken.subject}, which is not valid"
             at = position_in_error(subject.text or "", str(mistake), subject.format)
             return f"{subject.file}:{at.line}:{at.column}: {mistake}"
@@ -234,7 +240,11 @@ class _Explanations:
             return None
         refusals = FORMATS[schema.format].refusals(schema, path=subject.file)
         return (
-            "; ".join(f"{subject.file}:{one.line}:{one.column}: {one.message} ({one.rule})" for one in refusals) or None
+            "; ".join(
+                f"{subject.file}:{refusal.line}:{refusal.column}: {refusal.message} ({refusal.rule})"
+                for refusal in refusals
+            )
+            or None
         )
 
     def _is_broken(self, version: Held, error: str | None) -> bool:

@@ -77,13 +77,13 @@ def _in_json(text: str, path: list[str]) -> int:
 
 def _avro_field(text: str, names: list[str]) -> int | None:
     """Return the offset of the last of some nested fields that the text has; None if it has none of them."""
-    start, found = 0, None
+    start, position = 0, None
     for name in names:
         match = re.compile(rf'"name"\s*:\s*{re.escape(json.dumps(name))}').search(text, start)
         if match is None:
-            return found
-        start = found = match.start()
-    return found
+            return position
+        start = position = match.start()
+    return position
 
 
 def _children(text: str, offset: int) -> list[tuple[str, int]]:

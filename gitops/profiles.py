@@ -29,19 +29,19 @@ _KEYS = dict.fromkeys(("auth", "ca_file", "cert_file", "key_file", "keyring", "u
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def connect(given: Mapping[str, Any], planned: str | None = None) -> Service:
+def connect(connection: Mapping[str, Any], planned: str | None = None) -> Service:
     """Return a registry.
 
     Args:
-        given: url, profile, auth and the files of TLS; the profile completes them, and takes precedence over those that
-            `weak` names: variables of the environment that a profile of the command line must not be mixed with.
+        connection: url, profile, auth and the files of TLS; the profile completes them, and takes precedence over those
+            that `weak` names: variables of the environment that a profile of the command line must not be mixed with.
         planned: the URL of a plan, if nothing else has one.
 
     Raises:
         GitopsError: If there is no URL, the profile is missing, or a setting is wrong.
     """
-    profile = _profile(given["profile"]) if given.get("profile") else {}
-    known, weak = {name: value for name, value in given.items() if value is not None}, given.get("weak", ())
+    profile = _profile(connection["profile"]) if connection.get("profile") else {}
+    known, weak = {name: value for name, value in connection.items() if value is not None}, connection.get("weak", ())
     merged = {**{name: known[name] for name in weak if name in known}, **profile}
     merged |= {name: value for name, value in known.items() if name not in weak}
     url = merged.get("url") or planned

@@ -27,11 +27,13 @@ _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.UNJUDGED: "warning", Severit
 
 def _people(problems: Sequence[Problem], checked: Desired) -> str:
     lines: list[str] = []
-    for one in problems:
-        lines.append(_line(f"{_place(one)}: {one.severity}: {one.message} [{one.subject}, {one.rule}]"))
-        lines += (f"  {_line(text)}" for text in _proof(one))
-    counts = {severity: sum(one.severity is severity for one in problems) for severity in Severity}
-    total = sum(one.text is not None for one in checked.subjects.values())
+    for problem in problems:
+        lines.append(
+            _line(f"{_place(problem)}: {problem.severity}: {problem.message} [{problem.subject}, {problem.rule}]")
+        )
+        lines += (f"  {_line(text)}" for text in _proof(problem))
+    counts = {severity: sum(problem.severity is severity for problem in problems) for severity in Severity}
+    total = sum(subject.text is not None for subject in checked.subjects.values())
     summary = f"{_count(total, 'schema')} checked, {_count(counts[Severity.ERROR], 'error')}"
     if counts[Severity.UNJUDGED]:
         summary += f", {counts[Severity.UNJUDGED]} not judged"
@@ -53,9 +55,16 @@ def _place(problem: Problem) -> str:
 
 
 def _json(problems: Sequence[Problem], checked: Desired) -> str:
-    subjects = [{"subject": one.name, "file": one.file} for one in checked.subjects.values() if one.text is not None]
+    subjects = [
+        {"subject": subject.name, "file": subject.file}
+        for subject in checked.subjects.values()
+        if subject.text is not None
+    ]
     return (
-        json.dumps({"checked": subjects, "problems": [_as_json(one) for one in problems]}, indent=2, default=str) + "\n"
+        json.dumps(
+            {"checked": subjects, "problems": [_as_json(problem) for problem in problems]}, indent=2, default=str
+        )
+        + "\n"
     )
 
 
@@ -142,20 +151,24 @@ def _location(problem: Problem) -> dict[str, object]:
 def _junit(problems: Sequence[Problem], checked: Desired) -> str:
     """Return one test case for each schema, as Jenkins and GitLab read it."""
     by_subject: dict[str, list[Problem]] = {}
-    for one in problems:
-        by_subject.setdefault(one.subject, []).append(one)
+    for problem in problems:
+        by_subject.setdefault(problem.subject, []).append(problem)
     cases: list[str] = []
     failures = errors = 0
-    for subject in (one for one in checked.subjects.values() if one.text is not None):
+    for subject in (
+        checked_subject for checked_subject in checked.subjects.values() if checked_subject.text is not None
+    ):
         inner = []
-        for one in by_subject.get(subject.name, ()):
-            if one.severity is Severity.NOTE:
+        for problem in by_subject.get(subject.name, ()):
+            if problem.severity is Severity.NOTE:
                 continue
-            tag = "failure" if one.severity is Severity.ERROR else "error"
-            shown = escape(_xml(f"{_place(one)}: {one.message}"))
-            inner.append(f'<{tag} type="{escape(one.rule)}" message="{escape(_xml(one.message))}">{shown}</{tag}>')
-        failures += any(one.startswith("<failure") for one in inner)
-        errors += any(one.startswith("<error") for one in inner)
+            tag = "failure" if problem.severity is Severity.ERROR else "error"
+            shown = escape(_xml(f"{_place(problem)}: {problem.message}"))
+            inner.append(
+                f'<{tag} type="{escape(problem.rule)}" message="{escape(_xml(problem.message))}">{shown}</{tag}>'
+            )
+        failures += any(element.startswith("<failure") for element in inner)
+        errors += any(element.startswith("<error") for element in inner)
         attributes = f'classname="{escape(_xml(subject.file))}" name="{escape(_xml(subject.name))}"'
         cases.append(f"  <testcase {attributes}>{''.join(inner)}</testcase>\n")
     counts = f'tests="{len(cases)}" failures="{failures}" errors="{errors}"'

@@ -112,8 +112,8 @@ def entries_of(rules: Iterable[Mapping[str, str]]) -> dict[Resource, list[dict[s
     for rule in rules:
         about = Resource(*(rule[name] for name in _ABOUT))
         whom = rule["principal"], rule["host"]
-        given = {"principal": whom[0]} | ({} if whom[1] == _ANYWHERE else {"host": whom[1]})
-        entry = grouped.setdefault(about, {}).setdefault(whom, given)
+        principal = {"principal": whom[0]} | ({} if whom[1] == _ANYWHERE else {"host": whom[1]})
+        entry = grouped.setdefault(about, {}).setdefault(whom, principal)
         entry.setdefault(rule["permission"].lower(), []).append(rule["operation"])
     return {about: list(entries.values()) for about, entries in grouped.items()}
 

@@ -55,7 +55,8 @@ class Selection:
         # Not every JSON file in a folder is a schema.
         by_folder = not file.endswith(".json") or file.endswith(".schema.json")
         return any(
-            file == one or (by_folder and (one == "." or file.startswith(f"{one}/"))) for one in self.files or "."
+            file == named or (by_folder and (named == "." or file.startswith(f"{named}/")))
+            for named in self.files or "."
         )
 
 
@@ -71,26 +72,31 @@ def select(paths: Sequence[str], manifests: Sequence[str] = (), environment: str
         GitopsError: If a path does not exist, or is neither a manifest, a folder nor a schema.
     """
     root = Path.cwd()
-    given = [_in_folder(one) for one in manifests]
+    manifest_files = [_in_folder(manifest) for manifest in manifests]
     files: list[str] = []
     for path in paths:
         place = Path(path)
         if not place.exists():
             raise GitopsError(f"{path}: no such file or folder")
         if place.suffix in (".yaml", ".yml"):
-            given.append(path)
+            manifest_files.append(path)
         elif place.is_dir() or file_format(place.name):
             files.append(path)
         else:
             raise GitopsError(f"{path}: expected a strata.yaml, a folder, or a file ending in .avsc, .proto or .json")
-    if len(files) == 1 and not given and Path(files[0]).is_dir():
+    if len(files) == 1 and not manifest_files and Path(files[0]).is_dir():
         root, files = Path(files[0]), []
-    if not given:
-        given = [found for found in [_in_folder(str(root))] if found != str(root)]
-    if given and not all(Path(one).is_file() for one in given):
-        raise GitopsError(f"{next(one for one in given if not Path(one).is_file())}: no such file")
+    if not manifest_files:
+        manifest_files = [in_root for in_root in [_in_folder(str(root))] if in_root != str(root)]
+    if manifest_files and not all(Path(manifest).is_file() for manifest in manifest_files):
+        raise GitopsError(
+            f"{next(manifest for manifest in manifest_files if not Path(manifest).is_file())}: no such file"
+        )
     return Selection(
-        root, tuple(_relative(one, root) for one in given), tuple(_relative(one, root) for one in files), environment
+        root,
+        tuple(_relative(name, root) for name in manifest_files),
+        tuple(_relative(name, root) for name in files),
+        environment,
     )
 
 

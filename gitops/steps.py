@@ -24,13 +24,22 @@ _OPEN = "READWRITE"
 
 def steps_of(desired: Desired) -> list[dict[str, Any]]:
     """Return the steps for all that a tree says, whether or not the registry has it already."""
-    scopes = {**desired.scopes, **{name: one.settings for name, one in desired.subjects.items() if one.settings}}
-    modes = [{"action": "settings", "subject": name, "mode": one.mode} for name, one in scopes.items() if one.mode]
+    scopes = {
+        **desired.scopes,
+        **{name: subject.settings for name, subject in desired.subjects.items() if subject.settings},
+    }
+    modes = [
+        {"action": "settings", "subject": name, "mode": scope.mode} for name, scope in scopes.items() if scope.mode
+    ]
     steps: list[dict[str, Any]] = [step for step in modes if step["mode"] == _OPEN]
     steps += (
-        {"action": "settings", "subject": name, "config": one.config} for name, one in scopes.items() if one.config
+        {"action": "settings", "subject": name, "config": scope.config}
+        for name, scope in scopes.items()
+        if scope.config
     )
-    steps += (register_step(one, desired.owner) for one in desired.subjects.values() if one.text is not None)
+    steps += (
+        register_step(subject, desired.owner) for subject in desired.subjects.values() if subject.text is not None
+    )
     return steps + [step for step in modes if step["mode"] != _OPEN]
 
 

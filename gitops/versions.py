@@ -135,14 +135,14 @@ class Parser:
                 continue
             seen[key] = None
             sources = self.sources if reference.version is None else sorted(self.sources, key=_has_no_numbers)
-            found = next(filter(None, (source.version(*key[1:]) for source in sources)), None)
-            if found is None:
+            held = next(filter(None, (source.version(*key[1:]) for source in sources)), None)
+            if held is None:
                 shown = "" if reference.version is None else f" version {reference.version}"
                 places = " or ".join(source.label for source in self.sources)
                 where = version.file or version.subject
                 raise GitopsError(f"{where}: it refers to {reference.subject}{shown}, which is not in {places}")
-            yield from self._resolved(found, seen)
-            yield ResolvedReference(reference.name, found.text, f"{found.subject}\0{found.version}")
+            yield from self._resolved(held, seen)
+            yield ResolvedReference(reference.name, held.text, f"{held.subject}\0{held.version}")
 
 
 def _has_no_numbers(source: Versions) -> bool:

@@ -70,6 +70,6 @@ def _refusal(item: dict[str, object]) -> str:
         return reason  # about several settings
     name = str(item["loc"][0])
     flag = name.replace("_", "-")
-    given = item["input"]
-    shown = without_password(given) if isinstance(given, str) else given
+    refused = item["input"]
+    shown = without_password(refused) if isinstance(refused, str) else refused
     return f"--{flag} (or {PREFIX}{name.upper()}) is {shown!r}: {without_password(reason)}"

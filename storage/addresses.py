@@ -32,12 +32,12 @@ def broker_addresses(bootstrap: str, default_port: int = _BROKER_PORT) -> list[t
         bootstrap: Servers as `HOST[:PORT]` or `[IPV6]:PORT`, each optionally after a protocol (`PLAINTEXT://`).
         default_port: The port of a server that names none.
     """
-    found = []
+    brokers = []
     for server in bootstrap.split(","):
         name = server.strip().rpartition("://")[2]
         host, _, port = name.rpartition(":")
-        found.append((host.strip("[]"), int(port)) if port.isdecimal() and host else (name.strip("[]"), default_port))
-    return found
+        brokers.append((host.strip("[]"), int(port)) if port.isdecimal() and host else (name.strip("[]"), default_port))
+    return brokers
 
 
 def why_unreachable(addresses: Sequence[tuple[str, int]], patience_s: float) -> str | None:

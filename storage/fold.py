@@ -189,9 +189,9 @@ class _ContextIds:
 
     def _finished_spellings(self) -> "Map[int, dict[SubjectVersion, StoredSchema]]":
         spelled = self._base_spelled.mutate()
-        for schema_id, found in self._spelled.items():
-            if found:
-                spelled[schema_id] = found
+        for schema_id, spellings in self._spelled.items():
+            if spellings:
+                spelled[schema_id] = spellings
             else:
                 spelled.pop(schema_id, None)
         return spelled.finish()
@@ -469,10 +469,10 @@ def _updated(base: "Map[_K, _V]", changes: Iterable[tuple[_K, _V | None]]) -> "M
 
 def _copied(copies: dict[_K, set[_V]], base: "Map[_K, frozenset[_V]]", key: _K) -> set[_V]:
     """Return the copy of a set of the base, which is made when it is first touched."""
-    found = copies.get(key)
-    if found is None:
-        found = copies[key] = set(base.get(key, ()))
-    return found
+    copy = copies.get(key)
+    if copy is None:
+        copy = copies[key] = set(base.get(key, ()))
+    return copy
 
 
 def _with_sets(base: "Map[_K, frozenset[_V]]", copies: Mapping[_K, set[_V]]) -> "Map[_K, frozenset[_V]]":

@@ -47,7 +47,7 @@ class RecordError(ValueError):
 
 def properties_of(item: records.Key | records.Value | Reference) -> dict[str, Any]:
     """Return the properties of a key, value or reference by their names on the wire, without absent and empty ones."""
-    found: dict[str, object] = {}
+    properties: dict[str, object] = {}
     for attribute, name, kind, _ in PROPERTIES[type(item)]:
         value = getattr(item, attribute)
         if kind is dict:
@@ -57,8 +57,8 @@ def properties_of(item: records.Key | records.Value | Reference) -> dict[str, An
         elif kind is list:
             value = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value]
         if value or isinstance(value, str | int):
-            found[name] = value
-    return found
+            properties[name] = value
+    return properties
 
 
 def from_properties(kind: type[_T], content: Mapping[str, object]) -> _T:
@@ -67,16 +67,16 @@ def from_properties(kind: type[_T], content: Mapping[str, object]) -> _T:
     Raises:
         RecordError: A property is missing or of the wrong type.
     """
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for attribute, name, type_, default in PROPERTIES[kind]:
         value = content.get(name)
         if type_ is tuple:
-            found[attribute] = _texts(content, name, default)
+            attributes[attribute] = _texts(content, name, default)
         else:
-            found[attribute] = value if type(value) is type_ else _typed(content, name, type_, default)
-    if "references" in found:
-        found["references"] = tuple(map(_reference, found["references"]))
-    return kind(**found)
+            attributes[attribute] = value if type(value) is type_ else _typed(content, name, type_, default)
+    if "references" in attributes:
+        attributes["references"] = tuple(map(_reference, attributes["references"]))
+    return kind(**attributes)
 
 
 # --- to bytes
@@ -237,10 +237,10 @@ def _typed(content: Mapping[str, object], name: str, kind: type[_T], default: _T
 
 
 def _texts(content: Mapping[str, object], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    found = tuple(_typed(content, name, list, default))
-    if not all(isinstance(item, str) for item in found):
+    texts = tuple(_typed(content, name, list, default))
+    if not all(isinstance(item, str) for item in texts):
         raise RecordError(f"expected only texts in {name!r}")
-    return found
+    return texts
 
 
 def _check_texts(value: object) -> None:

@@ -118,5 +118,5 @@ class DefaultCheck:
         return self._known[key] is True
 
     def _field_accepts(self, field: model.Field, value: dict[str, model.Json]) -> bool:
-        given = value.get(field.name, field.default)
-        return not isinstance(given, model.Missing) and self.accepts(field.type, given)
+        item = value.get(field.name, field.default)
+        return not isinstance(item, model.Missing) and self.accepts(field.type, item)

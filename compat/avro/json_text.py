@@ -241,8 +241,8 @@ def _may_hold_long_number(text: str, digits: int) -> bool:
 
 
 def _skip_blanks(text: str) -> int:
-    found = _BLANKS.match(text)
-    return found.end() if found else 0
+    blanks = _BLANKS.match(text)
+    return blanks.end() if blanks else 0
 
 
 def _without_comments(text: str) -> str:

@@ -81,10 +81,10 @@ class KnownFields:
 
     def get(self, key: bytes) -> model.Field | None:
         """Return the field of a key; None if there is none."""
-        found = self._young.get(key)
-        if found is None and (found := self._old.get(key)) is not None:
-            self.put(key, found)
-        return found
+        field = self._young.get(key)
+        if field is None and (field := self._old.get(key)) is not None:
+            self.put(key, field)
+        return field
 
     def put(self, key: bytes, field: model.Field) -> None:
         """Store a field, unless it is very long."""

@@ -208,9 +208,9 @@ class _Check:
     def _source(self, field: Field, writer: RecordType, position: int, place: Place) -> Field | None:
         """Return the writer's field that the reader's field reads, or None."""
         fields = writer.by_name
-        found = [fields[name] for name in (field.name, *field.aliases) if name in fields]
-        if len(found) <= 1:
-            return found[0] if found else None
+        sources = [fields[name] for name in (field.name, *field.aliases) if name in fields]
+        if len(sources) <= 1:
+            return sources[0] if sources else None
         node = resolve(field.type, self._reader_names)
         try:
             text = print_schema(writer, self._writer_names, self._limits)

@@ -88,9 +88,9 @@ class _Walk:
         """Add the types that only one schema defines, without addresses; a renamed type is in both."""
         gone, came = (set(schema.names) - schema.external for schema in (self._previous, self._new))
         for name in sorted(gone - self._new.names.keys() - {old for old, _ in self._pairs}):
-            self._edits.found.append(Edit(EditKind.TYPE_REMOVED, cut(name), before=self._previous.names[name].kind))
+            self._edits.kept.append(Edit(EditKind.TYPE_REMOVED, cut(name), before=self._previous.names[name].kind))
         for name in sorted(came - self._previous.names.keys() - {new for _, new in self._pairs}):
-            self._edits.found.append(Edit(EditKind.TYPE_ADDED, cut(name), after=self._new.names[name].kind))
+            self._edits.kept.append(Edit(EditKind.TYPE_ADDED, cut(name), after=self._new.names[name].kind))
 
     def _types(self, before: Node, after: Node, old: str, new: str) -> None:
         if isinstance(before, UnionType) or isinstance(after, UnionType):
@@ -121,7 +121,9 @@ class _Walk:
             self._edits.add(EditKind.LOGICAL_TYPE_CHANGED, old, new, "", *texts)
 
     def _properties(self, before: Properties, after: Properties, old: str, new: str) -> None:
-        ours, theirs = ({name: write_json(value) for name, value in one.items()} for one in (before, after))
+        ours, theirs = (
+            {name: write_json(value) for name, value in properties.items()} for properties in (before, after)
+        )
         tags = ours.pop(TAGS, None), theirs.pop(TAGS, None)
         if tags[0] != tags[1]:
             self._edits.add(EditKind.TAGS_CHANGED, old, new, TAGS, *tags)
@@ -130,7 +132,7 @@ class _Walk:
     def _unions(self, before: Node, after: Node, old: str, new: str) -> None:
         ours, theirs = _branches(before), _branches(after)
         left, paired = self._paired(ours, theirs)
-        self._stack += [(one, other, old, new) for one, other in reversed(paired)]
+        self._stack += [(mine, other_branch, old, new) for mine, other_branch in reversed(paired)]
         if not isinstance(before, UnionType) or not isinstance(after, UnionType):
             self._retyped(before, after, old, new)
             return
@@ -147,17 +149,17 @@ class _Walk:
 
     def _paired(self, ours: Sequence[Node], theirs: Sequence[Node]) -> tuple[dict[int, int], list[tuple[Node, Node]]]:
         """Match branches: by name or alias if they have one, else by kind; return the ids of pairs, and the pairs."""
-        found = {_key(resolve(branch, self._previous.names)): branch for branch in ours}
+        branches = {_key(resolve(branch, self._previous.names)): branch for branch in ours}
         pairs: list[tuple[Node, Node]] = []
         for branch in theirs:
             node = resolve(branch, self._new.names)
             keys = (
                 [_key(node), *(alias.full for alias in node.aliases)] if isinstance(node, NamedType) else [_key(node)]
             )
-            match = next((found.pop(key) for key in keys if key in found), None)
+            match = next((branches.pop(key) for key in keys if key in branches), None)
             if match is not None:
                 pairs.append((match, branch))
-        return {id(one): id(other) for one, other in pairs}, pairs
+        return {id(mine): id(other) for mine, other in pairs}, pairs
 
     def _named(self, before: NamedType, after: NamedType, old: str, new: str) -> None:
         key = before.name.full, after.name.full
@@ -200,7 +202,7 @@ class _Walk:
         for symbol in theirs:
             if symbol not in ours:
                 self._edits.add(EditKind.SYMBOL_ADDED, old, new, symbol, after=symbol)
-        self._order([one for one in ours if one in theirs], [one for one in theirs if one in ours], old, new)
+        self._order([name for name in ours if name in theirs], [name for name in theirs if name in ours], old, new)
         self._edits.default(before.default, after.default, old, new)
 
     def _order(self, before: Sequence[str], after: Sequence[str], old: str, new: str) -> None:
@@ -245,16 +247,16 @@ class _Walk:
 def _sources(before: RecordType, after: RecordType) -> dict[str, Field]:
     """Return, by the name of a new field, the field that it was: of the same name, else by an alias on either side."""
     names = before.by_name
-    found = {field.name: names[field.name] for field in after.fields if field.name in names}
-    free = {field.name: field for field in before.fields if field.name not in found}
+    sources = {field.name: names[field.name] for field in after.fields if field.name in names}
+    free = {field.name: field for field in before.fields if field.name not in sources}
     known_as = {alias: field for field in free.values() for alias in field.aliases}
     for field in after.fields:
-        if field.name in found or not free:
+        if field.name in sources or not free:
             continue
         source = next((free[alias] for alias in field.aliases if alias in free), known_as.get(field.name))
         if source is not None and source.name in free:
-            found[field.name] = free.pop(source.name)
-    return found
+            sources[field.name] = free.pop(source.name)
+    return sources
 
 
 def _branches(node: Node) -> Sequence[Node]:

@@ -194,10 +194,12 @@ def difference(
     edits = _edits(previous, new, limits)
     judged = [_judged(edits, previous, new, side, policy, limits, version) for side in (_READERS, _WRITERS)]
     changes = tuple(
-        Change(edit.kind, edit.path, edit.name, edit.before, edit.after, *(one.effect(number) for one in judged))
-        for number, edit in enumerate(edits.found)
+        Change(
+            edit.kind, edit.path, edit.name, edit.before, edit.after, *(judgment.effect(number) for judgment in judged)
+        )
+        for number, edit in enumerate(edits.kept)
     )
-    fits = {one.side.direction: not one.findings for one in judged}
+    fits = {judgment.side.direction: not judgment.findings for judgment in judged}
     verdicts = {level: all(fits[direction] for direction in rule.directions) for level, rule in LEVELS.items()}
     if policy is Policy.LOGICAL:
         verdicts = {
@@ -276,14 +278,14 @@ def outcomes(reader: ParsedSchema, writer: ParsedSchema, limits: Limits, *, is_n
     """
     if reader.format is not writer.format:
         return ()
-    found: Iterable[Outcome] = _of(reader.format).outcomes(reader, writer, limits, is_new=is_new)
-    return islice(found, _MOST_OUTCOMES)
+    outcomes: Iterable[Outcome] = _of(reader.format).outcomes(reader, writer, limits, is_new=is_new)
+    return islice(outcomes, _MOST_OUTCOMES)
 
 
 def addresses(finding: Incompatibility) -> Sequence[str]:
     """Return where a finding is, in the form of the addresses of outcomes."""
-    found: Sequence[str] = _of(finding.format).addresses(finding)
-    return found
+    places: Sequence[str] = _of(finding.format).addresses(finding)
+    return places
 
 
 def _change_of(outcome: Outcome, is_new: bool) -> Edit:
@@ -308,12 +310,12 @@ class _Index:
     """The edits by their addresses on one side."""
 
     def __init__(self, edits: Edits, *, is_new: bool):
-        self._edits = edits.found
+        self._edits = edits.kept
         self._is_new = is_new
         self._again = edits.again_new if is_new else edits.again_old
         self._exact: dict[str, list[int]] = {}
         self._sorted: list[str] = []
-        for number in range(len(edits.found)):
+        for number in range(len(edits.kept)):
             self.add(number)
 
     def add(self, number: int) -> None:
@@ -367,7 +369,7 @@ class _Index:
         """Yield an address, and the same place at the first use of each repeated type above it."""
         yield at
         for _ in range(_MOST_JUMPS):
-            above = next((one for one in (at, *_above(at)) if one in self._again), None)
+            above = next((address for address in (at, *_above(at)) if address in self._again), None)
             if above is None:
                 return
             at = (self._again[above] + at[len(above) :]).removeprefix(".")
@@ -389,7 +391,7 @@ class _Index:
 
     def _covering(self, at: str) -> Sequence[int]:
         for above in _above(at):
-            numbers = [one for one in self._exact.get(above, ()) if self._edits[one].kind in _WHOLE]
+            numbers = [number for number in self._exact.get(above, ()) if self._edits[number].kind in _WHOLE]
             if numbers:
                 return numbers
         return ()
@@ -417,7 +419,7 @@ class _Judged:
 
     def effect(self, number: int) -> Effect:
         """Return what an edit means in this direction."""
-        edit = self.edits.found[number]
+        edit = self.edits.kept[number]
         findings, outcomes = self.refused.get(number, ()), self.outcomes.get(number, ())
         verdict = self._verdict(edit, number, outcomes, is_refused=bool(findings))
         sentences = dict.fromkeys(explain(finding) for finding in findings[:_MOST_SENTENCES])
@@ -455,9 +457,9 @@ class _Judged:
 
 def _unjudged(index: _Index, judged: _Judged, limits: Limits) -> frozenset[int]:
     """Return the edits of which the checker has said nothing, because it stopped before or above them."""
-    edits = judged.edits.found
-    found: set[int] = set()
+    edits = judged.edits.kept
+    hidden: set[int] = set()
     for number in judged.refused if judged.meaning is _Findings.BREAK else ():
         limits.look_at_clock()
-        found.update(index.hidden_by(number))
-    return frozenset(number for number in found if edits[number].kind not in judged.side.harmless)
+        hidden.update(index.hidden_by(number))
+    return frozenset(number for number in hidden if edits[number].kind not in judged.side.harmless)

@@ -72,7 +72,7 @@ class Edit:
 class Edits:
     """The edits of a walk, and the places where a pair of types is met again, with the place of its first meeting."""
 
-    found: list[Edit] = field(default_factory=list)
+    kept: list[Edit] = field(default_factory=list)
     again_new: dict[str, str] = field(default_factory=dict)
     again_old: dict[str, str] = field(default_factory=dict)
     more: int = 0  # edits beyond the first 50,000, which are only counted
@@ -96,13 +96,13 @@ class Edits:
             before: What the previous schema has.
             after: What the new schema has.
         """
-        if len(self.found) >= _MOST_EDITS:
+        if len(self.kept) >= _MOST_EDITS:
             self.more += 1
             return
         path = (new if new is not None else old) or ""
         old_at, new_at = (() if at is None else (at,) for at in (old, new))
         was, becomes = (None if text is None else cut(text) for text in (before, after))
-        self.found.append(Edit(kind, cut(path), cut(name), was, becomes, old_at, new_at))
+        self.kept.append(Edit(kind, cut(path), cut(name), was, becomes, old_at, new_at))
 
     def attributes(self, previous: Mapping[str, str], new: Mapping[str, str], old_at: str, new_at: str) -> None:
         """Add an edit for each attribute that two places have differently."""

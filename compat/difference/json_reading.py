@@ -61,7 +61,7 @@ def outcomes(reader: JsonSchema, writer: JsonSchema, limits: Limits, *, is_new: 
     del is_new
     reading = _Reading(reader, writer, limits)
     verdicts: list[Verdict] = []
-    edits = json_schema.edits(writer, reader, limits).found
+    edits = json_schema.edits(writer, reader, limits).kept
     for edit in edits:
         limits.look_at_clock()
         if edit.kind not in _UNREAD:
@@ -109,9 +109,9 @@ class _Reading:
             at = edit.new_at or edit.old_at
             if edit.kind in _OF_TYPES and at:
                 by_place.setdefault(json_schema.without_branches(at[0]), []).append(at[0])
-        found, _ = self._containment.roundings(seconds=_SECONDS_OF_NUMBERS)
-        for one in found:
-            at = tuple(dict.fromkeys((*by_place.get(one.address, ()), one.address)))
+        roundings, _ = self._containment.roundings(seconds=_SECONDS_OF_NUMBERS)
+        for rounding in roundings:
+            at = tuple(dict.fromkeys((*by_place.get(rounding.address, ()), rounding.address)))
             yield Outcome(Cause.NUMBER_ROUNDED, at, "integer", "number", "2^53", _OF_TYPES)
 
 

@@ -142,28 +142,28 @@ class _Walk:
         self._properties(step, _mapping(before, "properties"), _mapping(after, "properties"))
 
     def _keywords(self, before: dict[str, Json], after: dict[str, Json], at: str) -> None:
-        texts = [{word: write_json(one[word]) for word in one if word not in _WALKED} for one in (before, after)]
+        texts = [{word: write_json(side[word]) for word in side if word not in _WALKED} for side in (before, after)]
         for word, was, becomes in changed(*texts):
             if word in _CONSTRAINTS:
                 self._edits.add(EditKind.CONSTRAINT_CHANGED, f"{at}/{word}", f"{at}/{word}", word, was, becomes)
             else:
                 self._edits.add(EditKind.ATTRIBUTE_CHANGED, at, at, word, was, becomes)
-        docs = [{word: _plain(one[word]) for word in one if word in _DOC} for one in (before, after)]
+        docs = [{word: _plain(side[word]) for word in side if word in _DOC} for side in (before, after)]
         for word, was, becomes in changed(*docs):
             self._edits.add(EditKind.DOC_CHANGED, at, at, word, was, becomes)
-        tags = [write_json(one[TAGS]) if TAGS in one else None for one in (before, after)]
+        tags = [write_json(side[TAGS]) if TAGS in side else None for side in (before, after)]
         if tags[0] != tags[1]:
             self._edits.add(EditKind.TAGS_CHANGED, at, at, TAGS, tags[0], tags[1])
-        defaults = [write_json(one["default"]) if "default" in one else None for one in (before, after)]
+        defaults = [write_json(side["default"]) if "default" in side else None for side in (before, after)]
         self._edits.default(defaults[0], defaults[1], at, at)
 
     def _types(self, before: dict[str, Json], after: dict[str, Json], at: str) -> None:
-        ours, theirs = (_names(one.get("type")) for one in (before, after))
+        ours, theirs = (_names(side.get("type")) for side in (before, after))
         if set(ours) != set(theirs):
             texts = (" | ".join(names) or "anything" for names in (ours, theirs))
             self._edits.add(EditKind.TYPE_CHANGED, at, at, "type", *texts)
         self._enums(_values(before), _values(after), f"{at}/enum")
-        constants = [json_key(one["const"]) if "const" in one else None for one in (before, after)]
+        constants = [json_key(side["const"]) if "const" in side else None for side in (before, after)]
         if constants[0] != constants[1]:
             self._edits.add(EditKind.CONSTRAINT_CHANGED, f"{at}/const", f"{at}/const", "const", *constants)
 
@@ -182,8 +182,8 @@ class _Walk:
 
     def _required(self, before: dict[str, Json], after: dict[str, Json], at: str) -> None:
         """Note the properties of both schemas that only one of them requires."""
-        ours, theirs = (dict.fromkeys(_names(one.get("required"))) for one in (before, after))
-        properties, others = (_mapping(one, "properties") for one in (before, after))
+        ours, theirs = (dict.fromkeys(_names(side.get("required"))) for side in (before, after))
+        properties, others = (_mapping(side, "properties") for side in (before, after))
         for name in dict.fromkeys((*theirs, *ours)):
             if (name in ours) != (name in theirs) and (name in properties) == (name in others):
                 words = ("required" if name in names else "optional" for names in (ours, theirs))
@@ -223,7 +223,7 @@ class _Walk:
         if isinstance(before, dict) and isinstance(after, dict):
             self._push(step, before, after, at)
         elif before != after or isinstance(before, bool) != isinstance(after, bool):
-            texts = (None if one is None else _text(one) for one in (before, after))
+            texts = (None if value is None else _text(value) for value in (before, after))
             self._edits.add(EditKind.CONSTRAINT_CHANGED, at, at, word, *texts)
 
     def _tuples(self, step: _Step, word: str, before: Sequence[Json], after: Sequence[Json]) -> None:

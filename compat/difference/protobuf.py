@@ -168,20 +168,23 @@ class _Walk:
 def _types(schema: ProtobufSchema, limits: Limits) -> dict[str, _Type]:
     """Return the types of a schema, and those of its references that fields use, by name without the package."""
     package = schema.file.package or ""
-    found = {name: _Type(one, inside(package, name), place) for name, one, place in _nested(schema.file.types, "")}
-    waiting = list(found.values())
-    seen = {one.full for one in waiting}
+    types = {
+        name: _Type(definition, inside(package, name), place)
+        for name, definition, place in _nested(schema.file.types, "")
+    }
+    waiting = list(types.values())
+    seen = {used_type.full for used_type in waiting}
     while waiting:
         limits.look_at_clock()
-        one = waiting.pop()
-        for field in one.definition.all_fields if isinstance(one.definition, Message) else ():
+        used_type = waiting.pop()
+        for field in used_type.definition.all_fields if isinstance(used_type.definition, Message) else ():
             for used in map_types(field.type) or (field.type,):
-                known = schema.names.type_of(used, one.full)
+                known = schema.names.type_of(used, used_type.full)
                 if known is not None and known.identity != LOCAL and known.full not in seen:
                     seen.add(known.full)
                     waiting.append(_Type(known.definition, known.full, -1))
-                    found.setdefault(known.relative, waiting[-1])
-    return found
+                    types.setdefault(known.relative, waiting[-1])
+    return types
 
 
 def _nested(types: tuple[TypeDefinition, ...], scope: str) -> Iterator[tuple[str, TypeDefinition, int]]:
@@ -260,8 +263,8 @@ def _file_attributes(file: File) -> dict[str, str]:
 
 
 def _message_attributes(message: Message) -> dict[str, str]:
-    reserved = ", ".join(str(value) for one in message.reserved for value in one.values)
-    extensions = ", ".join(str(value) for one in message.extensions for value in one.values)
+    reserved = ", ".join(str(value) for ranges in message.reserved for value in ranges.values)
+    extensions = ", ".join(str(value) for ranges in message.extensions for value in ranges.values)
     texts = {"reserved": reserved, "extensions": extensions}
     return {name: text for name, text in texts.items() if text} | _extends(message) | _options(message.options)
 
@@ -280,12 +283,12 @@ def _field_attributes(field: Field) -> dict[str, str]:
 
 
 def _options(options: tuple[Option, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for option in options:
         name = ".".join((f"({option.name})" if option.custom else option.name, *option.path))
         text = _value(option.value)
-        found[name] = f"{found[name]}, {text}" if name in found else text
-    return found
+        texts[name] = f"{texts[name]}, {text}" if name in texts else text
+    return texts
 
 
 def _value(value: Value) -> str:

@@ -290,7 +290,9 @@ def _enums(reader: Known, writer: Known, at: tuple[str, ...]) -> Iterator[Outcom
     if not isinstance(reader.definition, Enum) or not isinstance(writer.definition, Enum):
         return
     ours, theirs = _symbols(reader.definition), _symbols(writer.definition)
-    our_names, their_names = ({name for names in one.values() for name in names} for one in (ours, theirs))
+    our_names, their_names = (
+        {name for names in names_by_number.values() for name in names} for names_by_number in (ours, theirs)
+    )
     is_own = reader.relative == writer.relative
     lacking: list[str] = []
     for number, names in theirs.items():
@@ -304,34 +306,34 @@ def _enums(reader: Known, writer: Known, at: tuple[str, ...]) -> Iterator[Outcom
 
 
 def _symbols(enum: Enum) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    symbols: dict[int, list[str]] = {}
     for constant in enum.constants:
-        found.setdefault(constant.tag, []).append(constant.name)
-    return found
+        symbols.setdefault(constant.tag, []).append(constant.name)
+    return symbols
 
 
 def _messages(schema: ProtobufSchema) -> dict[str, Known]:
     """Return the messages that a schema defines itself, by name without the package."""
     package = schema.file.package or ""
-    waiting = [(f"{package}.{one.name}" if package else one.name, one) for one in schema.file.messages]
-    found: dict[str, Known] = {}
+    waiting = [(f"{package}.{inner.name}" if package else inner.name, inner) for inner in schema.file.messages]
+    messages: dict[str, Known] = {}
     while waiting:
         full, message = waiting.pop()
         known = schema.names.type_of(f".{full}", "")
         if known is not None and known.definition is message:
-            found[known.relative] = known
-        waiting += [(f"{full}.{one.name}", one) for one in message.messages if not is_map_entry(one)]
-    return found
+            messages[known.relative] = known
+        waiting += [(f"{full}.{inner.name}", inner) for inner in message.messages if not is_map_entry(inner)]
+    return messages
 
 
 def _members(message: Message, scope: str, names: Names, *, is_proto3: bool) -> dict[int, _Member]:
-    found = {one.tag: _member(one, "", scope, names, is_proto3=is_proto3) for one in message.fields}
+    members = {own.tag: _member(own, "", scope, names, is_proto3=is_proto3) for own in message.fields}
     for oneof in message.oneofs:
-        found |= {one.tag: _member(one, oneof.name, scope, names, is_proto3=is_proto3) for one in oneof.fields}
+        members |= {own.tag: _member(own, oneof.name, scope, names, is_proto3=is_proto3) for own in oneof.fields}
     for group in message.groups:
         field = Field(group.label, "group", group.name, group.tag)
-        found[group.tag] = _Member(field, _Type("group"), "", is_proto3, Message(group.name, group.fields), scope)
-    return found
+        members[group.tag] = _Member(field, _Type("group"), "", is_proto3, Message(group.name, group.fields), scope)
+    return members
 
 
 def _member(field: Field, oneof: str, scope: str, names: Names, *, is_proto3: bool) -> _Member:

@@ -50,11 +50,11 @@ def as_lines(difference: Difference, *, most: int = 1000) -> Iterator[str]:
 
 def sentences(difference: Difference) -> tuple[str, str]:
     """Return what the difference means for consumers with the new schema, and for those with the old one."""
-    found = (
+    texts = (
         _SENTENCES[verdict].format(readers=readers, data=data)
         for verdict, (readers, data) in zip((difference.readers, difference.writers), _SIDES, strict=True)
     )
-    before, after = (text[0].upper() + text[1:] for text in found)
+    before, after = (text[0].upper() + text[1:] for text in texts)
     return before, after
 
 

@@ -66,7 +66,7 @@ class Comparison:
             known = len(self._incompatible)
             findings = self._pass(reader, writer)
             if len(self._incompatible) == known or not self._assumed:
-                return findings.found
+                return findings.differences
             self._done = {}
             self._assumed = False
 
@@ -99,15 +99,20 @@ class Comparison:
         self.charge()
         if compatible(kind, self._policy):
             return
-        if len(into.found) < self._limits.incompatibilities:
-            into.found.append(Difference(kind, steps, reader, writer))
+        if len(into.differences) < self._limits.incompatibilities:
+            into.differences.append(Difference(kind, steps, reader, writer))
         into.compatible = False
 
     def take(self, into: Findings, findings: Findings, *steps: str) -> None:
         """Add the findings of schemas below a pair, under some steps."""
-        found = findings.found[: self._limits.incompatibilities - len(into.found)]
-        self.charge(1 + sum(_STEPS_PER_CHARGE + len(one.steps) for one in found) // _STEPS_PER_CHARGE)
-        into.found += (Difference(one.kind, steps + one.steps, one.reader, one.writer) for one in found)
+        differences = findings.differences[: self._limits.incompatibilities - len(into.differences)]
+        self.charge(
+            1 + sum(_STEPS_PER_CHARGE + len(difference.steps) for difference in differences) // _STEPS_PER_CHARGE
+        )
+        into.differences += (
+            Difference(difference.kind, steps + difference.steps, difference.reader, difference.writer)
+            for difference in differences
+        )
         into.compatible = into.compatible and findings.compatible
 
     def descend(self, into: Findings, reader: Node | None, writer: Node | None, *steps: str) -> bool:

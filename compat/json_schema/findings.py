@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 class Findings:
     """The differences of a pair, and whether the reader accepts everything that the writer allows."""
 
-    found: list[Difference] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
     compatible: bool = True
 
 

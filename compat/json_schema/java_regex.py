@@ -157,9 +157,9 @@ class _Reader:
             raise _BadPatternError("the minimum of a repetition is above its maximum")
 
     def _take_if(self, char: str) -> bool:
-        found = self._peek() == char
-        self._at += found
-        return found
+        is_taken = self._peek() == char
+        self._at += is_taken
+        return is_taken
 
     def _digits(self, *, needed: bool = True) -> int:
         begin = self._at

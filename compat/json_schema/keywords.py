@@ -105,12 +105,12 @@ class Keywords:
         """
         if not isinstance(value, list):
             raise self.fault(word, "an array")
-        found: list[str] = []
+        strings: list[str] = []
         for item in value:
             if not isinstance(item, str):
                 raise self.fault(word, "an array of strings")
-            found.append(item)
-        return found
+            strings.append(item)
+        return strings
 
     def counts(self, *words: str) -> dict[str, Number]:
         """Return the keywords that are present of those that count things, such as `minLength`.
@@ -148,13 +148,13 @@ class Keywords:
         Raises:
             SchemaParseError: A value is not a number.
         """
-        found: dict[str, Number] = {}
+        numbers: dict[str, Number] = {}
         for word in words:
             if word in self._json:
                 if not _is_number(value := self._json[word]):
                     raise self.fault(word, "a number")
-                found[word] = value
-        return found
+                numbers[word] = value
+        return numbers
 
     def typed(self, word: str, kind: type[_T], *, strict: bool = True) -> _T | None:
         """Return a value of a type, or None if the keyword is absent.

@@ -200,22 +200,22 @@ class _Reader:
         return node
 
     def _definitions(self) -> None:
-        found = [*self._schemas("$defs").values()]
+        definitions = [*self._schemas("$defs").values()]
         if isinstance(self._json.get("definitions"), dict):  # not a keyword of these dialects, so it may have any value
-            found += self._schemas("definitions").values()
+            definitions += self._schemas("definitions").values()
         if self._place.root:
-            self._loader.definitions = tuple(found)
+            self._loader.definitions = tuple(definitions)
 
     def _combined(self) -> list[model.Node]:
-        found: list[model.Node] = []
+        branches: list[model.Node] = []
         for criterion in (model.Criterion.ALL, model.Criterion.ANY, model.Criterion.ONE):
             if criterion.value in self._json:
                 values = self._keywords.typed(criterion.value, list) or []
                 self._loader.check_branches(len(values))
-                found.append(
+                branches.append(
                     model.CombinedNode(criterion=criterion, branches=[self._branch(value) for value in values])
                 )
-        return found
+        return branches
 
     def _branch(self, value: Json) -> model.Node:
         node = self._schema(value)
@@ -229,11 +229,11 @@ class _Reader:
         if not isinstance(kind, list):
             raise self._keywords.fault("type", "a string or an array")
         branches: list[model.Node] = []
-        for one in kind:
-            if not isinstance(one, str):
+        for name in kind:
+            if not isinstance(name, str):
                 raise self._keywords.fault("type", "an array of strings")
-            node = self._of_type(one)
-            node.key = one
+            node = self._of_type(name)
+            node.key = name
             branches.append(node)
         return model.CombinedNode(criterion=model.Criterion.ANY, branches=branches)
 

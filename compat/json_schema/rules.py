@@ -71,11 +71,11 @@ def check(
         OutOfTime: The time of `limits` ran out.
     """
     try:
-        found = Comparison(_judge, policy, limits).run(reader.root, writer.root)
+        differences = Comparison(_judge, policy, limits).run(reader.root, writer.root)
     except (TooComplexError, RecursionError) as error:
         detail = str(error) if isinstance(error, TooComplexError) else "the schemas are nested too deeply"
         return [Incompatibility(SchemaFormat.JSON, TOO_COMPLEX, "#/", describe(TOO_COMPLEX, detail), detail=detail)]
-    return [_finding(difference) for difference in found[: limits.incompatibilities]]
+    return [_finding(difference) for difference in differences[: limits.incompatibilities]]
 
 
 def _finding(difference: Difference) -> Incompatibility:

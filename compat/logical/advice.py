@@ -48,15 +48,15 @@ _FORWARD_ADVICE: Final[Mapping[str, str]] = {
 
 def table_findings(check: TableCheck) -> Iterator[Finding]:
     """Yield the findings of a check in terms of the new schema and the previous version."""
-    for found in check.findings:
-        before, after = found.before, found.after
+    for finding in check.findings:
+        before, after = finding.before, finding.after
         if check.direction is Direction.FORWARD:
             before, after = after, before
         yield Finding(
-            found.rule,
-            _advice(check, found),
-            path=found.path,
-            field=found.path,
+            finding.rule,
+            _advice(check, finding),
+            path=finding.path,
+            field=finding.path,
             direction=check.direction,
             version=check.version,
             previous=before or None,
@@ -65,7 +65,7 @@ def table_findings(check: TableCheck) -> Iterator[Finding]:
         )
 
 
-def _advice(check: TableCheck, found: TableFinding) -> str:
+def _advice(check: TableCheck, finding: TableFinding) -> str:
     table = f"Tables of {check.rules.label}" if check.rules else "Tables"
     previous = "the previous version" if check.version is None else f"version {check.version}"
     if check.direction is None:
@@ -74,6 +74,6 @@ def _advice(check: TableCheck, found: TableFinding) -> str:
         problem = f"{table} cannot follow from {previous} to the new schema"
     else:
         problem = f"{table} of the new schema cannot be read as {previous}"
-    where = f" at '{found.path}'" if found.path else ""
-    advice = (_FORWARD_ADVICE if check.direction is Direction.FORWARD else _ADVICE)[found.rule]
-    return f"{problem}{where}: {found.text}. {advice.format(before=found.before, after=found.after)}"
+    where = f" at '{finding.path}'" if finding.path else ""
+    advice = (_FORWARD_ADVICE if check.direction is Direction.FORWARD else _ADVICE)[finding.rule]
+    return f"{problem}{where}: {finding.text}. {advice.format(before=finding.before, after=finding.after)}"

@@ -85,8 +85,8 @@ class _Translation:
         return types.reference(name, nullable=resolved is not None and resolved.nullable)
 
     def _new_name(self, reference: str) -> str:
-        if (found := _DEFINITION.fullmatch(reference)) and found[1] not in self._names.values():
-            return found[1]
+        if (match := _DEFINITION.fullmatch(reference)) and match[1] not in self._names.values():
+            return match[1]
         self._unnamed += 1
         return f"Ref{self._unnamed}"
 
@@ -169,7 +169,7 @@ def _deciding(node: model.CombinedNode) -> model.Node | None:
     if model.StringNode in kinds and model.NumberNode in kinds:
         return kinds[model.NumberNode]
     if len(members) == 2:
-        return next((one for one in members if isinstance(one, model.ObjectNode) and one.implied), None)
+        return next((schema for schema in members if isinstance(schema, model.ObjectNode) and schema.implied), None)
     return None
 
 
@@ -189,13 +189,17 @@ def _members(node: model.CombinedNode) -> Iterator[model.Node]:
 
 def _branch_names(node: model.CombinedNode, branches: list[model.Node]) -> list[str]:
     written = node.written.get("confluent:union")
-    given = (
-        [str(one["name"]) for one in written if isinstance(one, dict) and "name" in one]
+    names = (
+        [
+            str(written_branch["name"])
+            for written_branch in written
+            if isinstance(written_branch, dict) and "name" in written_branch
+        ]
         if isinstance(written, list)
         else []
     )
-    if len(given) == len(branches):
-        return given
+    if len(names) == len(branches):
+        return names
     return [branch.title or f"connect_union_field_{i}" for i, branch in enumerate(branches)]
 
 
@@ -222,8 +226,8 @@ def _decimal(node: model.Node) -> LogicalType:
     if node.title != f"{_CONNECT}Decimal":
         raise TranslationError("Expected decimal type")
     parameters = node.written.get("connect.parameters")
-    given = parameters if isinstance(parameters, dict) else {}
-    return types.decimal(_integer(given.get("connect.decimal.precision"), 38), _integer(given.get("scale"), 18))
+    options = parameters if isinstance(parameters, dict) else {}
+    return types.decimal(_integer(options.get("connect.decimal.precision"), 38), _integer(options.get("scale"), 18))
 
 
 def _precision(node: model.Node) -> int:

@@ -160,7 +160,7 @@ def check_engines(
         checks.append(TableCheck(tuple(validate(update, rules, limits)), rules))
         seen: set[TableFinding] = set()
         for version, original in originals:
-            findings = tuple(one for one in compare(original, update, rules, limits) if one not in seen)
+            findings = tuple(finding for finding in compare(original, update, rules, limits) if finding not in seen)
             seen.update(findings)
             checks.append(TableCheck(findings, rules, Direction.BACKWARD, version))
     return [check for check in checks if check.findings]

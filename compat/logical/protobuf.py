@@ -34,12 +34,14 @@ _WRAPPERS: Final = {
     )
 }  # fmt: skip
 _KNOWN: Final[Mapping[str, Callable[[_Parameters], LogicalType]]] = {
-    "confluent.type.Decimal": lambda given: types.decimal(_number(given, "precision", 10), _number(given, "scale", 0)),
+    "confluent.type.Decimal": lambda parameters: types.decimal(
+        _number(parameters, "precision", 10), _number(parameters, "scale", 0)
+    ),
     "confluent.type.Variant": lambda _: LogicalType(Kind.VARIANT),
     "google.type.Date": lambda _: LogicalType(Kind.DATE),
-    "google.type.TimeOfDay": lambda given: _temporal(Kind.TIME, given),
-    "google.protobuf.Timestamp": lambda given: _temporal(
-        Kind.TIMESTAMP if given.get("flink.type") == "timestamp" else Kind.TIMESTAMP_LTZ, given
+    "google.type.TimeOfDay": lambda parameters: _temporal(Kind.TIME, parameters),
+    "google.protobuf.Timestamp": lambda parameters: _temporal(
+        Kind.TIMESTAMP if parameters.get("flink.type") == "timestamp" else Kind.TIMESTAMP_LTZ, parameters
     ),
 }
 _MOST_PRECISE: Final = 9
@@ -75,12 +77,12 @@ class _Translation:
         self._open: set[str] = set()
         self._recursive: set[str] = set()
 
-    def message(self, known: Known, given: _Parameters, path: tuple[str, ...]) -> LogicalType:
+    def message(self, known: Known, parameters: _Parameters, path: tuple[str, ...]) -> LogicalType:
         """Return the logical type of a use of a message; whether it may be null is the field's question."""
         if scalar := _WRAPPERS.get(known.full):
-            return _scalar(scalar, given).or_null()
+            return _scalar(scalar, parameters).or_null()
         if special := _KNOWN.get(known.full):
-            return special(given)
+            return special(parameters)
         if known.full in self._open:
             self._recursive.add(known.full)
             return types.reference(known.full)
@@ -89,7 +91,7 @@ class _Translation:
         self._open.add(known.full)
         body = self._struct(known, path)
         self._open.discard(known.full)
-        is_nested = "." in known.relative and given.get("logical.named") != "true"
+        is_nested = "." in known.relative and parameters.get("logical.named") != "true"
         if is_nested and known.full not in self._recursive:
             return body
         self.named[known.full] = body
@@ -113,22 +115,22 @@ class _Translation:
         return field.name, self._singular(field, known, (*path, field.name))
 
     def _column(self, field: Field, known: Known, path: tuple[str, ...]) -> Column:
-        given, here = self._parameters(field, known), (*path, field.name)
+        parameters, here = self._parameters(field, known), (*path, field.name)
         if parts := map_types(field.type):
-            column = self._map(parts, given, known, here)
+            column = self._map(parts, parameters, known, here)
         elif field.label == "repeated":
             column = self._repeated(field, known, here)
         else:
             column = self._singular(field, known, here)
-        return Column(field.name, column, _default(field, given, column))
+        return Column(field.name, column, _default(field, parameters, column))
 
     def _singular(self, field: Field, known: Known, path: tuple[str, ...]) -> LogicalType:
-        given = self._parameters(field, known)
-        column = self._type(field.type, given, known, path)
+        parameters = self._parameters(field, known)
+        column = self._type(field.type, parameters, known, path)
         if column.nullable:  # a wrapper
             return column
         is_optional = field.label == "optional"
-        wanted = given.get("flink.notNull")
+        wanted = parameters.get("flink.notNull")
         if wanted is not None:
             return column.or_null(is_optional or wanted.lower() != "true")
         return column.or_null(is_optional or self._is_message(field.type, known))
@@ -136,20 +138,20 @@ class _Translation:
     def _is_message(self, name: str, known: Known) -> bool:
         return name not in SCALARS and not ((target := self._names.type_of(name, known.full)) and target.is_enum)
 
-    def _type(self, name: str, given: _Parameters, known: Known, path: tuple[str, ...]) -> LogicalType:
+    def _type(self, name: str, parameters: _Parameters, known: Known, path: tuple[str, ...]) -> LogicalType:
         self._limits.look_at_clock()
         if len(path) > types.DEEPEST:
             raise TranslationError(f"Schema type nesting depth exceeds the maximum of {types.DEEPEST}")
         if name in SCALARS:
-            return _scalar(name, given)
+            return _scalar(name, parameters)
         target = self._names.type_of(name, known.full)
         if target is None:
             return types.reference(name)
         if isinstance(target.definition, Enum):
             return self._enum(target, target.definition)
-        if given.get("flink.wrapped") == "true":
+        if parameters.get("flink.wrapped") == "true":
             return self._wrapped(target, path)
-        return self.message(target, given, path)
+        return self.message(target, parameters, path)
 
     def _enum(self, target: Known, definition: Enum) -> LogicalType:
         if target.full in self.named:
@@ -172,26 +174,26 @@ class _Translation:
         return columns["value"].type.or_null()
 
     def _repeated(self, field: Field, known: Known, path: tuple[str, ...]) -> LogicalType:
-        given = self._parameters(field, known)
+        parameters = self._parameters(field, known)
         target = self._names.type_of(field.type, known.full) if field.type not in SCALARS else None
         if target is not None and (entry := _entry(target)):
             key, value = (self._column(part, target, path).type for part in entry)
-            return types.map_of(key, value, given.get("flink.type"))
-        return types.array(self._type(field.type, given, known, path))
+            return types.map_of(key, value, parameters.get("flink.type"))
+        return types.array(self._type(field.type, parameters, known, path))
 
-    def _map(self, parts: tuple[str, str], given: _Parameters, known: Known, path: tuple[str, ...]) -> LogicalType:
+    def _map(self, parts: tuple[str, str], parameters: _Parameters, known: Known, path: tuple[str, ...]) -> LogicalType:
         optional = not self._names.is_proto3(known)
         key = _scalar(parts[0], _NONE).or_null(optional)
         value = self._type(parts[1], _NONE, known, (*path, "value"))
         may_be_null = optional or value.nullable or self._is_message(parts[1], known)
-        return types.map_of(key, value.or_null(may_be_null), given.get("flink.type"))
+        return types.map_of(key, value.or_null(may_be_null), parameters.get("flink.type"))
 
     def _parameters(self, field: Field, known: Known) -> _Parameters:
-        given: dict[str, str] = {}
+        parameters: dict[str, str] = {}
         for option in field.options:
             if option.custom and self._names.extension_of(option.name, known.full) == _META:
-                given.update(_pairs(in_maps(option.path, option.value)))
-        return given
+                parameters.update(_pairs(in_maps(option.path, option.value)))
+        return parameters
 
 
 def _pairs(value: object) -> Iterator[tuple[str, str]]:
@@ -206,22 +208,22 @@ def _pairs(value: object) -> Iterator[tuple[str, str]]:
                 yield key.text, text.text if isinstance(text, Scalar) else ""
 
 
-def _scalar(name: str, given: _Parameters) -> LogicalType:
+def _scalar(name: str, parameters: _Parameters) -> LogicalType:
     if sized := _SIZED.get(name):
-        most = _number(given, "flink.maxLength", types.UNBOUNDED)
-        least = _number(given, "flink.minLength", 0)
+        most = _number(parameters, "flink.maxLength", types.UNBOUNDED)
+        least = _number(parameters, "flink.minLength", 0)
         return types.sized(sized[1] if least == most and least > 0 else sized[0], most)
     kind = _PLAIN[name]
-    return LogicalType(_INTEGERS.get(given.get("connect.type", ""), kind) if kind is Kind.INT else kind)
+    return LogicalType(_INTEGERS.get(parameters.get("connect.type", ""), kind) if kind is Kind.INT else kind)
 
 
-def _temporal(kind: Kind, given: _Parameters) -> LogicalType:
-    return types.temporal(kind, _number(given, "flink.precision", _MOST_PRECISE))
+def _temporal(kind: Kind, parameters: _Parameters) -> LogicalType:
+    return types.temporal(kind, _number(parameters, "flink.precision", _MOST_PRECISE))
 
 
-def _number(given: _Parameters, name: str, default: int) -> int:
+def _number(parameters: _Parameters, name: str, default: int) -> int:
     try:
-        return int(given.get(name, default))
+        return int(parameters.get(name, default))
     except ValueError:
         return default
 
@@ -236,11 +238,11 @@ def _entry(target: Known) -> Sequence[Field] | None:
     return None if has_more else (fields["key"], fields["value"])
 
 
-def _default(field: Field, given: _Parameters, column: LogicalType) -> Default:
-    if "logical.default" in given:
+def _default(field: Field, parameters: _Parameters, column: LogicalType) -> Default:
+    if "logical.default" in parameters:
         if column.kind in types.CONTAINERS:
             raise TranslationError(f"Default values are not supported for type: {column.kind}")
-        _check_default(given["logical.default"], column.kind)
+        _check_default(parameters["logical.default"], column.kind)
         return Default.VALUE
     if field.default is not None or (column.kind in types.CONTAINERS and not column.nullable):
         return Default.VALUE

@@ -88,7 +88,7 @@ def _written_out(text: ProtobufSchema, stored: ProtobufSchema, limits: Limits) -
     further = [definition for definition in text.file.types if definition.name not in own]
     scope = stored.file.package or ""
     known = [stored.names.type_of(f".{inside(scope, definition.name)}", "") for definition in further]
-    referenced = [found.definition for found in known if found is not None]
+    referenced = [message.definition for message in known if message is not None]
     if not further or len(referenced) < len(further):
         return False
     ours = _alone(text.file, (definition for definition in text.file.types if definition.name in own))

@@ -186,15 +186,15 @@ def _constants(first: int, last: int) -> int | model.Range:
 
 def _options(described: Options) -> tuple[model.Option, ...]:
     holder: Options = described.options  # type: ignore[attr-defined]
-    found: list[model.Option] = []
+    options: list[model.Option] = []
     for field, value in holder.ListFields():
         if field.name == "uninterpreted_option":
-            found += map(_uninterpreted, value)
+            options += map(_uninterpreted, value)
             continue
         name = field.full_name if field.is_extension else field.name
         values = value if field.is_repeated else (value,)
-        found += (model.Option(name, _value(field, single), field.is_extension) for single in values)
-    return tuple(found)
+        options += (model.Option(name, _value(field, single), field.is_extension) for single in values)
+    return tuple(options)
 
 
 def _value(field: FieldDescriptor, value: object) -> model.Value:

@@ -51,7 +51,7 @@ class _Symbols:
     """The symbols that a file sees in its imports, by full name, packages included."""
 
     def __init__(self, files: Iterable[model.File]):
-        self.found: dict[str, _Symbol] = {}
+        self.by_name: dict[str, _Symbol] = {}
         for file in files:
             self._package(file.package or "")
             self._types(file.types, file.package or "")
@@ -59,13 +59,13 @@ class _Symbols:
 
     def _package(self, package: str) -> None:
         while package:
-            self.found.setdefault(package, _PACKAGE)
+            self.by_name.setdefault(package, _PACKAGE)
             package = package.rpartition(".")[0]
 
     def _types(self, types: Iterable[model.TypeDefinition], scope: str) -> None:
         for definition in types:
             full = inside(scope, definition.name)
-            self.found[full] = definition
+            self.by_name[full] = definition
             if isinstance(definition, model.Message):
                 self._types(definition.types, full)
                 self._extends(definition.extends, full)
@@ -73,7 +73,7 @@ class _Symbols:
     def _extends(self, extends: Iterable[model.Extend], scope: str) -> None:
         for extend in extends:
             for field in extend.fields:
-                self.found[inside(scope, field.name)] = field
+                self.by_name[inside(scope, field.name)] = field
 
 
 class _Linker:
@@ -96,8 +96,8 @@ class _Linker:
             self.refuse("PACKAGE_TWICE", message, file.second_package_at)
         self._imports()
         visible = [self._files[path] for path in _visible(file, self._files)]
-        self._known = _Symbols([*visible, model.File(file.package)]).found
-        self._own = _Symbols([file]).found
+        self._known = _Symbols([*visible, model.File(file.package)]).by_name
+        self._own = _Symbols([file]).by_name
         scope = file.package or ""
         self._options(file.options, "FileOptions", scope)
         self._types(file.types, scope)
@@ -380,7 +380,7 @@ class _Linker:
     @cached_property
     def _homes(self) -> dict[int, str]:
         """The path of the file of each definition outside this one."""
-        return {id(one): path for path, file in self._files.items() for one in _all_types(file.types)}
+        return {id(definition): path for path, file in self._files.items() for definition in _all_types(file.types)}
 
     def _options(self, options: Sequence[model.Option], holder: Holder, scope: str) -> None:
         seen: set[str] = set()

@@ -114,10 +114,10 @@ def strip_option(
     reader: Reader, start: int, name: str, options: tuple[Option, ...]
 ) -> tuple[str | None, tuple[Option, ...]]:
     """Remove a field attribute that is written as an option; return its last value and the other options."""
-    found = [option for option in options if option.name == name]
-    if not found:
+    named = [option for option in options if option.name == name]
+    if not named:
         return None, options
-    value = found[-1].value
-    if not isinstance(value, Scalar) or found[-1].path:
+    value = named[-1].value
+    if not isinstance(value, Scalar) or named[-1].path:
         raise reader.fault(f"{name} takes a single value, not a list or a map", start)
     return value.text, tuple(option for option in options if option.name != name)

@@ -100,8 +100,8 @@ class Reader:
         start = self._at
         end = self._end(_WORD if dots else _PART)
         if start == end:
-            found = repr(self._text[start]) if start < len(self._text) else "the end of the text"
-            raise self.fault(f"Expected a name or a number, got {found}")
+            got = repr(self._text[start]) if start < len(self._text) else "the end of the text"
+            raise self.fault(f"Expected a name or a number, got {got}")
         if not leading_digit and self._text[start] in "0123456789":
             raise self.fault("The name of a field or constant must begin with a letter or '_', not with a digit", start)
         self._at = end

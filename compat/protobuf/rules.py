@@ -75,9 +75,9 @@ def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DE
         OutOfTime: The time of `limits` ran out.
     """
     comparison = _Comparison(reader.names, writer.names, limits)
-    found = (one for one in comparison.run(reader, writer) if not one.difference.compatible)
-    kept = islice(found, limits.incompatibilities)
-    return [_report(one, comparison.field_names.get(one.path)) for one in kept]
+    refused = (finding for finding in comparison.run(reader, writer) if not finding.difference.compatible)
+    kept = islice(refused, limits.incompatibilities)
+    return [_report(finding, comparison.field_names.get(finding.path)) for finding in kept]
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Found]:
@@ -89,20 +89,20 @@ def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limit
     return _Comparison(reader.names, writer.names, limits).run(reader, writer)
 
 
-def _report(found: Found, field_name: str | None) -> Incompatibility:
-    steps = found.path.removeprefix("#/").split("/")
+def _report(finding: Found, field_name: str | None) -> Incompatibility:
+    steps = finding.path.removeprefix("#/").split("/")
     if field_name is not None:
         steps[-1] = f"{field_name} (tag {steps[-1]})"
-    message = describe(found.difference, found.path)
-    kind = str(found.difference)
+    message = describe(finding.difference, finding.path)
+    kind = str(finding.difference)
     return Incompatibility(
         SchemaFormat.PROTOBUF,
         kind,
-        found.path,
+        finding.path,
         message,
         where=".".join(steps),
-        reader_value=found.reader,
-        writer_value=found.writer,
+        reader_value=finding.reader,
+        writer_value=finding.writer,
     )
 
 
@@ -110,7 +110,7 @@ def _report(found: Found, field_name: str | None) -> Incompatibility:
 class _Judged:
     """The differences of one pair itself, and the fields that use other pairs."""
 
-    found: list[Found] = field(default_factory=list)
+    findings: list[Found] = field(default_factory=list)
     uses: list[tuple[_Pair, str]] = field(default_factory=list)
 
 
@@ -148,7 +148,7 @@ class _Comparison:
         self._messages(reader.definition, writer.definition, path, (reader.full, writer.full))
 
     def _note(self, difference: Difference, path: str, reader: Value = None, writer: Value = None) -> None:
-        self._here.found.append(Found(difference, path, reader, writer))
+        self._here.findings.append(Found(difference, path, reader, writer))
 
     def _spend(self) -> None:
         self._compared += 1
@@ -166,13 +166,15 @@ class _Comparison:
         """Compare the messages and enums of one scope by name."""
         messages, their_messages = _by_name(reader, Message), _by_name(writer, Message)
         for name, at in self._shared(messages, their_messages, path, "MESSAGE"):
-            (index, one), (other_index, other) = messages[name], their_messages[name]
+            (index, own_at), (other_index, other) = messages[name], their_messages[name]
             if index != other_index:
                 self._note(Difference.MESSAGE_MOVED, at)
-            self._messages(one, other, at, (inside(scopes[0], name), inside(scopes[1], name)))
+            self._messages(own_at, other, at, (inside(scopes[0], name), inside(scopes[1], name)))
         enums, their_enums = _by_name(reader, Enum), _by_name(writer, Enum)
         for name, at in self._shared(enums, their_enums, path, "ENUM"):
-            ours, theirs = ({one.tag: one.name for one in enum[name][1].constants} for enum in (enums, their_enums))
+            ours, theirs = (
+                {constant.tag: constant.name for constant in enum[name][1].constants} for enum in (enums, their_enums)
+            )
             for tag, place in self._shared(ours, theirs, f"{at}/", "ENUM_CONST"):
                 if ours[tag] != theirs[tag]:
                     self._note(Difference.ENUM_CONST_CHANGED, place)
@@ -334,10 +336,10 @@ class _Use(NamedTuple):
 
 
 def _by_name(types: tuple[TypeDefinition, ...], kind: type[_KindT]) -> dict[str, tuple[int, _KindT]]:
-    found = [definition for definition in types if isinstance(definition, kind)]
+    definitions = [definition for definition in types if isinstance(definition, kind)]
     return {
         definition.name: (index, definition)
-        for index, definition in enumerate(found)
+        for index, definition in enumerate(definitions)
         if not (isinstance(definition, Message) and is_map_entry(definition))
     }
 
@@ -356,7 +358,7 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
     """
     totals: dict[_Pair, _Total] = {}
     open_pairs: set[_Pair] = set()
-    whole = _Total(list(root.found))
+    whole = _Total(list(root.findings))
     stack: list[tuple[_Pair | None, list[tuple[_Pair, str]], _Total]] = [(None, root.uses[::-1], whole)]
     while stack:
         pair, uses, total = stack[-1]
@@ -366,7 +368,7 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
                 total.add(totals[used], Found(Difference.FIELD_NAMED_TYPE_CHANGED, path, *used), most)
             elif used not in open_pairs:
                 open_pairs.add(used)
-                stack.append((used, judged[used].uses[::-1], _Total(list(judged[used].found))))
+                stack.append((used, judged[used].uses[::-1], _Total(list(judged[used].findings))))
                 break
             uses.pop()
         else:
@@ -374,26 +376,26 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
             if pair is not None:
                 open_pairs.discard(pair)
                 totals[pair] = total
-    return whole.found
+    return whole.findings
 
 
 class _Total:
     """The differences of a pair and of the pairs that it uses."""
 
-    def __init__(self, found: list[Found]):
-        self.found = found
-        self._incompatible = any(not one.difference.compatible for one in found)
+    def __init__(self, findings: list[Found]):
+        self.findings = findings
+        self._incompatible = any(not finding.difference.compatible for finding in findings)
         self._uses = 0
 
     def add(self, other: "_Total", use: Found, most: int) -> None:
-        if len(self.found) <= most:
-            self.found += other._for_another_use()
+        if len(self.findings) <= most:
+            self.findings += other._for_another_use()
         if other._incompatible:
             self._incompatible = True
-            self.found.append(use)
+            self.findings.append(use)
 
     def _for_another_use(self) -> list[Found]:
         self._uses += 1
         if self._uses == 2:
-            self.found = [one for one in self.found if not one.difference.compatible]
-        return self.found
+            self.findings = [finding for finding in self.findings if not finding.difference.compatible]
+        return self.findings

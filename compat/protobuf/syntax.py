@@ -40,14 +40,14 @@ def read_file(text: str, limits: Limits) -> model.File:
 class _Parts:
     """The declarations of one body, by their kind."""
 
-    found: dict[type, list[object]] = field(default_factory=dict)
+    by_type: dict[type, list[object]] = field(default_factory=dict)
 
     def add(self, part: object) -> None:
         if part is not None:
-            self.found.setdefault(type(part), []).append(part)
+            self.by_type.setdefault(type(part), []).append(part)
 
     def of(self, kind: type[_PartT]) -> tuple[_PartT, ...]:
-        return tuple(part for part in self.found.get(kind, ()) if isinstance(part, kind))
+        return tuple(part for part in self.by_type.get(kind, ()) if isinstance(part, kind))
 
 
 class _FileReader:

@@ -23,15 +23,15 @@ _Change = Callable[[Entity, _Options], _Options]
 
 def tags_of(file: File) -> "dict[Entity, list[str]]":
     """Return the tags of the tagged messages and fields of a file."""
-    found: dict[Entity, list[str]] = {}
+    by_entity: dict[Entity, list[str]] = {}
 
     def note(entity: Entity, options: _Options) -> _Options:
         if tags := _tags(entity, options):
-            found[entity] = tags
+            by_entity[entity] = tags
         return options
 
     _changed_file(file, note)
-    return found
+    return by_entity
 
 
 def retagged(file: File, add: Tags, remove: Tags) -> tuple[str, set[Entity]]:

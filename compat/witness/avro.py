@@ -159,7 +159,11 @@ class _Search:
             return NoWitness("undecided")
         hidden = next((name for name in (field.name, *field.aliases) if name in spot.writer.by_name), None)
         source = next(
-            (one for one in spot.writer.fields if one.name == hidden or (hidden is None and field.name in one.aliases)),
+            (
+                candidate
+                for candidate in spot.writer.fields
+                if candidate.name == hidden or (hidden is None and field.name in candidate.aliases)
+            ),
             None,
         )
         return self._defaulted(spot.steps, field, source if is_renamed else None)

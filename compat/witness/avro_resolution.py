@@ -172,11 +172,11 @@ class Resolution:
         reader, writer = self.pair(reader, writer)
         if (fault := self.fault(reader, writer)) is not None:
             raise Unreadable(fault)
-        found = self._read(reader, writer, value)
+        read = self._read(reader, writer, value)
         if isinstance(whole, UnionType):
             branches = [resolve(branch, self._reader) for branch in whole.branches]
-            return Taken(next(at for at, branch in enumerate(branches) if branch is reader), found)
-        return found
+            return Taken(next(at for at, branch in enumerate(branches) if branch is reader), read)
+        return read
 
     def _read(self, reader: Node, writer: Node, value: Value) -> Value:
         if isinstance(reader, RecordType) and isinstance(writer, RecordType) and isinstance(value, dict):

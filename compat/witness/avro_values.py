@@ -172,8 +172,8 @@ class Values:
             return node.symbols[0]
         if isinstance(node, FixedType):
             return b"\0" * node.size
-        found: Value = _LOGICAL_ZEROS.get((node.kind, (logical_type(node) or "").partition(" ")[0]), _ZEROS[node.kind])
-        return found
+        zero: Value = _LOGICAL_ZEROS.get((node.kind, (logical_type(node) or "").partition(" ")[0]), _ZEROS[node.kind])
+        return zero
 
     def telling(self, node: Node) -> Value:
         """Return a small value of a type that people tell apart from the smallest one, if the type has another."""

@@ -56,21 +56,21 @@ def message_types(
 
 def _imported(paths: Iterable[str], files: Mapping[str, File]) -> Mapping[str, File]:
     """Return the imported files, each after those that it imports."""
-    found: dict[str, File] = {}
+    imported: dict[str, File] = {}
     waiting = [(path, False) for path in reversed([*paths])]
     opened: set[str] = set()
     while waiting:
         path, is_done = waiting.pop()
         file = files.get(path) or builtin_files().get(path)
-        if file is None or path in found:
+        if file is None or path in imported:
             continue
         if is_done:
-            found[path] = file
+            imported[path] = file
         elif path not in opened:
             opened.add(path)
             waiting.append((path, True))
             waiting += [(inner, False) for inner in (*file.imports, *file.public_imports)]
-    return found
+    return imported
 
 
 def _add(path: str, file: File, names: Names, pool: DescriptorPool, limits: Limits) -> None:
@@ -122,10 +122,10 @@ def _strip_enum(enum: EnumDescriptorProto) -> None:
 
 def _types(file: FileDescriptor) -> dict[str, Descriptor]:
     package = f"{file.package}." if file.package else ""
-    found: dict[str, Descriptor] = {}
+    types: dict[str, Descriptor] = {}
     waiting = list(file.message_types_by_name.values())
     while waiting:
         message = waiting.pop()
-        found[message.full_name.removeprefix(package)] = message
+        types[message.full_name.removeprefix(package)] = message
         waiting += message.nested_types
-    return found
+    return types

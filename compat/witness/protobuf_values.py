@@ -129,7 +129,10 @@ def _entries(field: FieldDescriptor, target: FieldDescriptor | None) -> Iterator
     for number in (1, 2):
         part, aim = kind.fields_by_number[number], None if other is None else other.fields_by_number.get(number)
         parts.append([*candidates(part, aim)])
-    for key, value in [*((parts[0][0], one) for one in parts[1]), *((one, parts[1][0]) for one in parts[0][1:])]:
+    for key, value in [
+        *((parts[0][0], member) for member in parts[1]),
+        *((member, parts[1][0]) for member in parts[0][1:]),
+    ]:
         held = new(kind)
         key(held)
         value(held)
@@ -137,8 +140,8 @@ def _entries(field: FieldDescriptor, target: FieldDescriptor | None) -> Iterator
 
 
 def _put_copies(field: FieldDescriptor, held: Sequence[Message], message: object) -> None:
-    for one in held:
-        put(message, field, one)
+    for copy in held:
+        put(message, field, copy)
 
 
 def _set(name: str, value: object, message: object) -> None:
@@ -153,9 +156,9 @@ def _values(field: FieldDescriptor, target: FieldDescriptor | None) -> Sequence[
     if field.enum_type is not None:
         known = target.enum_type if target is not None else None
         symbols = field.enum_type.values
-        lacking = [one for one in symbols if known is not None and one.number not in known.values_by_number]
-        others = [one for one in symbols if one.number and one not in lacking]
-        numbers = [one.number for one in [*lacking, *others, *symbols[:1]][:_MOST_SYMBOLS]]
+        lacking = [symbol for symbol in symbols if known is not None and symbol.number not in known.values_by_number]
+        others = [symbol for symbol in symbols if symbol.number and symbol not in lacking]
+        numbers = [symbol.number for symbol in [*lacking, *others, *symbols[:1]][:_MOST_SYMBOLS]]
         # A reader of an open enum takes any number, and zero is often not written.
         return numbers if numbers[:1] != [0] or field.enum_type.is_closed else [1, *numbers]
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
@@ -221,10 +224,10 @@ def _same(source: FieldDescriptor, value: object, field: FieldDescriptor, other:
         if source.message_type is None or field.message_type is None:
             return False
         return all(is_kept(value, other, number) for number in source.message_type.fields_by_number)
-    raw = [one.encode() if isinstance(one, str) else one for one in (value, other)]
+    raw = [side.encode() if isinstance(side, str) else side for side in (value, other)]
     if source.enum_type is not None and field.enum_type is not None:
         names = [
-            {one.name for one in kind.values if one.number == number}
+            {enum_value.name for enum_value in kind.values if enum_value.number == number}
             for kind, number in ((source.enum_type, value), (field.enum_type, other))
         ]
         is_known = bool(names[1]) and value == other
@@ -276,7 +279,7 @@ def shown(message: Message) -> JsonValue:
 def _plain(message: Message) -> JsonValue:
     made: dict[str, JsonValue] = {}
     for field, _ in message.ListFields():
-        parts = [_part(field, one) for one in _listed(message, field)]
+        parts = [_part(field, item) for item in _listed(message, field)]
         made[field.name] = parts if field.is_repeated else parts[0]
     return made
 
@@ -293,9 +296,9 @@ def _part(field: FieldDescriptor, value: Any) -> JsonValue:
 
 def value_of(message: Any, field: FieldDescriptor) -> JsonValue:
     """Return the value of a field in the JSON encoding, also if it is the default."""
-    found = shown(message)
-    if isinstance(found, dict) and field.name in found:
-        known: JsonValue = found[field.name]
+    content = shown(message)
+    if isinstance(content, dict) and field.name in content:
+        known: JsonValue = content[field.name]
         return known
     value = getattr(message, field.name)
     if field.is_repeated:

@@ -92,17 +92,19 @@ def proven(
         budget: Bounds on time and size.
         is_numbered: Whether the findings name the versions by their numbers.
     """
-    versions = {one.version: one.schema for one in previous}
+    versions = {earlier.version: earlier.schema for earlier in previous}
     made: list[Finding] = []
-    for (version, direction), group in groupby(findings, key=lambda one: (one.version, one.direction)):
+    for (version, direction), group in groupby(
+        findings, key=lambda difference: (difference.version, difference.direction)
+    ):
         same = list(group)
         schema = None if version is None else versions.get(version)
         if schema is None or direction is None:  # the format has changed, or the check is not of a level
             proofs: Sequence[Proof] = [NoWitness("undecided")] * len(same)
         else:
             proofs = breaks(*_sides(new, schema, direction), same, budget)
-        named = same if is_numbered else [replace(one, version=None) for one in same]
-        made += [replace(finding(one), proof=proof) for one, proof in zip(named, proofs, strict=True)]
+        named = same if is_numbered else [replace(difference, version=None) for difference in same]
+        made += [replace(finding(difference), proof=proof) for difference, proof in zip(named, proofs, strict=True)]
     return made
 
 
@@ -130,9 +132,9 @@ def silent_changes(
     rule = LEVELS[level]
     made: list[Finding] = []
     try:
-        for one in reversed(previous if rule.transitive else previous[-1:]):
+        for version in reversed(previous if rule.transitive else previous[-1:]):
             for direction in rule.directions:
-                made += _silent(new, one, direction, findings, budget, is_numbered=is_numbered)
+                made += _silent(new, version, direction, findings, budget, is_numbered=is_numbered)
     except OutOfTime:
         return [*made[:_MOST_SILENT], Finding(SILENT_CHANGE, _UNJUDGED, proof=NoWitness("time"))]
     return made[:_MOST_SILENT]
@@ -150,12 +152,15 @@ def _silent(
     reader, writer = _sides(new, previous.schema, direction)
     is_new = direction is Direction.BACKWARD
     refused = {
-        at for one in findings if (one.version, one.direction) == (previous.version, direction) for at in addresses(one)
+        at
+        for finding in findings
+        if (finding.version, finding.direction) == (previous.version, direction)
+        for at in addresses(finding)
     }
     judged = (
-        one
-        for one in outcomes(reader, writer, budget.limits, is_new=is_new)
-        if one.verdict in _REPORTED and refused.isdisjoint(one.at)
+        change
+        for change in outcomes(reader, writer, budget.limits, is_new=is_new)
+        if change.verdict in _REPORTED and refused.isdisjoint(change.at)
     )
     listed = list(islice(judged, _MOST_SILENT))
     for outcome, proof in zip(listed, alters(reader, writer, listed, budget), strict=True):

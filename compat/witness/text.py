@@ -62,4 +62,4 @@ def _text(value: object) -> str:
 
 
 def _printable(text: str) -> str:
-    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+    return "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in text)

@@ -91,7 +91,7 @@ def check(
     problems = check_tree(desired, earlier, options, str(selection.root))
     checked = selection.part(desired)
     if selection.files:
-        problems = [one for one in problems if one.subject in checked.subjects]
+        problems = [problem for problem in problems if problem.subject in checked.subjects]
     report = REPORTS[output](*placed(problems, checked, selection, _base(output)))
     if output_file is None:
         click.echo(report, nl=False)
@@ -100,11 +100,11 @@ def check(
             Path(output_file).write_text(report, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise GitopsError(f"cannot write {output_file}: {error.strerror}") from None
-    found = {one.severity for one in problems}
+    severities = {problem.severity for problem in problems}
     # A hook runs at each commit: also before there are schemas, and after the last one is deleted.
-    if not any(one.text is not None for one in checked.subjects.values()) and (paths or against is None):
+    if not any(subject.text is not None for subject in checked.subjects.values()) and (paths or against is None):
         raise GitopsError("no schema files found")
-    return 1 if Severity.ERROR in found else 2 if Severity.UNJUDGED in found else 0
+    return 1 if Severity.ERROR in severities else 2 if Severity.UNJUDGED in severities else 0
 
 
 def _base(output: str) -> Path:

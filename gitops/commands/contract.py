@@ -33,17 +33,17 @@ def export_(*, subject: str, version: int | None, out: str | None, connection: d
 
     from strata.gitops.contracts.envelope import TEXT, to_contract
 
-    found = service_at(connection).version(subject, version)
-    if found is None:
+    held = service_at(connection).version(subject, version)
+    if held is None:
         raise GitopsError(f"no such version: {subject} {version or ''}".rstrip())
-    made, left_out = to_contract(found)
+    made, left_out = to_contract(held)
     text = yaml.safe_dump(made, sort_keys=False, allow_unicode=True, width=1_000_000)
     if out is None:
         click.echo(text, nl=False)
     else:
         _write(Path(out), text)
-    for one in left_out:
-        click.echo(f"{subject}: only {TEXT} says {one}; an import of an edited contract leaves it out", err=True)
+    for part in left_out:
+        click.echo(f"{subject}: only {TEXT} says {part}; an import of an edited contract leaves it out", err=True)
 
 
 @contract.command("import")
@@ -60,7 +60,7 @@ def import_(*, file: str, folder: str, manifest: str, schema_type: str | None) -
     from strata.strict_yaml import InvalidText, read_text
 
     try:
-        found = from_contract(
+        imported = from_contract(
             read_text(Path(file).read_text(encoding="utf-8"), most_depth=_DEEP), schema_type and schema_type.upper()
         )
     except OSError as error:
@@ -71,18 +71,18 @@ def import_(*, file: str, folder: str, manifest: str, schema_type: str | None) -
     if target.exists():
         raise GitopsError(f"{target} exists; choose another name with --manifest")
     entries = []
-    for one in found:
-        name = one.subject.replace("/", "_").replace(":", "_").lstrip(".")
-        _write(Path(folder) / f"{name}.{one.ending}", one.text)
-        entries.append({"name": one.subject, "file": f"{name}.{one.ending}", **one.entry})
-        for check in one.checks_left_out:
-            click.echo(f"{one.subject}: left out the check {check}, which one record does not decide", err=True)
-        for part in one.left_out:
-            click.echo(f"{one.subject}: left out {part}, which its schema cannot say", err=True)
-    for path in dict.fromkeys(path for one in found for path in one.unread):
+    for schema in imported:
+        name = schema.subject.replace("/", "_").replace(":", "_").lstrip(".")
+        _write(Path(folder) / f"{name}.{schema.ending}", schema.text)
+        entries.append({"name": schema.subject, "file": f"{name}.{schema.ending}", **schema.entry})
+        for check in schema.checks_left_out:
+            click.echo(f"{schema.subject}: left out the check {check}, which one record does not decide", err=True)
+        for part in schema.left_out:
+            click.echo(f"{schema.subject}: left out {part}, which its schema cannot say", err=True)
+    for path in dict.fromkeys(path for schema in imported for path in schema.unread):
         click.echo(f"{file}: left out {path}, which an import does not take", err=True)
     _write(target, manifest_text({"subjects": entries}))
-    click.echo(f"wrote {', '.join(one.subject for one in found)} to {target}")
+    click.echo(f"wrote {', '.join(schema.subject for schema in imported)} to {target}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -80,4 +80,4 @@ def _candidate(file: Path, kind: str | None, references: tuple[str, ...]) -> Any
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise GitopsError(f"{file} cannot be read: {error}") from None
-    return Schema(text, schema_format, tuple(Reference(**reference_in(one)) for one in references))
+    return Schema(text, schema_format, tuple(Reference(**reference_in(reference)) for reference in references))

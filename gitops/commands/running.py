@@ -81,11 +81,11 @@ def connected(command: Callable[..., object]) -> Callable[..., object]:
         key_file: Path | None, **options: object,
     ) -> object:  # fmt: skip
         tls = {"ca_file": ca_file, "cert_file": cert_file, "key_file": key_file}
-        given = {"url": url, "profile": profile, "auth": auth, **tls}
+        connection = {"url": url, "profile": profile, "auth": auth, **tls}
         source = click.get_current_context().get_parameter_source
         by_name = source("profile") is ParameterSource.COMMANDLINE
-        weak = {name for name in given if by_name and source(name) is ParameterSource.ENVIRONMENT}
-        return command(connection={**given, "weak": weak}, **options)
+        weak = {name for name in connection if by_name and source(name) is ParameterSource.ENVIRONMENT}
+        return command(connection={**connection, "weak": weak}, **options)
 
     for option in reversed(_CONNECTION):
         run = option(run)

@@ -107,9 +107,11 @@ def list_(*, prefix: str, versions: bool, deleted: bool, output: str, connection
     if not versions:
         _show(output, names, [("subject",), *((name,) for name in names)], "\n".join(names))
         return
-    found = {name: service.numbers(name, deleted=deleted) for name in names}
-    rows = [(name, ", ".join(map(str, numbers))) for name, numbers in found.items()]
-    _show(output, found, [("subject", "versions"), *rows], "\n".join(f"{name} {shown}" for name, shown in rows))
+    numbers_by_name = {name: service.numbers(name, deleted=deleted) for name in names}
+    rows = [(name, ", ".join(map(str, numbers))) for name, numbers in numbers_by_name.items()]
+    _show(
+        output, numbers_by_name, [("subject", "versions"), *rows], "\n".join(f"{name} {shown}" for name, shown in rows)
+    )
 
 
 @click.command(short_help="Ask whether a schema may follow a subject's versions.")
@@ -159,8 +161,8 @@ def config(
     if deletes:
         answer = service.send("DELETE", path)
     elif changes:
-        given = dict(_pair(change) for change in changes)
-        answer = service.send("PUT", path, {name: _value(value) for name, value in given.items()})
+        pairs = dict(_pair(change) for change in changes)
+        answer = service.send("PUT", path, {name: _value(value) for name, value in pairs.items()})
     else:
         answer = service.get(path, **({"defaultToGlobal": "true"} if effective else {}))
     raw = answer.get("compatibilityLevel") or answer.get("compatibility") or ""
@@ -248,9 +250,9 @@ def edit(
     body: dict[str, Any] = {}
     if metadata is not None:
         body["metadata"] = _json_object(metadata)
-    for name, given in (("tagsToAdd", add_tags), ("tagsToRemove", remove_tags)):
-        if given:
-            body[name] = [_tagged(one) for one in given]
+    for name, tags in (("tagsToAdd", add_tags), ("tagsToRemove", remove_tags)):
+        if tags:
+            body[name] = [_tagged(tag) for tag in tags]
     path = f"/subjects/{_segment(subject)}/versions/{_segment(version)}/tags"
     answer = service_at(connection).send("POST", path, body)
     _show(

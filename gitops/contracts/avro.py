@@ -69,7 +69,7 @@ def _shape(text: str) -> Shape:
     shape.custom = {NAMESPACE: tree["name"].rpartition(".")[0] or tree.get("namespace"),
                     OF_TYPE: json.dumps(more, ensure_ascii=False) if more else None}  # fmt: skip
     reader = _Reader(shape)
-    shape.properties = [reader.field(one, (), 0) for one in tree["fields"]]
+    shape.properties = [reader.field(field, (), 0) for field in tree["fields"]]
     return shape
 
 
@@ -101,26 +101,26 @@ class _Reader:
         plain, logical = kind.get("type"), kind.get("logicalType")
         if isinstance(plain, dict | list):
             return self._typed(plain, path, depth + 1) | exact(kind)
-        found: dict[str, object] = {"logicalType": _TO_LOGICAL.get(logical) or _TO_LOGICAL.get(plain, "object"),
+        element: dict[str, object] = {"logicalType": _TO_LOGICAL.get(logical) or _TO_LOGICAL.get(plain, "object"),
                                  "physicalType": logical or plain}  # fmt: skip
         if plain == "record":
-            found["properties"] = [self.field(one, path, depth + 1) for one in kind["fields"]]
+            element["properties"] = [self.field(field, path, depth + 1) for field in kind["fields"]]
         elif plain == "array":
             items = self._typed(kind["items"], path, depth + 1)
             name = custom_of(items).get(NAMED)
-            found["items"] = {"name": name, **items} if name else items
+            element["items"] = {"name": name, **items} if name else items
         elif plain == "enum":
-            found |= enum_check(kind["symbols"])
-        if plain not in _BUILT and (set(kind) != {"type", "logicalType"} or _made_alone(found) != kind):
-            return found | exact(kind)
+            element |= enum_check(kind["symbols"])
+        if plain not in _BUILT and (set(kind) != {"type", "logicalType"} or _made_alone(element) != kind):
+            return element | exact(kind)
         more = {name: value for name, value in kind.items() if name not in _OF_TYPES}
         name = f"{kind['namespace']}.{kind['name']}" if kind.get("namespace") else kind.get("name")
-        return found | customs({NAMED: name, OF_TYPE: json.dumps(more, ensure_ascii=False) if more else None})
+        return element | customs({NAMED: name, OF_TYPE: json.dumps(more, ensure_ascii=False) if more else None})
 
 
-def _made_alone(found: Mapping[str, object]) -> object:
+def _made_alone(element: Mapping[str, object]) -> object:
     """Return the type that words alone make, to see whether they are enough."""
-    return _avro(found, "", 0, [])
+    return _avro(element, "", 0, [])
 
 
 def _make(schema: Mapping[str, Any], custom: Mapping[str, object], doc: str | None) -> Made:
@@ -137,46 +137,46 @@ def _kept(custom: Mapping[str, Any], name: str) -> dict[str, object]:
     return dict(json.loads(custom[name])) if custom.get(name) else {}
 
 
-def _field(one: Mapping[str, object], parent: str, depth: int, left_out: list[str]) -> dict[str, object]:
-    name = identifier(one["name"])
-    kind = _avro(one, f"{parent}_{name}", depth, left_out)
-    more = _kept(custom_of(one), OF_FIELD)
+def _field(element: Mapping[str, object], parent: str, depth: int, left_out: list[str]) -> dict[str, object]:
+    name = identifier(element["name"])
+    kind = _avro(element, f"{parent}_{name}", depth, left_out)
+    more = _kept(custom_of(element), OF_FIELD)
     has_default = not more.pop(_NO_DEFAULT, False)
     field: dict[str, object] = {"name": name, "type": kind}
-    if not is_required(one):
+    if not is_required(element):
         more.pop("default", None)  # it was that of a required field
         field |= {"type": ["null", kind]} | ({"default": None} if has_default else {})
-    if one.get("description"):
-        field["doc"] = one["description"]
-    tags = labels(one)
+    if element.get("description"):
+        field["doc"] = element["description"]
+    tags = labels(element)
     return field | more | ({TAGS: tags} if tags else {})
 
 
-def _avro(one: Mapping[str, object], name: str, depth: int, left_out: list[str]) -> object:
+def _avro(element: Mapping[str, object], name: str, depth: int, left_out: list[str]) -> object:
     """Return the Avro type of a property: its physical type if that is one of Avro, else by its logical type."""
     too_deep(depth)
-    custom = custom_of(one)
-    physical, logical = str(one.get("physicalType") or ""), str(one.get("logicalType") or "string")
+    custom = custom_of(element)
+    physical, logical = str(element.get("physicalType") or ""), str(element.get("logicalType") or "string")
     if custom.get(EXACT) and (kept := json.loads(custom[EXACT])) is not None and _words(kept) == (logical, physical):
         return kept
-    return _by_words(one, type_name(one) or name, depth, left_out)
+    return _by_words(element, type_name(element) or name, depth, left_out)
 
 
-def _by_words(one: Mapping[str, Any], name: str, depth: int, left_out: list[str]) -> object:
-    physical, logical = str(one.get("physicalType") or ""), str(one.get("logicalType") or "string")
-    more = _kept(custom_of(one), OF_TYPE)
-    value = map_value(one)
+def _by_words(element: Mapping[str, Any], name: str, depth: int, left_out: list[str]) -> object:
+    physical, logical = str(element.get("physicalType") or ""), str(element.get("logicalType") or "string")
+    more = _kept(custom_of(element), OF_TYPE)
+    value = map_value(element)
     if value is not None:
         return {"type": "map", "values": _avro(value, f"{name}_value", depth + 1, left_out)}
-    if one.get("properties") or physical == "record":
-        inner = [_field(each, name.rpartition(".")[2], depth + 1, left_out) for each in one.get("properties") or ()]
+    if element.get("properties") or physical == "record":
+        inner = [_field(each, name.rpartition(".")[2], depth + 1, left_out) for each in element.get("properties") or ()]
         return {"type": "record", "name": name, "fields": inner} | more
     if logical == "array":
-        if not one.get("items"):
+        if not element.get("items"):
             left_out.append(f"{name}: the type of its items, which is not there (they are texts)")
-        return {"type": "array", "items": _avro(one.get("items") or {}, name, depth + 1, left_out)} | more
+        return {"type": "array", "items": _avro(element.get("items") or {}, name, depth + 1, left_out)} | more
     if physical == "enum":
-        symbols = enum_values(one)
+        symbols = enum_values(element)
         if symbols and all(isinstance(each, str) and _SYMBOL.fullmatch(each) for each in symbols):
             return {"type": "enum", "name": name, "symbols": symbols} | more
         left_out.append(f"{name}: its values, which are not symbols of Avro (it is a text)")

@@ -153,29 +153,29 @@ def from_contract(contract: object, schema_type: str | None = None) -> list[Impo
     if not isinstance(contract, dict) or not str(contract.get("apiVersion", "")).startswith("v3."):
         raise GitopsError("expected a data contract with an apiVersion of v3")
     check_structure(contract)
-    contract = {**contract, "schema": [_with_enums(one) for one in contract["schema"]]}
+    contract = {**contract, "schema": [_with_enums(schema) for schema in contract["schema"]]}
     try:
-        found = [_imported(contract, one, schema_type) for one in contract["schema"]]
+        imported = [_imported(contract, schema, schema_type) for schema in contract["schema"]]
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise GitopsError(f"the contract cannot be read: {error!r}") from None
-    names = [one.subject for one in found]
+    names = [schema.subject for schema in imported]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise GitopsError(f"two schemas of the contract are the subject {twice}; give one another physicalName")
-    return found
+    return imported
 
 
 def _with_enums(element: Mapping[str, Any]) -> dict[str, object]:
     """Return an element whose values by the word `enum` of ODCS 3.2 are a check, as in earlier versions."""
-    found = dict(element)
+    copy = dict(element)
     if element.get("enum"):
-        check = enum_check(one["value"] for one in element["enum"])
-        found["quality"] = [*(element.get("quality") or ()), *check["quality"]]
+        check = enum_check(inner["value"] for inner in element["enum"])
+        copy["quality"] = [*(element.get("quality") or ()), *check["quality"]]
     for name in ("items", "map", "key", "value"):
-        if isinstance(found.get(name), dict):
-            found[name] = _with_enums(found[name])
-    if found.get("properties"):
-        found["properties"] = [_with_enums(one) for one in found["properties"]]
-    return found
+        if isinstance(copy.get(name), dict):
+            copy[name] = _with_enums(copy[name])
+    if copy.get("properties"):
+        copy["properties"] = [_with_enums(inner) for inner in copy["properties"]]
+    return copy
 
 
 def _imported(contract: Mapping[str, Any], schema: Mapping[str, Any], schema_type: str | None) -> Imported:
@@ -240,7 +240,8 @@ def _made(schema: Mapping[str, object], schema_format: Format, custom: Mapping[s
 
 def _references(custom: Mapping[str, Any]) -> tuple[Reference, ...]:
     return tuple(
-        Reference(one["name"], one["subject"], one["version"]) for one in json.loads(custom.get(REFERENCES) or "[]")
+        Reference(reference["name"], reference["subject"], reference["version"])
+        for reference in json.loads(custom.get(REFERENCES) or "[]")
     )
 
 
@@ -335,9 +336,12 @@ def _element(element: Mapping[str, Any], where: str, known: tuple[str, ...], *, 
         yield from _others(check, f"{where}.quality[{index}]", (*_CHECK, *_BOUNDS))
     for index, value in enumerate(element.get("enum") or ()):
         yield from _others(value, f"{where}.enum[{index}]", ("value",))
-    for index, one in enumerate(element.get("properties") or ()):
-        yield from _element(one, f"{where}.properties[{index}]", _PROPERTY, has_options=has_options)
-    inner = {"items": element.get("items"), **{f"map.{name}": one for name, one in (element.get("map") or {}).items()}}
-    for name, one in inner.items():
-        if isinstance(one, dict) and one:
-            yield from _element(one, f"{where}.{name}", _PROPERTY, has_options=has_options)
+    for index, part in enumerate(element.get("properties") or ()):
+        yield from _element(part, f"{where}.properties[{index}]", _PROPERTY, has_options=has_options)
+    inner = {
+        "items": element.get("items"),
+        **{f"map.{name}": part for name, part in (element.get("map") or {}).items()},
+    }
+    for name, part in inner.items():
+        if isinstance(part, dict) and part:
+            yield from _element(part, f"{where}.{name}", _PROPERTY, has_options=has_options)

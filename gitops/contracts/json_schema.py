@@ -102,35 +102,35 @@ class _Reader:
         return property_ | described(target.get("description")) | tagged(target.get(TAGS))
 
     def _typed(
-        self, given: Mapping[str, object], path: tuple[str, ...], seen: tuple[str, ...]
+        self, schema: Mapping[str, object], path: tuple[str, ...], seen: tuple[str, ...]
     ) -> tuple[dict[str, object], bool]:
         """Return the type of a node, and whether it may be null."""
         too_deep(len(path))
-        node = self.resolved(given, seen)
-        if node is not given:
-            seen = (*seen, str(given["$ref"]))
+        node = self.resolved(schema, seen)
+        if node is not schema:
+            seen = (*seen, str(schema["$ref"]))
         kind, nullable = _kind(node)
         if kind is None:
             what = next((word for word in ("$ref", "oneOf", "anyOf", "allOf") if word in node), "any")
-            plain = {name: value for name, value in given.items() if name not in ("description", "title", TAGS)}
+            plain = {name: value for name, value in schema.items() if name not in ("description", "title", TAGS)}
             return {"logicalType": "object", "physicalType": what, **self._kept(plain)}, False
         logical = _TIMES.get(str(node.get("format")), kind) if kind == "string" else kind
-        found: dict[str, object] = {"logicalType": logical, "physicalType": kind}
+        element: dict[str, object] = {"logicalType": logical, "physicalType": kind}
         options = {name: node[name] for name in _OPTIONS.get(kind, ()) if name in node and logical == kind}
-        found |= {"logicalTypeOptions": options} if options else {}
+        element |= {"logicalTypeOptions": options} if options else {}
         if kind == "object" and isinstance(node.get("properties"), dict):
-            found |= {"properties": list(self.properties(node, path, seen)), **customs(_closed(node))}
+            element |= {"properties": list(self.properties(node, path, seen)), **customs(_closed(node))}
         elif kind == "object" and isinstance(node.get(CLOSED), dict):
-            found |= {"physicalType": "map", **self._kept({CLOSED: node[CLOSED]})}
+            element |= {"physicalType": "map", **self._kept({CLOSED: node[CLOSED]})}
         elif kind == "object":
-            found |= customs(_closed(node))
+            element |= customs(_closed(node))
         elif kind == "array" and isinstance(node.get("items"), dict):
             items = self._property("", node["items"], (*path, "[]"), seen, required=False)
-            found["items"] = {name: value for name, value in items.items() if name not in ("name", "required")}
+            element["items"] = {name: value for name, value in items.items() if name not in ("name", "required")}
         elif _is_of_texts(node, kind):
-            found |= {"physicalType": "enum", **enum_check(node["enum"])}
-        more = self.others({k: v for k, v in node.items() if k != CLOSED or found["physicalType"] != "map"}, logical)
-        return found | customs(custom_of(found) | more), nullable
+            element |= {"physicalType": "enum", **enum_check(node["enum"])}
+        more = self.others({k: v for k, v in node.items() if k != CLOSED or element["physicalType"] != "map"}, logical)
+        return element | customs(custom_of(element) | more), nullable
 
     def _kept(self, node: Mapping[str, object]) -> dict[str, object]:
         """Return a node as text."""
@@ -174,12 +174,12 @@ def _is_of_texts(node: Mapping[str, object], kind: str) -> bool:
 def _kind(node: Mapping[str, Any]) -> tuple[str | None, bool]:
     """Return the one type of a node besides null, None if there is no such type; and whether it may be null."""
     kinds = node.get("type")
-    found = [kinds] if isinstance(kinds, str) else [one for one in kinds if one != "null"] if kinds else []
+    types = [kinds] if isinstance(kinds, str) else [name for name in kinds if name != "null"] if kinds else []
     if "$ref" in node or any(word in node for word in ("oneOf", "anyOf", "allOf")):
         return None, False
-    if not found and isinstance(node.get("properties"), dict):
-        found = ["object"]
-    return (found[0], isinstance(kinds, list) and "null" in kinds) if len(found) == 1 else (None, False)
+    if not types and isinstance(node.get("properties"), dict):
+        types = ["object"]
+    return (types[0], isinstance(kinds, list) and "null" in kinds) if len(types) == 1 else (None, False)
 
 
 def _closed(node: Mapping[str, object]) -> dict[str, str]:
@@ -201,9 +201,9 @@ def _object(
     schema: Mapping[str, Any], custom: Mapping[str, object], path: tuple[str, ...], left_out: list[str]
 ) -> dict[str, object]:
     inner = schema.get("properties") or ()
-    found: dict[str, object] = {"type": "object"}
+    shape: dict[str, object] = {"type": "object"}
     if inner:
-        found["properties"] = {
+        shape["properties"] = {
             str(property_["name"]): _node(property_, (*path, str(property_["name"])), left_out) for property_ in inner
         }
     needed = [
@@ -211,53 +211,53 @@ def _object(
         for property_ in inner
         if is_required(property_) or custom_of(property_).get(NULL) == "required"
     ]
-    found |= {"required": needed} if needed else {}
+    shape |= {"required": needed} if needed else {}
     closed = custom.get(CLOSED)
-    return found | ({CLOSED: closed in (True, "true")} if closed not in (None, "") else {})
+    return shape | ({CLOSED: closed in (True, "true")} if closed not in (None, "") else {})
 
 
-def _node(one: Mapping[str, object], path: tuple[str, ...], left_out: list[str]) -> dict[str, object]:
+def _node(element: Mapping[str, object], path: tuple[str, ...], left_out: list[str]) -> dict[str, object]:
     too_deep(len(path))
-    custom = custom_of(one)
-    found = _type_of(one, custom, path, left_out)
-    found |= json.loads(custom.get(KEYWORDS) or "{}")
-    if custom.get(NULL) and "type" in found:
-        found["type"] = [found["type"], "null"]
-    for name, value in (("title", one.get("businessName")), ("description", one.get("description"))):
-        found |= {name: value} if value else {}
-    tags = labels(one)
-    return found | ({TAGS: tags} if tags else {})
+    custom = custom_of(element)
+    schema = _type_of(element, custom, path, left_out)
+    schema |= json.loads(custom.get(KEYWORDS) or "{}")
+    if custom.get(NULL) and "type" in schema:
+        schema["type"] = [schema["type"], "null"]
+    for name, value in (("title", element.get("businessName")), ("description", element.get("description"))):
+        schema |= {name: value} if value else {}
+    tags = labels(element)
+    return schema | ({TAGS: tags} if tags else {})
 
 
 def _type_of(
-    one: Mapping[str, Any], custom: Mapping[str, Any], path: tuple[str, ...], left_out: list[str]
+    element: Mapping[str, Any], custom: Mapping[str, Any], path: tuple[str, ...], left_out: list[str]
 ) -> dict[str, object]:
-    logical, physical = str(one.get("logicalType") or "string"), str(one.get("physicalType") or "")
+    logical, physical = str(element.get("logicalType") or "string"), str(element.get("physicalType") or "")
     kept = json.loads(custom[EXACT]) if custom.get(EXACT) and physical in (*_UNNAMED, "map") else None
     if kept is not None and physical != "map":
         return dict(kept)
     kind = "string" if logical in _FORMATS else logical
-    options = dict(one.get("logicalTypeOptions") or {})
-    found: dict[str, object] = {"type": kind}
-    value = map_value(one)
+    options = dict(element.get("logicalTypeOptions") or {})
+    schema: dict[str, object] = {"type": kind}
+    value = map_value(element)
     if value is not None:
-        found = {"type": "object", CLOSED: _node(value, (*path, "value"), left_out)}
+        schema = {"type": "object", CLOSED: _node(value, (*path, "value"), left_out)}
     elif kind == "object":
-        found = _object(one, custom, path, left_out) | (kept or {})
-    elif kind == "array" and one.get("items"):
-        found["items"] = _node(one["items"], (*path, "[]"), left_out)
+        schema = _object(element, custom, path, left_out) | (kept or {})
+    elif kind == "array" and element.get("items"):
+        schema["items"] = _node(element["items"], (*path, "[]"), left_out)
     if logical in _FORMATS:
-        found["format"] = _FORMATS[logical]
+        schema["format"] = _FORMATS[logical]
         left_out += (f"{'.'.join(path)}: {name} of a {logical}" for name in options)
-        return found
-    values = [value if kind == "string" else _plain(kind, value) for value in enum_values(one)]
-    found |= {"enum": values} if values else {}
+        return schema
+    values = [value if kind == "string" else _plain(kind, value) for value in enum_values(element)]
+    schema |= {"enum": values} if values else {}
     for name, value in options.items():
         if name in _OPTIONS.get(kind, ()) and (name != "format" or kind == "string"):
-            found[name] = _plain(name, value)
+            schema[name] = _plain(name, value)
         else:
             left_out.append(f"{'.'.join(path)}: {name}")
-    return found
+    return schema
 
 
 _UNNAMED = ("$ref", "oneOf", "anyOf", "allOf", "any")

@@ -79,7 +79,7 @@ def _shape(text: str) -> Shape:
         file = read_file(text, DEFAULT_LIMITS)
     except SchemaParseError as error:
         raise GitopsError(f"it is not a Protobuf schema: {error}") from None
-    first = next((one for one in file.types if isinstance(one, Message)), None)
+    first = next((definition for definition in file.types if isinstance(definition, Message)), None)
     if first is None:
         raise GitopsError("it has no message")
     reader = _Reader(file, first.name)
@@ -89,10 +89,10 @@ def _shape(text: str) -> Shape:
     shape.properties = list(reader.properties(first, first.name, ()))
     unused = (name for name, _ in _all_types(file.types, "") if name not in reader.used and name != first.name)
     shape.left_out += (f"{name}: a type that {first.name} does not use" for name in unused)
-    shape.left_out += (f"the file: the option {one.name}" for one in file.options)
+    shape.left_out += (f"the file: the option {option.name}" for option in file.options)
     shape.left_out += (f"the file: the import {name}" for name in (*file.public_imports, *file.weak_imports))
-    shape.left_out += (f"the file: the extension of {one.name}" for one in file.extends)
-    shape.left_out += (f"{one.name}: service" for one in file.services)
+    shape.left_out += (f"the file: the extension of {extension.name}" for extension in file.extends)
+    shape.left_out += (f"{service.name}: service" for service in file.services)
     return shape
 
 
@@ -146,7 +146,7 @@ class _Reader:
         name, definition = self._found(kind, around)
         if isinstance(definition, Enum):
             self.used.add(name)
-            numbers = {one.name: one.tag for one in definition.constants}
+            numbers = {symbol.name: symbol.tag for symbol in definition.constants}
             self._note_options(name, definition.options, "")
             self.shape.left_out += (f"{name}: reserved" for _ in definition.reserved)
             for constant in definition.constants:
@@ -170,9 +170,9 @@ class _Reader:
             f"{where}: the option {option.name}" for option in options if option.name.strip(".") != meta
         )
 
-    def _map(self, found: re.Match[str], around: str, path: tuple[str, ...]) -> dict[str, object]:
-        value, _ = self._typed(found[2], around, (*path, "value"))
-        made = {"logicalType": "object", "physicalType": f"map<{found[1]}>"}
+    def _map(self, match: re.Match[str], around: str, path: tuple[str, ...]) -> dict[str, object]:
+        value, _ = self._typed(match[2], around, (*path, "value"))
+        made = {"logicalType": "object", "physicalType": f"map<{match[1]}>"}
         if value.get("physicalType") in SCALARS:  # a property would be a key of the map, for other tools
             return {**made, **customs({MAP_VALUE: {**value, "required": True}})}
         return {**made, "properties": [{"name": "value", **value, "required": True}]}
@@ -237,7 +237,7 @@ class _Builder:
     left_out: list[str] = field(default_factory=list)
     needs_labels: bool = False
 
-    def add(self, name: str, one: Mapping[str, Any], doc: str | None) -> None:
+    def add(self, name: str, element: Mapping[str, Any], doc: str | None) -> None:
         """Add a message with the fields of a property."""
         if name in self.types:
             return
@@ -245,7 +245,7 @@ class _Builder:
         self.types[name] = Message(name)  # keeps its place before the types inside it
         fields: list[Field] = []
         oneofs: dict[str, list[Field]] = {}
-        inner = list(one.get("properties") or ())
+        inner = list(element.get("properties") or ())
         numbers = _numbers(inner)
         for each, number in zip(inner, numbers, strict=True):
             made = self._field(each, name, number)
@@ -258,41 +258,41 @@ class _Builder:
             options=self._options(_MESSAGE_META, doc, []),
         )
 
-    def _field(self, one: Mapping[str, Any], around: str, number: int) -> Field:
-        name = identifier(one["name"])
+    def _field(self, element: Mapping[str, Any], around: str, number: int) -> Field:
+        name = identifier(element["name"])
         label: str | None = None
-        typed = one
-        if one.get("logicalType") == "array":
-            label, typed = _REPEATED, one.get("items") or {}
+        typed = element
+        if element.get("logicalType") == "array":
+            label, typed = _REPEATED, element.get("items") or {}
         kind = self._kind(typed, f"{around}.{_camel(name)}")
         is_plain = kind in SCALARS or isinstance(self.types.get(kind), Enum)
-        if label is None and is_plain and not is_required(one) and not custom_of(one).get(ONEOF):
+        if label is None and is_plain and not is_required(element) and not custom_of(element).get(ONEOF):
             label = _OPTIONAL
-        if label is None and self.needs_labels and not kind.startswith("map<") and not custom_of(one).get(ONEOF):
-            label = _REQUIRED if is_required(one) else _OPTIONAL
-        doc = one.get("description")
-        return Field(label, kind, name, number, self._options(_FIELD_META, doc, labels(one)))
+        if label is None and self.needs_labels and not kind.startswith("map<") and not custom_of(element).get(ONEOF):
+            label = _REQUIRED if is_required(element) else _OPTIONAL
+        doc = element.get("description")
+        return Field(label, kind, name, number, self._options(_FIELD_META, doc, labels(element)))
 
-    def _kind(self, one: Mapping[str, Any], own: str) -> str:
+    def _kind(self, element: Mapping[str, Any], own: str) -> str:
         """Return the type of a property, which is `own` if it needs one of its own and has no name."""
-        physical, logical = str(one.get("physicalType") or ""), str(one.get("logicalType") or "string")
-        name = type_name(one) or own
-        numbers = custom_of(one).get(NUMBERS) or {}
-        value = map_value(one)
+        physical, logical = str(element.get("physicalType") or ""), str(element.get("logicalType") or "string")
+        name = type_name(element) or own
+        numbers = custom_of(element).get(NUMBERS) or {}
+        value = map_value(element)
         if value is not None:
             key = physical[4:-1].partition(",")[0] if physical.startswith("map<") else "string"
             return f"map<{key}, {self._kind(value, own)}>"
-        if physical == "enum" and (numbers or enum_values(one)):
-            self._add_enum(name, numbers, enum_values(one))
+        if physical == "enum" and (numbers or enum_values(element)):
+            self._add_enum(name, numbers, enum_values(element))
             return name
         if (physical in SCALARS and _TO_LOGICAL[physical] == logical) or physical in self.types:
             return physical
-        if one.get("properties"):
-            self.add(name, one, None)
+        if element.get("properties"):
+            self.add(name, element, None)
             return name
         if logical == "array":
             self.left_out.append(f"{own}: an array in an array")
-            return self._kind(one.get("items") or {}, own)
+            return self._kind(element.get("items") or {}, own)
         kind = physical if physical in _FILES else _FROM_LOGICAL.get(logical, _STRUCT)
         if kind == _STRUCT != physical:
             self.left_out.append(f"{own}: that its object has no properties (it is a {_STRUCT})")
@@ -303,7 +303,7 @@ class _Builder:
         known = {str(value): int(number) for value, number in numbers.items()}
         if not known:
             prefix = NAME.sub("_", name.rpartition(".")[2]).upper()
-            known = {f"{prefix}_UNSPECIFIED": 0, **{NAME.sub("_", one): at for at, one in enumerate(values, 1)}}
+            known = {f"{prefix}_UNSPECIFIED": 0, **{NAME.sub("_", symbol): at for at, symbol in enumerate(values, 1)}}
         constants = tuple(Constant(value, number) for value, number in known.items())
         self.types.setdefault(name, Enum(name.rpartition(".")[2], constants))
 
@@ -319,10 +319,10 @@ class _Builder:
 
 def _numbers(inner: list[Mapping[str, object]]) -> list[int]:
     """Return the numbers of fields: those that the contract gives, and for others the lowest that are free."""
-    given = [custom_of(one).get(NUMBER) for one in inner]
-    taken = {int(number) for number in given if number}
+    numbers = [custom_of(element).get(NUMBER) for element in inner]
+    taken = {int(number) for number in numbers if number}
     free = (number for number in range(1, 1 << 29) if number not in taken and not 19_000 <= number < 20_000)
-    return [int(number) if number else next(free) for number in given]
+    return [int(number) if number else next(free) for number in numbers]
 
 
 def _nested(types: Mapping[str, Message | Enum], around: str) -> Iterator[Message | Enum]:

@@ -53,20 +53,22 @@ def conditions_of(
         rules.append(_rule((*path, name), _guarded(expression, absent, nullable=nullable and bool(path))))
     for number, check in enumerate(field.get("quality") or (), 1):
         name = str(check.get("name") or check.get("metric") or f"quality{number}")
-        found = _check(value, check, str(field.get("logicalType")))
+        condition = _check(value, check, str(field.get("logicalType")))
         if (
             form.has_options
             and check.get("metric") == "invalidValues"
             and "validValues" in (check.get("arguments") or {})
         ):
             continue  # the schema has an enum
-        if found is None:
+        if condition is None:
             left_out.append(".".join((*path, name)))
         elif check.get("engine"):
-            rules.append(_rule((name,), found, check.get("description")))
+            rules.append(_rule((name,), condition, check.get("description")))
         else:
             keeps_null = nullable and check.get("metric") != "nullValues" and bool(path)
-            rules.append(_rule((*path, name), _guarded(found, absent, nullable=keeps_null), check.get("description")))
+            rules.append(
+                _rule((*path, name), _guarded(condition, absent, nullable=keeps_null), check.get("description"))
+            )
     return rules, left_out
 
 

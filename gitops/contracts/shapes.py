@@ -100,9 +100,9 @@ def tagged(tags: object) -> dict[str, object]:
     return {"classification": tags[0], "tags": list(tags)} if isinstance(tags, list | tuple) and tags else {}
 
 
-def labels(one: Mapping[str, Any]) -> list[str]:
+def labels(element: Mapping[str, Any]) -> list[str]:
     """Return the tags of a property, the classification first."""
-    return list(dict.fromkeys(str(tag) for tag in (one.get("classification"), *(one.get("tags") or ())) if tag))
+    return list(dict.fromkeys(str(tag) for tag in (element.get("classification"), *(element.get("tags") or ())) if tag))
 
 
 def customs(values: Mapping[str, object]) -> dict[str, Any]:
@@ -122,9 +122,9 @@ def identifier(text: object) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def is_required(one: Mapping[str, object]) -> bool:
+def is_required(element: Mapping[str, object]) -> bool:
     """Return whether a property must have a value."""
-    return one.get("required") in (True, "true") or one.get("primaryKey") in (True, "true")
+    return element.get("required") in (True, "true") or element.get("primaryKey") in (True, "true")
 
 
 def enum_check(values: Iterable[object]) -> dict[str, Any]:
@@ -133,27 +133,27 @@ def enum_check(values: Iterable[object]) -> dict[str, Any]:
     return {"quality": [{"type": "library", "metric": "invalidValues", "mustBe": 0, "arguments": arguments}]}
 
 
-def enum_values(one: Mapping[str, Any]) -> list[str]:
+def enum_values(element: Mapping[str, Any]) -> list[str]:
     """Return the values that a property may have; empty if no check says so."""
-    checks = (check for check in one.get("quality") or () if check.get("arguments"))
+    checks = (check for check in element.get("quality") or () if check.get("arguments"))
     return next((list(check["arguments"].get("validValues") or ()) for check in checks), [])
 
 
-def type_name(one: Mapping[str, object]) -> str | None:
+def type_name(element: Mapping[str, object]) -> str | None:
     """Return the name of the type of a property; contracts of earlier exports have it as the physical name."""
-    named = custom_of(one).get(NAMED)
-    if named is None and one.get("physicalType") in _NAMED_KINDS:
-        named = one.get("physicalName")
+    named = custom_of(element).get(NAMED)
+    if named is None and element.get("physicalType") in _NAMED_KINDS:
+        named = element.get("physicalName")
     return str(named) if named and TYPE_NAME.fullmatch(str(named)) else None
 
 
-def map_value(one: Mapping[str, Any]) -> Mapping[str, object] | None:
+def map_value(element: Mapping[str, Any]) -> Mapping[str, object] | None:
     """Return the values of a map as a property, of ODCS 3.2 or as a Protobuf map is exported; None if not a map."""
-    if one.get("logicalType") == "map":
-        return (one.get("map") or {}).get("value") or {}
-    if str(one.get("physicalType")).startswith("map<"):
-        value = custom_of(one).get(MAP_VALUE)
-        return value if isinstance(value, dict) else next(iter(one.get("properties") or ()), {})
+    if element.get("logicalType") == "map":
+        return (element.get("map") or {}).get("value") or {}
+    if str(element.get("physicalType")).startswith("map<"):
+        value = custom_of(element).get(MAP_VALUE)
+        return value if isinstance(value, dict) else next(iter(element.get("properties") or ()), {})
     return None
 
 

@@ -205,10 +205,10 @@ class TopicReader:
             return {partition: low for partition, (low, _) in self._ends.items()}
         asked = [TopicPartition(self._topic, partition, start.time_ms) for partition in self._ends]
         try:
-            found = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_S) if asked else []
+            offsets = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_S) if asked else []
         except KafkaException as error:
             raise GitopsError(f"the topic {self._topic} cannot be read: {error.args[0].str()}") from None
-        return {at.partition: at.offset if at.offset >= 0 else self._ends[at.partition][1] for at in found}
+        return {at.partition: at.offset if at.offset >= 0 else self._ends[at.partition][1] for at in offsets}
 
     def read(self, ranges: Sequence[tuple[int, int, int]]) -> Iterator[Batch]:
         """Yield the records of some ranges, one range after the other.

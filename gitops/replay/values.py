@@ -106,19 +106,21 @@ def message_differences(written: Any, read: Any, path: str) -> Iterator[tuple[st
 
 def _field_differences(field: Any, other: Any, written: Any, read: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     if _is_map(field) and _is_map(other):
-        value, value_read = (one.message_type.fields_by_name["value"] for one in (field, other))
+        value, value_read = (field_.message_type.fields_by_name["value"] for field_ in (field, other))
         for key in written:
             if key in read:
                 yield from _value_differences(value, value_read, written[key], read[key], f"{path}{{}}")
             else:
                 yield f"{path}{{}}", key, None
         return
-    before, after = (list(value) if one.is_repeated else [value] for one, value in ((field, written), (other, read)))
+    before, after = (
+        list(value) if field_.is_repeated else [value] for field_, value in ((field, written), (other, read))
+    )
     if len(before) != len(after) or _is_map(field) or _is_map(other):
         yield path, str(written), str(read)
         return
-    for one, another in zip(before, after, strict=True):
-        yield from _value_differences(field, other, one, another, f"{path}[]" if other.is_repeated else path)
+    for written_item, read_item in zip(before, after, strict=True):
+        yield from _value_differences(field, other, written_item, read_item, f"{path}[]" if other.is_repeated else path)
 
 
 def _value_differences(field: Any, other: Any, written: Any, read: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

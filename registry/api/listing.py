@@ -69,7 +69,7 @@ async def all_schemas(
     most = limit if 0 < limit <= _MOST else _MOST
     chosen = _Chosen(subject_prefix, aliases, rule_type, resource_type, tuple(association_type), tuple(lifecycles))
     if chosen == _Chosen(subject_prefix):
-        found = schemas(
+        entries = schemas(
             state,
             subject_prefix,
             include_deleted=deleted,
@@ -78,7 +78,7 @@ async def all_schemas(
             limit=most,
             visible=exchange.readable,
         )
-        return answer([schema_version(entry) for entry in found])
+        return answer([schema_version(entry) for entry in entries])
     # The order of the names does not lead to these, so all subjects are searched, without holding up other requests.
     visible = exchange.readable
     rows = await exchange.service.writer.in_thread(

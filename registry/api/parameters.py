@@ -138,24 +138,24 @@ class _Call:
             self._query.append((name, alias, _validation(kind, notes), get_origin(kind) is list))
             self._defaults[name] = default
 
-    async def answer(self, given: _Given) -> Any:
+    async def answer(self, asked: _Given) -> Any:
         """Call the function and return its result."""
         values = self._defaults.copy()
         for name in self._copied:
             values[name] = values[name].copy()
         for name, call in self._functions:
-            values[name] = await call.answer(given)
+            values[name] = await call.answer(asked)
         for name, place, validate in self._path:
-            text = given.segments[place]
+            text = asked.segments[place]
             values[name] = _validated(f"path.{name}", text, validate) if validate else text
-        for name, alias, validate, is_list in self._query if given.query else ():
-            if alias in given.query:
-                value = given.query[alias] if is_list else given.query[alias][-1]
+        for name, alias, validate, is_list in self._query if asked.query else ():
+            if alias in asked.query:
+                value = asked.query[alias] if is_list else asked.query[alias][-1]
                 values[name] = _validated(f"query.{alias}", value, validate) if validate else value
         if self._request is not None:
-            values[self._request] = Request(given.exchange.scope, given.exchange.receive)
+            values[self._request] = Request(asked.exchange.scope, asked.exchange.receive)
         if self._exchange is not None:
-            values[self._exchange] = given.exchange
+            values[self._exchange] = asked.exchange
         return await self._function(**values)
 
 
@@ -230,9 +230,9 @@ def _named(exchange: Exchange, subject: str) -> PathSubject:
 
 def _subject_of_path(parse: Callable[[str], Subject], description: str) -> object:
     """Return a dependency that gives the subject in the path, as a function parses it."""
-    given = Annotated[str, AfterValidator(parse), BeforeValidator(_decode), Path(description=description)]
+    path_subject = Annotated[str, AfterValidator(parse), BeforeValidator(_decode), Path(description=description)]
 
-    async def read(exchange: ExchangeDep, subject: given) -> PathSubject:
+    async def read(exchange: ExchangeDep, subject: path_subject) -> PathSubject:
         return _named(exchange, subject)
 
     return Depends(read)

@@ -122,15 +122,15 @@ async def _found(exchange: Exchange, schema_id: int, subject: PathSubject) -> tu
     """Return the version to show for an id, which the request may read, and the State that holds it."""
     state = exchange.service.writer.known
     name = _named(state, subject)
-    found = _shown(exchange, state, schema_id, name)
-    if found and _is_settled(found, name):
-        return state, found
-    state = await (exchange.fresh() if found else exchange.fresh_on_miss())
+    entry = _shown(exchange, state, schema_id, name)
+    if entry and _is_settled(entry, name):
+        return state, entry
+    state = await (exchange.fresh() if entry else exchange.fresh_on_miss())
     name = _named(state, subject)
-    found = _shown(exchange, state, schema_id, name)
-    if found is None:
+    entry = _shown(exchange, state, schema_id, name)
+    if entry is None:
         raise unknown_schema(exchange.access, schema_id, context_of(name))
-    return state, found
+    return state, entry
 
 
 def _shown(exchange: Exchange, state: State, schema_id: int, name: Subject) -> SchemaVersion | None:

@@ -286,7 +286,7 @@ async def referenced_by(
     state = await exchange.fresh()
     readable = exchange.readable
     entry = lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=True, visible=readable)
-    referrers = [found for found in state.referred_by(entry.subject, entry.version) if readable(found.subject)]
+    referrers = [user for user in state.referred_by(entry.subject, entry.version) if readable(user.subject)]
     ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
     return answer(lookup.page(ids, *paging))
 

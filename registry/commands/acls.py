@@ -63,14 +63,14 @@ def list_rules(url: str, *, auth: str | None, tls: "TlsFiles", principal: str | 
 @click.option("--host", default="*", show_default=True, help="address or network of the client")
 @click.option("--deny", is_flag=True, help="deny the operations instead of allowing them")
 @reporting
-def add(url: str, *, auth: str | None, tls: "TlsFiles", **given: Any) -> None:
+def add(url: str, *, auth: str | None, tls: "TlsFiles", **options: Any) -> None:
     """Add rules: those of a role, or operations on one resource.
 
     \b
     strata acl add http://localhost:8081 --principal Group:orders --role owner --on 'orders-*'
     strata acl add http://localhost:8081 --principal User:ci --operation DELETE --subject '*' --deny
     """  # noqa: D301 - click wants the character itself
-    made = _connection(url, auth, tls).must("POST", _ACLS, _rules(**given))
+    made = _connection(url, auth, tls).must("POST", _ACLS, _rules(**options))
     for rule in made:
         click.echo(_shown(rule))
 
@@ -172,7 +172,7 @@ def _named(*, subject: str | None, kek: str | None, registry: bool, cluster: boo
     """Return the resource that the options name; None if they name none."""
     from strata.registry.core.rights.rules import ResourceType, RuleError, parse_resource
 
-    given = [
+    resources = [
         (kind, name)
         for kind, name in (
             (ResourceType.SUBJECT, subject),
@@ -182,10 +182,10 @@ def _named(*, subject: str | None, kek: str | None, registry: bool, cluster: boo
         )
         if name is not None
     ]
-    if len(given) > 1:
+    if len(resources) > 1:
         raise click.UsageError("name one resource only")
     try:
-        return parse_resource(*given[0]) if given else None
+        return parse_resource(*resources[0]) if resources else None
     except RuleError as error:
         raise click.UsageError(str(error)) from None
 

@@ -74,5 +74,5 @@ def _place(url: str, auth: str | None, tls: "TlsFiles", context: str) -> tuple[A
     return Connection(url, auth, tls), f"/v1/highest-ids/{segment(context)}"
 
 
-def _shown(found: Any) -> str:
-    return f"context {found['context']}: the highest id is {found['highestId']}, in use {found['highestInUse']}"
+def _shown(context: Any) -> str:
+    return f"context {context['context']}: the highest id is {context['highestId']}, in use {context['highestInUse']}"

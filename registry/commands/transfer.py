@@ -300,17 +300,19 @@ def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False, output: str =
     if but_for_mode:
         for facts in (mine, theirs):
             facts.pop(("mode of", "the registry", 0), None)
-    found = list(differences(mine, theirs))
+    different = list(differences(mine, theirs))
     if output == "json":
-        print_json({"a": a.source, "b": b.source, **a.counts(), "differences": [one.as_json() for one in found]})
+        print_json(
+            {"a": a.source, "b": b.source, **a.counts(), "differences": [entry.as_json() for entry in different]}
+        )
     else:
-        for difference in found:
+        for difference in different:
             click.echo(str(difference))
     click.echo(
-        f"{_number(len(found), 'differences')} between A ({a.source}) and B ({b.source}); A holds {_counted(a)}",
+        f"{_number(len(different), 'differences')} between A ({a.source}) and B ({b.source}); A holds {_counted(a)}",
         err=True,
     )
-    return ExitCode.DIFFERENT if found else ExitCode.DONE
+    return ExitCode.DIFFERENT if different else ExitCode.DONE
 
 
 def _counted(copy: "Copy") -> str:

@@ -38,16 +38,18 @@ def usage(
     URL is a node; --node names the others. A load balancer would answer for one of them only. SUBJECT limits the list.
     A node counts from its start: the time in the first line is the latest start.
     """
-    found = merged([_asked(one, auth, tls, subject, deleted) for one in (url, *others)])
+    counted = merged([_asked(address, auth, tls, subject, deleted) for address in (url, *others)])
     if unused:
-        found["versions"] = [one for one in found["versions"] if not one["count"]]
+        counted["versions"] = [
+            counted_version for counted_version in counted["versions"] if not counted_version["count"]
+        ]
     if (earlier or output) == "json":
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(counted, indent=2))
         return
-    click.echo(f"since {found['since']}")
-    if found["forgotten"]:
-        click.echo(f"{found['forgotten']} versions and ids were fetched too, but are no longer known")
-    for version in found["versions"]:
+    click.echo(f"since {counted['since']}")
+    if counted["forgotten"]:
+        click.echo(f"{counted['forgotten']} versions and ids were fetched too, but are no longer known")
+    for version in counted["versions"]:
         last = f"{_times(version)}, last {version['last']}" if version["count"] else "not fetched"
         deleted_mark = " (deleted)" if version.get("deleted") else ""
         click.echo(f"{version['subject']}  version {version['version']}{deleted_mark}, id {version['id']}: {last}")
@@ -76,23 +78,23 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, object]:
+def _both(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, object]:
     clients: dict[tuple[str, str | None], dict[str, Any]] = {}
-    for client in (*one["clients"], *other["clients"]):
+    for client in (*ours["clients"], *theirs["clients"]):
         key = client["client"], client.get("user")
         known = clients.get(key)
         by = sorted({*known["by"], *client["by"]}) if known else client["by"]
         clients[key] = (_sum(known, client) if known else client) | {"by": by}
     newest = sorted(clients.values(), key=lambda client: str(client["last"]), reverse=True)
-    return _sum(one, other) | {"clients": newest}
+    return _sum(ours, theirs) | {"clients": newest}
 
 
-def _sum(one: dict[str, object], other: dict[str, Any]) -> dict[str, object]:
+def _sum(ours: dict[str, object], theirs: dict[str, Any]) -> dict[str, object]:
     """Return the fields of both, with the sum of the counts and the later time; texts of times compare as times."""
-    found = {**other, **one, "count": one["count"] + other["count"]}
-    if found["count"]:
-        found["last"] = max(one.get("last", ""), other.get("last", ""))
-    return found
+    summed = {**theirs, **ours, "count": ours["count"] + theirs["count"]}
+    if summed["count"]:
+        summed["last"] = max(ours.get("last", ""), theirs.get("last", ""))
+    return summed
 
 
 def _asked(url: str, auth: str | None, tls: "TlsFiles", subject: str, deleted: bool) -> dict[str, object]:

@@ -39,18 +39,18 @@ class Cache(Generic[_KeyT, _T]):
     def get(self, key: _KeyT) -> _T | None:
         """Return the value of a key; None on a cache miss."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
+            kept = self._kept.get(key)
+            if kept is None:
                 self.misses += 1
                 return None
             self.hits += 1
             self._kept.move_to_end(key)
-            return found[0]
+            return kept[0]
 
     def peek(self, key: _KeyT) -> _T | None:
         """Return the value of a key in a fraction of the time of `get`; this does not count as a use of the value."""
-        found = self._kept.get(key)
-        return found and found[0]
+        kept = self._kept.get(key)
+        return kept and kept[0]
 
     def put(self, key: _KeyT, value: _T, size: int) -> None:
         """Store a value of `size` bytes, unless it is larger than the whole cache."""
@@ -75,9 +75,9 @@ class Cache(Generic[_KeyT, _T]):
             self.size = 0
 
     def _drop(self, key: _KeyT) -> None:
-        found = self._kept.pop(key, None)
-        if found is not None:
-            self.size -= found[1]
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self.size -= kept[1]
 
 
 class BasisCache(Generic[_KeyT, _T]):
@@ -115,20 +115,20 @@ class BasisCache(Generic[_KeyT, _T]):
 
     def holds(self, key: _KeyT) -> bool:
         """Return whether there is a valid value; if not, this is a cache miss."""
-        found = self._values.get(key)
-        is_valid = found is not None and found[1] == self._current()
+        kept = self._values.get(key)
+        is_valid = kept is not None and kept[1] == self._current()
         self.misses += not is_valid
         return is_valid
 
     def find(self, key: _KeyT) -> _T | None:
         """Return a valid value; None on a cache miss."""
-        found = self._values.get(key)
+        kept = self._values.get(key)
         # `_current` without the call, since hot reads come this way.
-        if found is None or found[1] != (self._generation if self.basis() is self._made_from else self._current()):
+        if kept is None or kept[1] != (self._generation if self.basis() is self._made_from else self._current()):
             self.misses += 1
             return None
         self.hits += 1
-        return found[0]
+        return kept[0]
 
     def put(self, key: _KeyT, value: _T, basis: object, size: int) -> None:
         """Keep a value of `size` bytes, unless it was made from another basis than the one in force."""

@@ -136,14 +136,14 @@ def fields_in_force(state: State, subject: Subject | None) -> dict[str, tuple[An
         state: the State.
         subject: the subject or context; None means the registry as a whole.
     """
-    found: dict[str, tuple[Any, Subject | None]] = {}
+    fields: dict[str, tuple[Any, Subject | None]] = {}
     own = state.configs.get(subject) if subject else None
     wider = next((scope for scope in _wider_scopes(subject) if state.configs.get(scope)), None)
     inherited = state.configs.get(wider)
     for name, value in (inherited.fields if inherited else {}).items():
         if own is None or name in _FALL_THROUGH:
-            found[name] = value, wider
-    return found | {name: (value, subject) for name, value in (own.fields if own else {}).items()}
+            fields[name] = value, wider
+    return fields | {name: (value, subject) for name, value in (own.fields if own else {}).items()}
 
 
 def mode_source(state: State, subject: Subject | None) -> Subject | None:

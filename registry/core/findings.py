@@ -30,11 +30,11 @@ def findings_json(findings: Iterable[Finding], most: int) -> list[dict[str, Any]
     shown: list[dict[str, Any]] = []
     length = 0
     for finding in findings:
-        one = finding_json(finding)
-        length += len(str(one))
+        entry = finding_json(finding)
+        length += len(str(entry))
         if length > most and shown:
             break
-        shown.append(one)
+        shown.append(entry)
     return shown
 
 

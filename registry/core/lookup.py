@@ -80,11 +80,11 @@ def version_of(state: State, subject: Subject, version: int, *, include_deleted:
     Raises:
         RegistryError: 40401 if the subject does not exist; 40402 if the version does not exist.
     """
-    found = state.latest(subject) if version == LATEST else state.version(subject, version)
-    if found is None or (found.deleted and not include_deleted):
+    entry = state.latest(subject) if version == LATEST else state.version(subject, version)
+    if entry is None or (entry.deleted and not include_deleted):
         versions_of(state, subject, include_deleted=include_deleted)
         raise errors.version_not_found(version)
-    return found
+    return entry
 
 
 def version_anywhere(
@@ -204,10 +204,10 @@ def subjects(
     visible: Visible = everything,
 ) -> list[Subject]:
     """Return the names of the subjects under a prefix, sorted, as a list; see `each_subject`."""
-    found = each_subject(
+    names = each_subject(
         state, prefix, include_deleted=include_deleted, deleted_only=deleted_only, offset=offset, visible=visible
     )
-    return list(islice(found, limit if limit > 0 else None))
+    return list(islice(names, limit if limit > 0 else None))
 
 
 def count_subjects(state: State, prefix: str) -> int:
@@ -235,8 +235,8 @@ def each_subject(
         visible: which subjects to return.
     """
     listed = Listed.SUBJECTS if include_deleted else Listed.LIVE_SUBJECTS
-    found = _under(state, prefix, Listed.DELETED_SUBJECTS if deleted_only else listed, offset, visible)
-    return (name for name, _ in found)
+    names = _under(state, prefix, Listed.DELETED_SUBJECTS if deleted_only else listed, offset, visible)
+    return (name for name, _ in names)
 
 
 def schema_by_id(
@@ -261,8 +261,8 @@ def schema_by_id(
     if context_of(name) != DEFAULT_CONTEXT and not is_scope_name(name):
         return None
     entry = state.schema(context_of(name), schema_id)
-    found = state.version(*entry.used_by[0]) if entry else None
-    return (entry, found) if entry and found else None
+    version = state.version(*entry.used_by[0]) if entry else None
+    return (entry, version) if entry and version else None
 
 
 def use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | None:
@@ -297,23 +297,23 @@ def schemas(
         limit: the most versions to return.
         visible: whose versions to return.
     """
-    found: list[SchemaVersion] = []
+    versions: list[SchemaVersion] = []
     for name, skip in _under(state, prefix, _VERSIONS_LISTED[include_deleted, latest_only], offset, visible):
-        found += schemas_of(state, [name], include_deleted=include_deleted, latest_only=latest_only)[skip:]
-        if len(found) >= limit:
+        versions += schemas_of(state, [name], include_deleted=include_deleted, latest_only=latest_only)[skip:]
+        if len(versions) >= limit:
             break
-    return found[:limit]
+    return versions[:limit]
 
 
 def schemas_of(
     state: State, names: Iterable[Subject], *, include_deleted: bool, latest_only: bool
 ) -> list[SchemaVersion]:
     """Return the versions, or only the newest version, of each of some subjects."""
-    found: list[SchemaVersion] = []
+    entries: list[SchemaVersion] = []
     for name in names:
         versions = state.versions(name, include_deleted=include_deleted)
-        found += versions[-1:] if latest_only else versions
-    return found
+        entries += versions[-1:] if latest_only else versions
+    return entries
 
 
 def ids_of_guid(state: State, guid: str) -> list[tuple[str, int]]:

@@ -323,8 +323,8 @@ def prove(
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
     budget = budget_within(candidate.limits)
-    found = proven(candidate.parsed, versions, refused, budget)
-    return found, silent_changes(candidate.parsed, versions, level, refused, budget)
+    proofs = proven(candidate.parsed, versions, refused, budget)
+    return proofs, silent_changes(candidate.parsed, versions, level, refused, budget)
 
 
 def _versions(state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level) -> list[Previous]:

@@ -36,14 +36,14 @@ def pinned(
     """
     if len(references) > limits.references:
         raise errors.invalid_schema(f"{len(references)} references, more than the {limits.references} allowed")
-    found = []
+    references_ = []
     for reference in references:
         target = qualified(reference.subject, context_of(subject))
         entry = state.latest(target) if reference.version == LATEST else state.version(target, reference.version)
         if entry is None or (entry.deleted and not include_deleted):
             raise errors.no_such_reference(reference.subject, reference.version)
-        found.append(replace(reference, version=entry.version))
-    return tuple(found)
+        references_.append(replace(reference, version=entry.version))
+    return tuple(references_)
 
 
 def check_not_owned(state: State, subject: str, references: Sequence[Reference]) -> None:
@@ -79,7 +79,7 @@ def resolved(
     walk = _Walk(state, limits, one_place_a_name)
     for reference in references:
         walk.follow(_target(state, subject, reference), reference.name, ())
-    return tuple(walk.found.values())
+    return tuple(walk.resolved.values())
 
 
 class _Walk:
@@ -88,7 +88,7 @@ class _Walk:
     def __init__(self, state: State, limits: Limits, one_place_a_name: bool) -> None:
         self._state, self._limits, self._one_place_a_name = state, limits, one_place_a_name
         self._places: dict[str, tuple[str, int]] = {}
-        self.found: dict[tuple[str, int], ResolvedReference] = {}
+        self.resolved: dict[tuple[str, int], ResolvedReference] = {}
 
     def follow(self, entry: SchemaVersion, name: str, around: tuple[tuple[str, int], ...]) -> None:
         """Find a version, after those that it refers to; `around` has the versions that led to it."""
@@ -100,16 +100,16 @@ class _Walk:
                 f"and for {place[0]} version {place[1]}; give each version a name of its own"
             )
         most = self._limits.references
-        if place in around or len(around) >= _MAX_DEPTH or len(self.found) >= most:
+        if place in around or len(around) >= _MAX_DEPTH or len(self.resolved) >= most:
             raise errors.invalid_schema(
                 f"The references of subject {entry.subject} version {entry.version} form a cycle, "
                 f"are nested more than {_MAX_DEPTH} deep, or lead to more than {most} schemas"
             )
-        if place in self.found:
+        if place in self.resolved:
             return
         for inner in entry.schema.value.references:
             self.follow(_target(self._state, entry.subject, inner), inner.name, (*around, place))
-        self.found[place] = ResolvedReference(name, entry.schema.text, f"{entry.subject} {entry.version}")
+        self.resolved[place] = ResolvedReference(name, entry.schema.text, f"{entry.subject} {entry.version}")
 
 
 def _target(state: State, subject: str, reference: Reference) -> SchemaVersion:

@@ -110,15 +110,15 @@ def rows(all_cells: Sequence[Cells], route: int) -> list[Row] | None:
     """Return the sums over processes of what was counted of a route, by class of status; None if nothing was."""
     start = ROOM + route * len(CLASSES) * _ROW
     end = start + len(CLASSES) * _ROW
-    found = [part.tolist() for cells in all_cells if (part := cells[start:end]).tobytes().strip(b"\0")]
-    if not found:
+    routes = [part.tolist() for cells in all_cells if (part := cells[start:end]).tobytes().strip(b"\0")]
+    if not routes:
         return None
-    sums = [sum(column) for column in zip(*found, strict=True)]
+    sums = [sum(column) for column in zip(*routes, strict=True)]
     return [Row(tuple(sums[at : at + _SECONDS]), *sums[at + _SECONDS : at + _ROW]) for at in range(0, len(sums), _ROW)]
 
 
 def tops(all_cells: Sequence[Cells], route: int) -> Tops:
     """Return the largest of a route in the last two windows, over processes."""
     start = _TOPS + route * _TOP
-    found = [max(max(cells[start + at], cells[start + at + 1]) for cells in all_cells) for at in (0, 2, 4)]
-    return Tops(*found)
+    tops_ = [max(max(cells[start + at], cells[start + at + 1]) for cells in all_cells) for at in (0, 2, 4)]
+    return Tops(*tops_)

@@ -165,8 +165,8 @@ def _followed(name: Subject, target: Subject, subject: str) -> Subject:
 
 def aliases_of(state: State, prefix: str) -> dict[Subject, list[Subject]]:
     """Return the aliases under a prefix, as sorted lists by target."""
-    found: dict[Subject, list[Subject]] = {}
+    aliases: dict[Subject, list[Subject]] = {}
     for name in state.configs:
         if name and has_prefix(name, prefix) and (target := aliased(state, name)) != name:
-            found.setdefault(target, []).append(name)
-    return {target: sorted(names) for target, names in found.items()}
+            aliases.setdefault(target, []).append(name)
+    return {target: sorted(names) for target, names in aliases.items()}

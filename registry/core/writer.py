@@ -68,7 +68,7 @@ WRITE_TIMEOUT_S, READ_TIMEOUT_S = 30.0, 5.0
 HOLDER_FAILS = "the node that holds the pen does not accept writes"
 WRITE_FAILURES = (
     None,
-    *(one.outline for one in (LogError, LogTimeout, LogFull, LogReadOnly)),
+    *(error.outline for error in (LogError, LogTimeout, LogFull, LogReadOnly)),
     HOLDER_FAILS,
 )
 """Why the last write failed, worded for any client; None if it did not. Workers tell each other the place."""

@@ -44,19 +44,19 @@ async def decompressed(body: bytes, limit: int) -> bytes:
 
 
 def _decompress(body: bytes, limit: int) -> bytes:
-    found = b""
+    content = b""
     try:
         while body:
             stream = zlib.decompressobj(_GZIP_WINDOW)
-            found += stream.decompress(body, limit + 1 - len(found))
-            if len(found) > limit:
+            content += stream.decompress(body, limit + 1 - len(content))
+            if len(content) > limit:
                 raise errors.too_large(limit)
             if not stream.eof:
                 raise errors.unreadable_body("The gzip body ends too early")
             body = stream.unused_data
     except zlib.error as error:
         raise errors.unreadable_body(f"The body is not gzip, as Content-Encoding says: {error}") from None
-    return found
+    return content
 
 
 @lru_cache(maxsize=256)

@@ -86,6 +86,6 @@ def _with_subject(path: str, route: DeclaredRoute, prefix: str) -> str:
 def _with_parameter(query: str, name: str, prefix: str) -> str:
     """Prefix a parameter's values with the context, or add the parameter."""
     pairs = parse_qsl(query, keep_blank_values=True)
-    given = [value for key, value in pairs if key == name] or [""]
-    values = [value if value.startswith(_QUALIFIED) else prefix + value for value in given]
+    texts = [value for key, value in pairs if key == name] or [""]
+    values = [value if value.startswith(_QUALIFIED) else prefix + value for value in texts]
     return urlencode([*(pair for pair in pairs if pair[0] != name), *((name, value) for value in values)])

@@ -409,8 +409,8 @@ class Exchange:
             return
         self.error_code, self.limit = error.code, error.limit
         if self.failure is not None:
-            self.status, found, body = self.failure(self, error)
-            await self._send_whole(self._headers(found), body, may_compress=False)
+            self.status, answer_headers, body = self.failure(self, error)
+            await self._send_whole(self._headers(answer_headers), body, may_compress=False)
             return
         self.status = error.status
         headers = self._headers((name.lower().encode(), value.encode()) for name, value in error.headers)
@@ -448,10 +448,10 @@ class Exchange:
         self.answer = self.status, headers, body
         await self.send_answer(self.answer)
 
-    def _headers(self, given: Iterable[tuple[bytes, bytes]]) -> Headers:
+    def _headers(self, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
         """Return the headers of an answer without its length; a name may occur several times."""
         media_type, rest = self.media_type, Headers()
-        for name, value in given:
+        for name, value in headers:
             if name == b"content-type":
                 media_type = value
             elif name != b"content-length":

@@ -157,8 +157,8 @@ class Forward:
         for name, value in exchange.scope["headers"]:
             if name == _TIME_LEFT:
                 with suppress(ValueError):
-                    if math.isfinite(given := float(value)):
-                        left = min(left, max(0.0, given))
+                    if math.isfinite(seconds := float(value)):
+                        left = min(left, max(0.0, seconds))
         return time.monotonic() + left
 
     async def _answer(self, exchange: Exchange, answer_here: _AnswerHere) -> Answer:

@@ -258,8 +258,8 @@ class Pipeline:
             asked_by: the principal and address that the other worker found.
         """
         headers = dict(scope["headers"])
-        given = {TRACEPARENT: headers[TRACEPARENT]} if TRACEPARENT in headers else {}
-        exchange = Exchange(self._service, scope, receive, _send_nowhere, given, headers[REQUEST_ID])
+        trace = {TRACEPARENT: headers[TRACEPARENT]} if TRACEPARENT in headers else {}
+        exchange = Exchange(self._service, scope, receive, _send_nowhere, trace, headers[REQUEST_ID])
         for begin in self.begins_inner:
             begin(exchange)
         REQUEST.set(exchange)
@@ -493,9 +493,9 @@ class RequestIds:
         """Return a new id."""
         return b"%b%012x" % (self._prefix, next(self._count))
 
-    def choose(self, given: bytes) -> bytes:
+    def choose(self, wanted: bytes) -> bytes:
         """Return the client's id if it is usable, else a new one."""
-        return given if _USABLE_ID.fullmatch(given) else self.next()
+        return wanted if _USABLE_ID.fullmatch(wanted) else self.next()
 
 
 def _for_rights(key: KeptKey, number: int) -> KeptKey:

@@ -122,8 +122,8 @@ class RouteTable:
         for route in self.every:
             self._routes.setdefault(route.method, []).append(route)
         self._patterns = {
-            method: re.compile("|".join(f"({route.pattern})" for route in found))
-            for method, found in self._routes.items()
+            method: re.compile("|".join(f"({route.pattern})" for route in routes_of_method))
+            for method, routes_of_method in self._routes.items()
         }
 
     def _find(self, method: str, path: str) -> DeclaredRoute | None:

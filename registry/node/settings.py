@@ -82,8 +82,8 @@ def _quota(folder: Path) -> float | None:
 
 def _lease(value: object) -> object:
     """Return a duration such as 100ms or 0.1s in seconds; a number alone is refused, unless it is 0."""
-    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    seconds = 0.0 if value in ("0", 0) else float(found[1]) * _UNITS[found[2]] if found else -1.0
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    seconds = 0.0 if value in ("0", 0) else float(match[1]) * _UNITS[match[2]] if match else -1.0
     if not 0 <= seconds <= LONGEST_LEASE_S:
         raise ValueError(f"expected a duration from 0ms to {LONGEST_LEASE_S * 1000:.0f}ms, such as 100ms")
     return seconds

@@ -48,27 +48,27 @@ def contents_of(state: State, subjects: Collection[Subject] | None = None) -> di
         state: the State.
         subjects: the subjects whose versions to return; None for all. What else the State holds is returned anyway.
     """
-    found: dict[Key, Value] = {}
+    contents: dict[Key, Value] = {}
     for name, context in state.contexts.items():
         if context.recorded:
-            found[ContextKey(name)] = name
+            contents[ContextKey(name)] = name
         if context.high_water > _highest_held(context):
-            found[HighWaterKey(name)] = context.high_water
+            contents[HighWaterKey(name)] = context.high_water
     for subject in state.subjects if subjects is None else subjects:
         for number, entry in state.subjects.get(subject, {}).items():
-            found[SchemaKey(subject, number)] = entry.schema.value._replace(
+            contents[SchemaKey(subject, number)] = entry.schema.value._replace(
                 subject=subject, version=number, deleted=entry.deleted
             )
-    found.update({ConfigKey(scope): config for scope, config in state.configs.items()})
-    found.update({ModeKey(scope): mode for scope, mode in state.modes.items()})
-    found.update({key: one.value for key, one in state.associations.by_key.items()})
-    found.update({KekKey(name): kek for name, kek in state.encryption_keys.keks.items()})
+    contents.update({ConfigKey(scope): config for scope, config in state.configs.items()})
+    contents.update({ModeKey(scope): mode for scope, mode in state.modes.items()})
+    contents.update({key: association.value for key, association in state.associations.by_key.items()})
+    contents.update({KekKey(name): kek for name, kek in state.encryption_keys.keks.items()})
     for kek_name, series in state.encryption_keys.deks.items():
         for (subject, algorithm), deks in series.items():
-            found.update({DekKey(kek_name, subject, algorithm, number): dek for number, dek in deks.items()})
-    found.update(state.acls.items())
-    found.update({LoweredKey(name): lowered for name, lowered in state.lowered.items()})
-    return found
+            contents.update({DekKey(kek_name, subject, algorithm, number): dek for number, dek in deks.items()})
+    contents.update(state.acls.items())
+    contents.update({LoweredKey(name): lowered for name, lowered in state.lowered.items()})
+    return contents
 
 
 def changed_subjects(before: State, after: State) -> frozenset[Subject]:

@@ -57,10 +57,10 @@ class Difference:
     def as_json(self) -> dict[str, Any]:
         """Return the difference as JSON with full values."""
         kind, name, number = self.thing
-        found = {"kind": kind, "name": name} | ({"version": number} if number else {})
+        content = {"kind": kind, "name": name} | ({"version": number} if number else {})
         if self.only_in:
-            return found | {"onlyIn": self.only_in}
-        return found | {"property": self.property, "a": _jsonable(self.a), "b": _jsonable(self.b)}
+            return content | {"onlyIn": self.only_in}
+        return content | {"property": self.property, "a": _jsonable(self.a), "b": _jsonable(self.b)}
 
 
 def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, int], str]) -> dict[Thing, Any]:
@@ -71,24 +71,24 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
         records: its live records, for those that State does not know.
         guids: GUIDs by subject and version that replace the computed ones.
     """
-    found: dict[Thing, object] = {}
+    facts: dict[Thing, object] = {}
     for name, context in state.contexts.items():
-        found["context", name, 0] = {"highest id": context.high_water}
+        facts["context", name, 0] = {"highest id": context.high_water}
     for subject, versions in state.subjects.items():
         for number, entry in versions.items():
-            found["subject", subject, number] = _version(entry, guids.get((subject, number)))
+            facts["subject", subject, number] = _version(entry, guids.get((subject, number)))
     for scope, config in state.configs.items():
-        found["config of", _scope(scope), 0] = dict(config.fields)
+        facts["config of", _scope(scope), 0] = dict(config.fields)
     for scope, mode in state.modes.items():
-        found["mode of", _scope(scope), 0] = {"mode": mode}
-    found.update(_associations(state))
-    found.update(_keys(state))
-    found.update({("exporter", name, 0): _exporter(exporter) for name, exporter in state.exporters.items()})
-    found.update({("rule of access", repr(astuple(key)), 0): {} for key in state.acls})
+        facts["mode of", _scope(scope), 0] = {"mode": mode}
+    facts.update(_associations(state))
+    facts.update(_keys(state))
+    facts.update({("exporter", name, 0): _exporter(exporter) for name, exporter in state.exporters.items()})
+    facts.update({("rule of access", repr(astuple(key)), 0): {} for key in state.acls})
     for record in records:
         if is_unknown(record.key):
-            found["record", record.key.decode("utf-8", "backslashreplace"), 0] = {"value": record.value}
-    return found
+            facts["record", record.key.decode("utf-8", "backslashreplace"), 0] = {"value": record.value}
+    return facts
 
 
 def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]) -> dict[Thing, object]:
@@ -102,7 +102,7 @@ def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]
         other: the facts of the other side.
         unlisted: the kinds of things that the service does not list.
     """
-    found: dict[Thing, object] = {}
+    kept_facts: dict[Thing, object] = {}
     for thing, properties in facts.items():
         kept = dict(properties)
         theirs = other.get(thing, {})
@@ -110,9 +110,9 @@ def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]
             kept.pop(_LEVEL, None)
             if not kept and thing not in other:
                 continue
-        found[thing] = kept
-    found.update({thing: properties for thing, properties in other.items() if thing[0] in unlisted})
-    return found
+        kept_facts[thing] = kept
+    kept_facts.update({thing: properties for thing, properties in other.items() if thing[0] in unlisted})
+    return kept_facts
 
 
 def differences(a: Facts, b: Facts) -> Iterator[Difference]:
@@ -136,9 +136,9 @@ def _exporter(exporter: ExporterValue) -> dict[str, object]:
 
 
 def _associations(state: State) -> Iterator[tuple[Thing, dict[str, object]]]:
-    for key, found in state.associations.by_key.items():
+    for key, association in state.associations.by_key.items():
         name = f"{key.resource_namespace}/{key.resource_name} {key.resource_type} {key.association_type}"
-        yield ("association", f"{name} with {key.subject}", 0), _properties(found.value)
+        yield ("association", f"{name} with {key.subject}", 0), _properties(association.value)
 
 
 def _keys(state: State) -> Iterator[tuple[Thing, dict[str, object]]]:

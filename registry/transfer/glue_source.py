@@ -91,7 +91,7 @@ def copy_of_answers(source: str, answers: Iterable[Answer], context: str) -> Cop
             schemas[answer["SchemaArn"]] = answer
         else:
             raise TransferError(f"{source}: expected answers of get-schema and get-schema-version, got {list(answer)}")
-    usable = [one for one in versions if one.get("Status", "AVAILABLE") == "AVAILABLE"]
+    usable = [candidate for candidate in versions if candidate.get("Status", "AVAILABLE") == "AVAILABLE"]
     if len(usable) < len(versions):
         notes.append(f"left out {len(versions) - len(usable)} versions that Glue does not serve (status not AVAILABLE)")
     records = [] if context == DEFAULT_CONTEXT or not usable else [encode(ContextKey(context), context)]
@@ -185,7 +185,7 @@ def _live(place: str) -> Iterator[Answer]:
         for arn in track(f"reading glue:{place}", arns):
             yield client.get_schema(SchemaId={"SchemaArn": arn})
             for page in client.get_paginator("list_schema_versions").paginate(SchemaId={"SchemaArn": arn}):
-                for one in page["Schemas"]:
-                    yield client.get_schema_version(SchemaVersionId=one["SchemaVersionId"])
+                for listed in page["Schemas"]:
+                    yield client.get_schema_version(SchemaVersionId=listed["SchemaVersionId"])
     except (BotoCoreError, ClientError) as error:
         raise TransferError(f"glue:{place} cannot be read: {error}") from None

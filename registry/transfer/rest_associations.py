@@ -47,15 +47,15 @@ def read_associations(connection: Connection, subjects: Sequence[str], *, at_onc
     if not subjects or of(subjects[0]) is None:
         return None
     with ThreadPoolExecutor(THREADS) as pool:
-        found = track(f"reading {connection.name}, associations", pool.map(of, subjects), len(subjects))
-        return [_record(body, connection) for bodies in found for body in bodies or ()]
+        answers = track(f"reading {connection.name}, associations", pool.map(of, subjects), len(subjects))
+        return [_record(body, connection) for bodies in answers for body in bodies or ()]
 
 
 def _every(connection: Connection) -> Iterator[Mapping[str, object]]:
-    found = 0
-    while page := connection.get(_EVERY, is_list, offset=found, limit=_PAGE):
+    offset = 0
+    while page := connection.get(_EVERY, is_list, offset=offset, limit=_PAGE):
         yield from page
-        found += len(page)
+        offset += len(page)
 
 
 def write_associations(state: State, held: State, target: Connection) -> None:
@@ -70,21 +70,21 @@ def write_associations(state: State, held: State, target: Connection) -> None:
         TransferError: if the registry rejects one.
     """
     contents = [
-        properties_of(key) | properties_of(one.value)
-        for key, one in state.associations.by_key.items()
-        if not _is_held(held, key, one.value)
+        properties_of(key) | properties_of(association.value)
+        for key, association in state.associations.by_key.items()
+        if not _is_held(held, key, association.value)
     ]
     of_resource = itemgetter(*_RESOURCE)
     groups = [list(group) for _, group in groupby(sorted(contents, key=of_resource), of_resource)]
     for group in track(f"associations in {target.name}", groups):
         body = {name: group[0][name] for name in _RESOURCE}
-        body["associations"] = [{name: one[name] for name in _ASSOCIATION} for one in group]
+        body["associations"] = [{name: properties[name] for name in _ASSOCIATION} for properties in group]
         target.must("PUT", f"/associations/resources/{segment(body['resourceId'])}", body)
 
 
 def _is_held(held: State, key: AssociationKey, value: AssociationValue) -> bool:
-    found = held.associations.by_key.get(key)
-    return found is not None and (found.value.resource_id, found.value.lifecycle) == (
+    association = held.associations.by_key.get(key)
+    return association is not None and (association.value.resource_id, association.value.lifecycle) == (
         value.resource_id,
         value.lifecycle,
     )

@@ -78,13 +78,13 @@ def write_keys(steps: Sequence[Step], target: Connection) -> None:
 
 def _deks(connection: Connection, kek: str, subject: str) -> Iterator[Record]:
     path = f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}/versions"
-    found = [
+    keys = [
         DekKey(kek, Subject(subject), algorithm, int(version))
         for algorithm in ALGORITHMS
         for version in connection.get(path, is_list, algorithm=algorithm, **_ALL)
     ]
 
-    def one(key: DekKey) -> Record:
+    def record(key: DekKey) -> Record:
         body = connection.get(f"{path}/{key.version}", algorithm=key.algorithm, **_ALL)
         _, value = parsed(connection.name, DekKey, DekValue, body, lambda body: {"createTs": body.get("ts")})
         if value.material is None:
@@ -92,7 +92,7 @@ def _deks(connection: Connection, kek: str, subject: str) -> Iterator[Record]:
         return encode(key, value)
 
     with ThreadPoolExecutor(THREADS) as pool:
-        yield from pool.map(one, found)
+        yield from pool.map(record, keys)
 
 
 def _steps(state: State) -> Iterator[Step]:

@@ -116,11 +116,11 @@ def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE)
     seen: set[tuple[str, int]] = set()
 
     def pages() -> Iterator[list[dict[str, Any]]]:
-        found, limit = 0, _PAGE
+        offset, limit = 0, _PAGE
         query = {"subjectPrefix": prefix, "deleted": str(deleted).lower()}
         while True:
             try:
-                page = connection.get("/schemas", is_list, **query, offset=found, limit=limit)
+                page = connection.get("/schemas", is_list, **query, offset=offset, limit=limit)
             except AnswerTooLong:
                 if limit == 1:
                     raise
@@ -129,7 +129,7 @@ def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE)
             if not page:
                 return
             yield page
-            found += len(page)
+            offset += len(page)
 
     for page in track(f"reading {connection.name}, pages of schemas", pages()):
         for item in page:
@@ -168,13 +168,13 @@ def _contexts(connection: Connection) -> list[str]:
 
 def _listed_settings(connection: Connection) -> list[Mapping[str, object]] | None:
     """Return the settings of all names, with versions or without; None if they are not listed: only Strata does so."""
-    found: list[Mapping[str, object]] = []
+    settings: list[Mapping[str, object]] = []
     try:
-        while (answer := _page(connection, "/v1/settings", len(found))).good and answer.body:
-            found += answer.body
+        while (answer := _page(connection, "/v1/settings", len(settings))).good and answer.body:
+            settings += answer.body
     except Forbidden:
         return None  # what a gateway in front of another registry may say to a path that it does not know
-    return found if answer.good else None
+    return settings if answer.good else None
 
 
 def _exporters(connection: Connection) -> list[str]:
@@ -262,7 +262,7 @@ def _of_each(
 ) -> dict[Scope, Any]:
     """Return a setting by scope, without the scopes that have no setting of their own."""
 
-    def one(scope: Scope) -> object:
+    def read(scope: Scope) -> object:
         path = f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}"
         answer = connection.ask("GET", path, None, is_object)
         if not answer.good and not answer.missing:
@@ -270,7 +270,7 @@ def _of_each(
         return taken(answer.body) if answer.good else None
 
     with ThreadPoolExecutor(THREADS) as pool:
-        values = track(f"reading {connection.name}, {kind}", pool.map(one, scopes), len(scopes))
+        values = track(f"reading {connection.name}, {kind}", pool.map(read, scopes), len(scopes))
         return {scope: value for scope, value in zip(scopes, values, strict=True) if value is not None}
 
 

@@ -48,12 +48,12 @@ def _path(url: SplitResult, scheme: str) -> str:
 
 def _addresses(url: SplitResult, scheme: str) -> set[tuple[str, int]]:
     """Return the addresses of all servers in a URL; a Kafka URL may name several."""
-    found: set[tuple[str, int]] = set()
+    addresses: set[tuple[str, int]] = set()
     for name, port in broker_addresses(url.netloc.rpartition("@")[2], _PORTS.get(scheme, 0)):
         host = (name or "localhost").lower()
-        found.add((host, port))
+        addresses.add((host, port))
         try:
-            found |= {(str(address[4][0]), port) for address in socket.getaddrinfo(host, port)}
+            addresses |= {(str(address[4][0]), port) for address in socket.getaddrinfo(host, port)}
         except OSError:
             continue
-    return {("127.0.0.1" if host == "::1" else host, port) for host, port in found}
+    return {("127.0.0.1" if host == "::1" else host, port) for host, port in addresses}

@@ -78,12 +78,12 @@ def _is_in(key: Key | None, name: str) -> bool:
 
 def _named_by(pattern: str, state: State) -> set[str]:
     start = pattern.removesuffix("*")
-    found: set[str] = {
+    subjects: set[str] = {
         name for name in state.subjects if name == pattern or (start != pattern and name.startswith(start))
     }
-    if not found:
+    if not subjects:
         raise TransferError(f"no subject is called {pattern!r}{_nearest(pattern, state.subjects)}")
-    return found
+    return subjects
 
 
 def _within(context: str, state: State) -> set[str]:
@@ -105,17 +105,17 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 def referred_to(subjects: set[str], state: State) -> set[str]:
     """Return all subjects that versions of some subjects refer to, directly or not."""
-    found: set[str] = set()
+    targets: set[str] = set()
     waiting = list(subjects)
     while waiting:
         subject = waiting.pop()
         for entry in state.versions(subject, include_deleted=True):
             for reference in entry.schema.value.references:
                 target = qualified(reference.subject, context_of(subject))
-                if target in state.subjects and target not in found:
-                    found.add(target)
+                if target in state.subjects and target not in targets:
+                    targets.add(target)
                     waiting.append(target)
-    return found
+    return targets
 
 
 def _key(data: bytes) -> Key | None:

@@ -111,11 +111,11 @@ class EndOffset:
         Raises:
             LogError: The topic was not read in time.
         """
-        found: Message | None = None
+        message: Message | None = None
         with closing(Cursor(self._config, self._topic)) as cursor:
             while more := cursor.take(start - 1, end, timeout_s):
-                found, start = more[-1], offset_of(more[-1]) + 1
-        return found
+                message, start = more[-1], offset_of(more[-1]) + 1
+        return message
 
     def _ask(self, which: int, deadline: float) -> int:
         reason = "the leader did not answer in time"

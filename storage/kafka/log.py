@@ -141,15 +141,15 @@ class KafkaLog:
             raise LogError(f"invalid settings of the Kafka client: {error.args[0].str()}") from None
         if reason := why_unreachable(broker_addresses(bootstrap), min(_REACHED_S, self._timeouts.start)):
             raise LogError(f"no broker can be reached: {reason}")
-        found = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
-        self._max_bytes = found.max_bytes
-        self._now, self._seen = now, Seen(topic, found.retention_s, now)
-        self._watch = TopicWatch(admin, found, self._seen, now)
+        facts = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
+        self._max_bytes = facts.max_bytes
+        self._now, self._seen = now, Seen(topic, facts.retention_s, now)
+        self._watch = TopicWatch(admin, facts, self._seen, now)
         self._end = EndOffset(self._client, topic)
         credentials = credentials_of(self._client)
         self._leader = None if credentials is None else Leader(broker_addresses(bootstrap), topic, credentials)
         self._foreign = ForeignRecords(topic)
-        self._identity = _identity(found.topic_id)
+        self._identity = _identity(facts.topic_id)
         self._foreign_seen, self._suspended_until = 0, -math.inf
         self._unsettled = False  # whether an append of this node may still become visible
         self._keeper: asyncio.Task[None] | None = None
@@ -461,8 +461,8 @@ class KafkaLog:
         self._unsettled = False
         self._seen.note(staged[-1].offset, began)
         return [
-            Entry(one.offset, one.timestamp, record.key, record.value)
-            for one, record in zip(staged, records, strict=True)
+            Entry(message.offset, message.timestamp, record.key, record.value)
+            for message, record in zip(staged, records, strict=True)
         ]
 
     def _check_knowledge(self, after: int, deadline: float) -> None:
@@ -485,7 +485,9 @@ class KafkaLog:
 
     def _check_offsets(self, pen: Pen, known_end: LogEnd, staged: Sequence[Staged]) -> None:
         """Check that the records landed next to each other where the log ended; otherwise another writer intervened."""
-        if [one.offset for one in staged] == list(range(known_end.following, known_end.following + len(staged))):
+        if [message.offset for message in staged] == list(
+            range(known_end.following, known_end.following + len(staged))
+        ):
             return
         if not pen.transactional:
             raise LogTimeout(
@@ -531,12 +533,12 @@ class KafkaLog:
                 with suppress(Conflict):
                     self._take_pen()
             self._end.once_beyond(last, deadline)
-            found = self._end.last_between(first, last + 1, self._timeouts.read)
+            message = self._end.last_between(first, last + 1, self._timeouts.read)
         except LogError as failure:
             raise LogTimeout(
                 f"topic {self._topic}: cannot find out whether an append was written: {failure}"
             ) from failure
-        mark = header(found, APPEND_HEADER) if found is not None and offset_of(found) == last else None
+        mark = header(message, APPEND_HEADER) if message is not None and offset_of(message) == last else None
         if mark is None or not mark.startswith(token):
             self._unsettled = False
             self._await_signature(signed)

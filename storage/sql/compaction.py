@@ -173,30 +173,30 @@ def _is_settled(key: bytes) -> bool:
 
 def _differing(whole: State, left: State, read: Read) -> tuple[set[Subject], set[str]]:
     """Return the subjects whose records cause the difference between two States, and all contexts that differ."""
-    found = {
+    subjects = {
         subject
         for subject in {*whole.subjects, *left.subjects}
         if whole.subjects.get(subject) != left.subjects.get(subject)
     }
     marks: dict[str, int] = {}
     for name in {*whole.contexts, *left.contexts}:
-        one, other = whole.context(name), left.context(name)
-        for schema_id in {*one.schemas, *other.schemas}:
-            entries = one.schemas.get(schema_id), other.schemas.get(schema_id)
+        context, other = whole.context(name), left.context(name)
+        for schema_id in {*context.schemas, *other.schemas}:
+            entries = context.schemas.get(schema_id), other.schemas.get(schema_id)
             if entries[0] != entries[1]:
-                found |= {place[0] for entry in entries if entry for place in entry.used_by}
-        if one.high_water != other.high_water:
-            marks[name] = one.high_water
+                subjects |= {place[0] for entry in entries if entry for place in entry.used_by}
+        if context.high_water != other.high_water:
+            marks[name] = context.high_water
     contexts = {
         name for name in {*whole.contexts, *left.contexts} if whole.contexts.get(name) != left.contexts.get(name)
     }
-    contexts |= {context_of(subject) for subject in found}
-    return found | (_sources_of_highest_ids(marks, read) if marks else set()), contexts
+    contexts |= {context_of(subject) for subject in subjects}
+    return subjects | (_sources_of_highest_ids(marks, read) if marks else set()), contexts
 
 
 def _sources_of_highest_ids(marks: dict[str, int], read: Read) -> set[Subject]:
     """Return the subjects whose records gave some contexts their highest id."""
-    found: set[Subject] = set()
+    subjects: set[Subject] = set()
     state = State()
     for entry in read():
         state = state.apply(entry)
@@ -204,7 +204,7 @@ def _sources_of_highest_ids(marks: dict[str, int], read: Read) -> set[Subject]:
         for name in missing:
             del marks[name]
             held = state.context(name).schemas.get(state.context(name).high_water)
-            found |= {place[0] for place in held.used_by} if held else set()
+            subjects |= {place[0] for place in held.used_by} if held else set()
         if not marks:
             break
-    return found
+    return subjects

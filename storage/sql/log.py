@@ -318,20 +318,20 @@ class SqlLog:
             )
 
     def _known_file(self) -> tuple[int, int] | None:
-        found = self._file_now()
-        if found is None and self._sqlite_file is not None:
+        file = self._file_now()
+        if file is None and self._sqlite_file is not None:
             raise LogError(f"{self._name()}: the file was removed while it was opened")
-        return found
+        return file
 
     def _file_now(self) -> tuple[int, int] | None:
         """Return device and inode of the SQLite file; None if there is none, or for a server."""
         if self._sqlite_file is None:
             return None
         try:
-            found = os.stat(self._sqlite_file)  # noqa: PTH116 - before every call; a Path costs more
+            status = os.stat(self._sqlite_file)  # noqa: PTH116 - before every call; a Path costs more
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _check_exists(self) -> None:
         if self._sqlite_file is not None and not Path(self._sqlite_file).is_file():

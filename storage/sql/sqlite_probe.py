@@ -51,7 +51,7 @@ class SqliteProbe:
         if self._closed:
             raise sqlite3.ProgrammingError("the probe is closed")
         if self._connection is None:
-            arguments, given = self._engine.dialect.create_connect_args(self._engine.url)
-            options: dict[str, Any] = {**given, "timeout": 0, "isolation_level": None, "check_same_thread": False}
+            arguments, defaults = self._engine.dialect.create_connect_args(self._engine.url)
+            options: dict[str, Any] = {**defaults, "timeout": 0, "isolation_level": None, "check_same_thread": False}
             self._connection = sqlite3.connect(arguments[0], **options)
         return self._connection

@@ -210,7 +210,7 @@ class _Items:
         place = len(self._values)
         self._solver.work.charge()
         left = self._length - place
-        if any(one.low - number > left for one, number in zip(self._demands.counts, counts, strict=True)):
+        if any(demand.low - number > left for demand, number in zip(self._demands.counts, counts, strict=True)):
             return False
         if place == self._length:
             return True
@@ -221,8 +221,8 @@ class _Items:
                 continue
             after = [count + is_counted for count, is_counted in zip(counts, option, strict=True)]
             if any(
-                one.high is not None and one.high < number
-                for one, number in zip(self._demands.counts, after, strict=True)
+                demand.high is not None and demand.high < number
+                for demand, number in zip(self._demands.counts, after, strict=True)
             ):
                 continue
             avoided: dict[Key, Document] = {}
@@ -238,9 +238,9 @@ class _Items:
     def _item(self, place: int, option: tuple[bool, ...], avoided: Mapping[Key, Document]) -> bool:
         """Append an item that is counted, or not, by each count; avoid some values."""
         goal: Goal = self._goals[place]
-        for one, is_counted in zip(self._demands.counts, option, strict=True):
-            if is_counted or one.high is not None:
-                goal |= {Literal(one.schema, is_counted)}
+        for count, is_counted in zip(self._demands.counts, option, strict=True):
+            if is_counted or count.high is not None:
+                goal |= {Literal(count.schema, is_counted)}
         if self._twins is not None and place == self._twins[1]:
             value = self._values[self._twins[0]]
             if self._solver.fulfils(value, goal) is False:
@@ -250,7 +250,7 @@ class _Items:
                 return False
             self._values.append(value)
             return True
-        values: dict[Key, Document] = {key_of(one): one for one in self._values} if self._demands.is_unique else {}
+        values: dict[Key, Document] = {key_of(item): item for item in self._values} if self._demands.is_unique else {}
         answer = self._solver.solve(self._solver.without(goal, {**values, **avoided}))
         self._builder._unsure(answer)
         if isinstance(answer, Found):

@@ -83,12 +83,12 @@ class Containment:
         self._schemas = Schemas()
         self._solver = Solver(self._schemas, Work(limits, 0), _LARGEST)
         self._readers = tuple(
-            Reader(number, one.documents, self._schemas, limits) for number, one in enumerate((writer, reader))
+            Reader(number, schema.documents, self._schemas, limits) for number, schema in enumerate((writer, reader))
         )
 
     @cached_property
     def _roots(self) -> tuple[Schema, Schema]:
-        writer, reader = (one.root() for one in self._readers)
+        writer, reader = (side.root() for side in self._readers)
         return writer, reader
 
     def decide(self, focus: Focus = (), *, seconds: float = _SECONDS, size: int = _LARGEST) -> Decision:
@@ -123,14 +123,14 @@ class Containment:
         Raises:
             OutOfTime: The time of the limits ran out.
         """
-        work, found = Work(self._limits, seconds), dict[str, Rounding]()
+        work, roundings = Work(self._limits, seconds), dict[str, Rounding]()
         try:
             for place in places(*self._roots, work):
-                if place.address not in found:
-                    found |= {one.address: one for one in self._rounding(place, work, size)}
+                if place.address not in roundings:
+                    roundings |= {rounding.address: rounding for rounding in self._rounding(place, work, size)}
         except (OutOfWorkError, NotJudgedError, RecursionError, TooManyStatesError):
-            return [*found.values()], False
-        return [*found.values()], True
+            return [*roundings.values()], False
+        return [*roundings.values()], True
 
     def _rounding(self, place: Place, work: Work, size: int) -> Iterator[Rounding]:
         """Yield the integer at a place that is rounded, if there is one."""
@@ -211,7 +211,7 @@ class Containment:
     def _like(self, document: Document, focus: Focus) -> Callable[[Document], bool]:
         """Return whether a smaller document is a witness, and is refused for no more reasons than a document."""
         most = self._judges[1].errors(document)
-        return lambda one: self._is_witness(one, focus) and self._judges[1].errors(one) <= most
+        return lambda smaller: self._is_witness(smaller, focus) and self._judges[1].errors(smaller) <= most
 
     @staticmethod
     def _smaller(document: Document, is_witness: Callable[[Document], bool], work: Work) -> Document:
@@ -233,10 +233,10 @@ def shrunk(document: Document, is_witness: Callable[[Document], bool], work: Wor
     is_smaller = True
     while is_smaller:
         is_smaller = False
-        for one in _smaller(document):
+        for smaller in _smaller(document):
             work.charge(10)
-            if is_witness(one):
-                document, is_smaller = one, True
+            if is_witness(smaller):
+                document, is_smaller = smaller, True
                 break
     return document
 
@@ -245,16 +245,16 @@ def _smaller(document: Document) -> Iterator[Document]:
     """Yield documents that are smaller by one step, those that leave out most first."""
     if isinstance(document, dict):
         for name in document:
-            yield {other: one for other, one in document.items() if other != name}
+            yield {other: item for other, item in document.items() if other != name}
         for name, inner in document.items():
-            for one in _smaller(inner):
-                yield {**document, name: one}
+            for smaller in _smaller(inner):
+                yield {**document, name: smaller}
     elif isinstance(document, list):
         for place in range(len(document)):
             yield document[:place] + document[place + 1 :]
         for place, inner in enumerate(document):
-            for one in _smaller(inner):
-                yield [*document[:place], one, *document[place + 1 :]]
+            for smaller in _smaller(inner):
+                yield [*document[:place], smaller, *document[place + 1 :]]
     if isinstance(document, dict | list) and document:
         yield from _SIMPLEST[:2]
     if isinstance(document, str) and len(document) > 1:

@@ -73,7 +73,7 @@ def _fails(rule: r.Rule, value: Document, focus: Focus) -> Verdict:
         return _not(allows_rule(rule, value))
     match rule:
         case r.Properties() if isinstance(value, dict):
-            return _any(fails(schema, one, rest) for schema, one, rest in _members(rule, value, focus))
+            return _any(fails(schema, member, rest) for schema, member, rest in _members(rule, value, focus))
         case r.Unevaluated(certain):
             return None if _fails(certain, value, focus) is not False else False
         case r.Required() if isinstance(value, dict):
@@ -81,7 +81,7 @@ def _fails(rule: r.Rule, value: Document, focus: Focus) -> Verdict:
         case r.Dependent(name, _, r.Schema() as schema) if isinstance(value, dict):
             return fails(schema, value, focus) if name in value else False
         case r.Items() if isinstance(value, list):
-            return _any(fails(schema, one, rest) for schema, one, rest in _elements(rule, value, focus))
+            return _any(fails(schema, member, rest) for schema, member, rest in _elements(rule, value, focus))
         case r.All(schemas):
             place = int(focus[0]) if focus[0].isdecimal() else None
             return _any(
@@ -102,33 +102,33 @@ def _members(
     """Yield the properties at a place, each with a schema and the rest of the path."""
     named = dict(rule.named)
     word, following = focus[0], focus[1:]
-    for name, one in value.items():
+    for name, member in value.items():
         matching = [(text, schema) for text, schema in rule.patterns if found_in(text, name)]
         if word == NAME and name == following[0]:
             if name in named:
-                yield named[name], one, following[1:]
-            yield from ((schema, one, following[1:]) for _, schema in matching)
+                yield named[name], member, following[1:]
+            yield from ((schema, member, following[1:]) for _, schema in matching)
         if word == PATTERN:
-            yield from ((schema, one, following[1:]) for text, schema in matching if text == following[0])
+            yield from ((schema, member, following[1:]) for text, schema in matching if text == following[0])
         if rule.rest is not None and name not in named and not matching:
             if word == REST:
-                yield rule.rest, one, following
+                yield rule.rest, member, following
             elif word == NAME and name == following[0]:
-                yield rule.rest, one, following[1:]
+                yield rule.rest, member, following[1:]
 
 
 def _elements(rule: r.Items, value: list[Document], focus: Focus) -> Iterator[tuple[r.Schema, Document, Focus]]:
     """Yield the items at a place, each with a schema and the rest of the path."""
     word, following = focus[0], focus[1:]
-    for place, one in enumerate(value):
+    for place, member in enumerate(value):
         if word == PATTERN and str(place) != following[0]:
             continue
         rest = following[1:] if word == PATTERN else following
         if place < len(rule.first):
             if word == PATTERN:
-                yield rule.first[place], one, rest
+                yield rule.first[place], member, rest
         elif rule.rest is not None:
-            yield rule.rest, one, rest
+            yield rule.rest, member, rest
 
 
 def _all(verdicts: Iterable[Verdict]) -> Verdict:
@@ -184,12 +184,12 @@ def _properties(rule: r.Properties, value: Document, known: Known) -> Verdict:
         return True
     named = dict(rule.named)
     verdicts: list[Verdict] = []
-    for name, one in value.items():
+    for name, member in value.items():
         schemas = [named[name]] if name in named else []
         schemas += [schema for pattern, schema in rule.patterns if found_in(pattern, name)]
         if not schemas and rule.rest is not None:
             schemas = [rule.rest]
-        verdicts += [allows(schema, one, known) for schema in schemas]
+        verdicts += [allows(schema, member, known) for schema in schemas]
     return _all(verdicts)
 
 
@@ -205,9 +205,9 @@ def _items(rule: r.Items, value: Document, known: Known) -> Verdict:
     if not isinstance(value, list):
         return True
     first = len(rule.first)
-    verdicts = [allows(schema, one, known) for schema, one in zip(rule.first, value, strict=False)]
+    verdicts = [allows(schema, member, known) for schema, member in zip(rule.first, value, strict=False)]
     if rule.rest is not None:
-        verdicts += [allows(rule.rest, one, known) for one in value[first:]]
+        verdicts += [allows(rule.rest, member, known) for member in value[first:]]
     return _all(verdicts)
 
 
@@ -218,7 +218,7 @@ def _names(rule: r.Names, value: Document, known: Known) -> Verdict:
 def _count(rule: r.Contains | r.Count, value: Document, known: Known) -> Verdict:
     if not isinstance(value, list):
         return True
-    verdicts = [allows(rule.schema, one, known) for one in value]
+    verdicts = [allows(rule.schema, member, known) for member in value]
     low, high = rule.low, rule.high
     least, most = verdicts.count(True), len(verdicts) - verdicts.count(False)
     if most < low or (high is not None and least > high):

@@ -87,16 +87,16 @@ class _Expansion:
         left: list[Alternatives] = []
         for alternatives in waiting:
             self._work.charge(len(alternatives))
-            possible = [one for one in alternatives if self._is_possible(one, seen, leaves)]
+            possible = [choice for choice in alternatives if self._is_possible(choice, seen, leaves)]
             if not possible:
                 return
-            if not any(self._is_fulfilled(one, seen, leaves) for one in possible):
+            if not any(self._is_fulfilled(choice, seen, leaves) for choice in possible):
                 left.append(possible)
         if not left:
             yield leaves
             return
         best = min(left, key=len)
-        others = tuple(one for one in left if one is not best)
+        others = tuple(choice for choice in left if choice is not best)
         for alternative in best:
             yield from self.run(alternative, seen, leaves, others)
 
@@ -182,7 +182,7 @@ class _Expansion:
         elif isinstance(value, dict):
             for name in value:
                 yield (Leaf(r.Absent(name), True),)
-            named = tuple((name, self._only(one)) for name, one in value.items())
+            named = tuple((name, self._only(member)) for name, member in value.items())
             yield (Leaf(r.Properties(named, (), self._schemas.nothing), False),)
 
     def unevaluated(self, rule: r.Unevaluated, is_positive: bool, focus: Focus) -> Alternatives:
@@ -232,7 +232,7 @@ class _Expansion:
         return [(Literal(schema, False, rest),) for schema, rest in _branches_at(rule.schemas, focus, others=False)]
 
     def branches(self, rule: r.Branches, is_positive: bool, focus: Focus) -> Alternatives:
-        schemas = [one for one in rule.schemas if self._may_be(one)]
+        schemas = [inner for inner in rule.schemas if self._may_be(inner)]
         if not rule.is_exclusive or _are_apart(schemas):
             if is_positive:
                 return [(Literal(schema, True),) for schema in schemas]
@@ -246,8 +246,8 @@ class _Expansion:
             ]
         none: Alternative = tuple(Literal(schema, False, rest) for schema, rest in _branches_at(rule.schemas, focus))
         pairs: Alternatives = [
-            (Literal(one, True), Literal(other, True))
-            for place, one in enumerate(schemas)
+            (Literal(inner, True), Literal(other, True))
+            for place, inner in enumerate(schemas)
             for other in schemas[place + 1 :]
         ]
         return [none, *pairs]
@@ -273,9 +273,11 @@ class _Expansion:
 
 def _are_apart(schemas: Sequence[r.Schema]) -> bool:
     """Return whether each schema allows some values only, and no two of them the same: then no two can hold."""
-    found = [next((rule.keys for rule in one.rules if isinstance(rule, r.Values)), None) for one in schemas]
-    keys = [key for one in found if one is not None for key in one]
-    return None not in found and len(keys) == len(set(keys))
+    keys_of_each = [
+        next((rule.keys for rule in schema.rules if isinstance(rule, r.Values)), None) for schema in schemas
+    ]
+    keys = [key for allowed in keys_of_each if allowed is not None for key in allowed]
+    return None not in keys_of_each and len(keys) == len(set(keys))
 
 
 def _branches_at(schemas: Sequence[r.Schema], focus: Focus, *, others: bool = True) -> Iterator[tuple[r.Schema, Focus]]:

@@ -94,7 +94,7 @@ class Judge:
         """
         self._check_ways(document)
         errors = list(islice(self._validators[0].iter_errors(document), _MOST_ERRORS))
-        error = max(errors, key=lambda one: _nearness(one.instance_path, place))
+        error = max(errors, key=lambda candidate: _nearness(candidate.instance_path, place))
         path = "".join(f"/{step}" for step in error.instance_path)
         words = str(error.message)
         words = words if len(words) <= _LONGEST_ERROR else f"{words[:_LONGEST_ERROR]}…"
@@ -121,9 +121,9 @@ class Judge:
         """The most branches in one place, or 1 if no reference can make them nest in themselves."""
         documents = [json.loads(text) for text in self._texts.values()]
         has_reference, most = False, 1
-        for one in _objects(documents):
-            has_reference = has_reference or any(word in one for word in _REFERENCES)
-            most = max([most, *(len(one[word]) for word in _BRANCHES if isinstance(one.get(word), list))])
+        for schema in _objects(documents):
+            has_reference = has_reference or any(word in schema for word in _REFERENCES)
+            most = max([most, *(len(schema[word]) for word in _BRANCHES if isinstance(schema.get(word), list))])
         return most if has_reference else 1
 
     @cached_property
@@ -177,40 +177,40 @@ def _without_formats(document: object, dialect: Dialect) -> object:
     """Return a document without the formats that its dialect does not define; some validators check them anyway."""
     if isinstance(document, dict):
         return {
-            name: _without_formats(one, dialect)
-            for name, one in document.items()
-            if name != "format" or not isinstance(one, str) or is_asserted(one, dialect)
+            name: _without_formats(value, dialect)
+            for name, value in document.items()
+            if name != "format" or not isinstance(value, str) or is_asserted(value, dialect)
         }
-    return [_without_formats(one, dialect) for one in document] if isinstance(document, list) else document
+    return [_without_formats(value, dialect) for value in document] if isinstance(document, list) else document
 
 
 def _without_dependencies(document: object) -> object:
     if isinstance(document, dict):
         return {
-            name: _without_dependencies(one)
-            for name, one in document.items()
-            if name != "dependencies" or not isinstance(one, dict)
+            name: _without_dependencies(value)
+            for name, value in document.items()
+            if name != "dependencies" or not isinstance(value, dict)
         }
-    return [_without_dependencies(one) for one in document] if isinstance(document, list) else document
+    return [_without_dependencies(value) for value in document] if isinstance(document, list) else document
 
 
 def _objects(documents: list[object]) -> Iterator[dict[str, Any]]:
     stack = list(documents)
     while stack:
-        one = stack.pop()
-        if isinstance(one, dict):
-            yield one
-            stack += one.values()
-        elif isinstance(one, list):
-            stack += one
+        value = stack.pop()
+        if isinstance(value, dict):
+            yield value
+            stack += value.values()
+        elif isinstance(value, list):
+            stack += value
 
 
 def _depth(document: Document) -> int:
     depth, level = 0, [document]
     while level:
-        inner = [one for one in level if isinstance(one, dict | list)]
+        inner = [value for value in level if isinstance(value, dict | list)]
         depth, level = (
             depth + 1,
-            [one for outer in inner for one in (outer.values() if isinstance(outer, dict) else outer)],
+            [value for outer in inner for value in (outer.values() if isinstance(outer, dict) else outer)],
         )
     return depth

@@ -117,7 +117,7 @@ class Languages:
 
     def literal(self, text: str) -> Term:
         """Return the set of one string."""
-        return self.sequence([self.character(((ord(one), ord(one)),)) for one in text])
+        return self.sequence([self.character(((ord(character), ord(character)),)) for character in text])
 
     def sequence(self, parts: Sequence[Term]) -> Term:
         """Return the strings that consist of a member of each part."""
@@ -142,8 +142,8 @@ class Languages:
             return self.everything
         if len(flat) < 2:
             return next(iter(flat.values()), self.nothing)
-        sorted_parts = tuple(flat[one] for one in sorted(flat))
-        return self._term(_Form.UNION, blank=any(one.blank for one in sorted_parts), parts=sorted_parts)
+        sorted_parts = tuple(flat[key] for key in sorted(flat))
+        return self._term(_Form.UNION, blank=any(part.blank for part in sorted_parts), parts=sorted_parts)
 
     def intersection(self, parts: Iterable[Term]) -> Term:
         """Return the strings that are in all parts."""
@@ -153,17 +153,17 @@ class Languages:
             return self.nothing
         if len(flat) < 2:
             return next(iter(flat.values()), self.everything)
-        sorted_parts = tuple(flat[one] for one in sorted(flat))
-        if any(one.form is _Form.COMPLEMENT and id(one.parts[0]) in flat for one in sorted_parts):
+        sorted_parts = tuple(flat[key] for key in sorted(flat))
+        if any(part.form is _Form.COMPLEMENT and id(part.parts[0]) in flat for part in sorted_parts):
             return self.nothing
-        return self._term(_Form.INTERSECTION, blank=all(one.blank for one in sorted_parts), parts=sorted_parts)
+        return self._term(_Form.INTERSECTION, blank=all(part.blank for part in sorted_parts), parts=sorted_parts)
 
     @staticmethod
     def _flat(parts: Iterable[Term], form: _Form) -> dict[int, Term]:
         flat: dict[int, Term] = {}
         for part in parts:
-            for one in part.parts if part.form is form else (part,):
-                flat[id(one)] = one
+            for inner in part.parts if part.form is form else (part,):
+                flat[id(inner)] = inner
         return flat
 
     def complement(self, term: Term) -> Term:
@@ -241,7 +241,9 @@ class Languages:
                 # The last character of a range is less often special than the first, which may be a control character.
                 high = (cuts[place + 1] if place + 1 < len(cuts) else _LAST + 1) - 1
                 chosen.setdefault(place, min(high, max(low, 0xE9)))
-        return sorted(chosen.values(), key=lambda one: (_NICE.get(one, len(_NICE)), one))
+        return sorted(
+            chosen.values(), key=lambda chosen_character: (_NICE.get(chosen_character, len(_NICE)), chosen_character)
+        )
 
     def shortest(self, term: Term, low: int = 0, high: int | None = None) -> str | None:
         """Return a shortest member with a length between two bounds, or None if there is none.

@@ -99,8 +99,8 @@ def _demands(leaves: Leaves) -> _Demands:
 def _common(grid: list[Fraction]) -> Fraction:
     """Return the number of which all common multiples are multiples."""
     numerator, denominator = 1, 0
-    for one in grid:
-        numerator, denominator = math.lcm(numerator, one.numerator), math.gcd(denominator, one.denominator)
+    for step in grid:
+        numerator, denominator = math.lcm(numerator, step.numerator), math.gcd(denominator, step.denominator)
     return Fraction(numerator, denominator)
 
 
@@ -169,7 +169,7 @@ def _is_clear(value: Fraction, divisor: Fraction) -> bool:
 
 def _candidates(low: Fraction | None, high: Fraction | None) -> Iterator[Fraction]:
     yield from map(Fraction, (0, 1, -1, 2, 10, -10, 100))
-    anchors = [one for one in (low, high) if one is not None] or [Fraction(0)]
+    anchors = [bound for bound in (low, high) if bound is not None] or [Fraction(0)]
     yield from anchors
     steps = (_ONE, Fraction(1, 2), Fraction(1, 4), Fraction(1, 10), Fraction(1, 100), Fraction(1, 1000), Fraction(3, 8))
     for anchor in anchors:

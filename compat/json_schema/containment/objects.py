@@ -114,14 +114,14 @@ class _Builder:
         self._fixed: dict[str, _Literals] = {}
 
     def _all_patterns(self) -> set[str]:
-        found = {text for rule in self._demands.rules for text, _ in rule.patterns}
+        patterns = {text for rule in self._demands.rules for text, _ in rule.patterns}
         for alternatives in self._demands.needs:
             for need in alternatives:
                 if need.pattern is not None:
-                    found.add(need.pattern)
+                    patterns.add(need.pattern)
                 if need.outside is not None:
-                    found |= {text for text, _ in need.outside.patterns}
-        return found
+                    patterns |= {text for text, _ in need.outside.patterns}
+        return patterns
 
     def run(self) -> Answer:
         demands = self._demands
@@ -270,8 +270,8 @@ class _Builder:
 def _schemas(rule: r.Properties, name: str) -> Iterator[r.Schema]:
     """Yield the schemas of a rule that apply to a property."""
     is_inside = False
-    for one, schema in rule.named:
-        if one == name:
+    for known, schema in rule.named:
+        if known == name:
             is_inside = True
             yield schema
     for text, schema in rule.patterns:
@@ -283,4 +283,4 @@ def _schemas(rule: r.Properties, name: str) -> Iterator[r.Schema]:
 
 
 def _is_inside(rule: r.Properties, name: str) -> bool:
-    return any(one == name for one, _ in rule.named) or any(found_in(text, name) for text, _ in rule.patterns)
+    return any(known == name for known, _ in rule.named) or any(found_in(text, name) for text, _ in rule.patterns)

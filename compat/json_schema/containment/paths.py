@@ -64,9 +64,9 @@ def value_path(focus: Focus) -> tuple[str, ...]:
 def focused(schema: r.Schema, focus: Focus) -> list[tuple[r.Rule, Focus]]:
     """Return the rules of a schema of which one has to fail, each with the rest of the path."""
     if focus:
-        found = list(_matching(schema, focus))
-        if found:
-            return found
+        schemas = list(_matching(schema, focus))
+        if schemas:
+            return schemas
         if focus[0] in _COMBINED and len(focus) > 1:
             return focused(schema, focus[2:])
         references: list[tuple[r.Rule, Focus]] = [

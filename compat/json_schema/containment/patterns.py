@@ -20,7 +20,7 @@ _DEEPEST: Final = 30
 _DIGITS: Final[Ranges] = ((0x30, 0x39),)
 _WORDS: Final[Ranges] = united(((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)))
 _SPACES: Final[Ranges] = united(
-    [(ord(one), ord(one)) for one in "\t\n\x0b\x0c\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff"]
+    [(ord(character), ord(character)) for character in "\t\n\x0b\x0c\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff"]
     + [(0x2000, 0x200A)]
 )
 _CLASSES: Final[dict[str, Ranges]] = {"d": _DIGITS, "w": _WORDS, "s": _SPACES}
@@ -77,7 +77,7 @@ def _has_anchor(node: _Node) -> bool:
     if isinstance(node, _Repeated):
         return _has_anchor(node.node)
     if isinstance(node, _Alternatives):
-        return any(_has_anchor(one) for sequence in node.sequences for one in sequence)
+        return any(_has_anchor(part) for sequence in node.sequences for part in sequence)
     return isinstance(node, _Anchor)
 
 
@@ -86,8 +86,8 @@ def _spread(sequence: Sequence[_Node]) -> list[tuple[_Node, ...]]:
     made: list[tuple[_Node, ...]] = [()]
     for node in sequence:
         if isinstance(node, _Alternatives) and _has_anchor(node):
-            inner = [one for alternative in node.sequences for one in _spread(alternative)]
-            made = [before + one for before in made for one in inner]
+            inner = [part for alternative in node.sequences for part in _spread(alternative)]
+            made = [before + part for before in made for part in inner]
         else:
             made = [(*before, node) for before in made]
         if len(made) > _MOST_SEQUENCES:
@@ -117,7 +117,7 @@ def _term(node: _Node, languages: Languages) -> Term:
             return languages.repetition(_term(inner, languages), low, high)
         case _Alternatives(sequences):
             return languages.union(
-                [languages.sequence([_term(one, languages) for one in sequence]) for sequence in sequences]
+                [languages.sequence([_term(part, languages) for part in sequence]) for sequence in sequences]
             )
 
 

@@ -94,8 +94,8 @@ class Reader:
         if "type" in value:
             names = value["type"]
             if isinstance(names, str | list):
-                found = frozenset([names] if isinstance(names, str) else map(str, names))
-                yield r.Types(found, written=dialect is Dialect.DRAFT_4 and "integer" in found)
+                types = frozenset([names] if isinstance(names, str) else map(str, names))
+                yield r.Types(types, written=dialect is Dialect.DRAFT_4 and "integer" in types)
         if isinstance(value.get("enum"), list):
             yield self._values("enum", value["enum"])
         if "const" in value and dialect is not Dialect.DRAFT_4:
@@ -119,10 +119,10 @@ class Reader:
     @staticmethod
     def _values(word: str, values: Json) -> r.Rule:
         try:
-            found = [as_document(one) for one in values] if isinstance(values, list) else []
+            documents = [as_document(constant) for constant in values] if isinstance(values, list) else []
         except OverflowError:
             return r.Opaque(word)
-        by_key = {key_of(one): one for one in found}
+        by_key = {key_of(document): document for document in documents}
         return r.Values(frozenset(by_key), tuple(by_key.values()), word)
 
     @staticmethod
@@ -151,12 +151,12 @@ class Reader:
         else:
             words = ("dependencies",)
         for word in words:
-            found = value.get(word)
-            for name, one in found.items() if isinstance(found, dict) else ():
-                if isinstance(one, list):
-                    yield r.Dependent(name, tuple(map(str, one)))
+            dependencies = value.get(word)
+            for name, dependency in dependencies.items() if isinstance(dependencies, dict) else ():
+                if isinstance(dependency, list):
+                    yield r.Dependent(name, tuple(map(str, dependency)))
                 else:
-                    yield r.Dependent(name, schema=self._inside(place, one))
+                    yield r.Dependent(name, schema=self._inside(place, dependency))
 
     def _properties(self, place: Place, value: Mapping[str, Json]) -> r.Properties | None:
         named, patterns = value.get("properties"), value.get("patternProperties")
@@ -164,8 +164,10 @@ class Reader:
         if not isinstance(named, dict) and not isinstance(patterns, dict) and not has_rest:
             return None
         return r.Properties(
-            tuple((name, self._inside(place, one)) for name, one in named.items()) if isinstance(named, dict) else (),
-            tuple((text, self._inside(place, one)) for text, one in patterns.items())
+            tuple((name, self._inside(place, schema)) for name, schema in named.items())
+            if isinstance(named, dict)
+            else (),
+            tuple((text, self._inside(place, schema)) for text, schema in patterns.items())
             if isinstance(patterns, dict)
             else (),
             self._inside(place, value["additionalProperties"]) if has_rest else None,
@@ -200,7 +202,7 @@ class Reader:
             first, rest = None, value.get("items", True)
         if not isinstance(first, list) and rest is True:
             return None
-        schemas = tuple(self._inside(place, one) for one in first) if isinstance(first, list) else ()
+        schemas = tuple(self._inside(place, schema) for schema in first) if isinstance(first, list) else ()
         return r.Items(schemas, None if rest is True else self._inside(place, rest))
 
     def _combined(self, place: Place, value: Mapping[str, Json]) -> Iterable[r.Rule]:
@@ -218,20 +220,20 @@ class Reader:
     def _unevaluated(self, place: Place, value: Mapping[str, Json]) -> Iterable[r.Rule]:
         if "unevaluatedProperties" in value:
             rest = self._inside(place, value["unevaluatedProperties"])
-            found = _Evaluated(self, place, value)
-            if not found.everything_certain:
-                certain = r.Properties(_anything(found.names, self), _anything(found.patterns, self), rest)
+            evaluated = _Evaluated(self, place, value)
+            if not evaluated.everything_certain:
+                certain = r.Properties(_anything(evaluated.names, self), _anything(evaluated.patterns, self), rest)
                 possible = r.Properties(
-                    _anything(found.possible_names, self), _anything(found.possible_patterns, self), rest
+                    _anything(evaluated.possible_names, self), _anything(evaluated.possible_patterns, self), rest
                 )
-                yield r.Unevaluated(certain, None if found.everything_possible else possible)
+                yield r.Unevaluated(certain, None if evaluated.everything_possible else possible)
         if "unevaluatedItems" in value:
             rest = self._inside(place, value["unevaluatedItems"])
-            found = _Evaluated(self, place, value)
-            if not found.all_items_certain:
-                certain_items = r.Items((self._schemas.everything,) * found.items, rest)
-                possible_items = r.Items((self._schemas.everything,) * found.possible_items, rest)
-                yield r.Unevaluated(certain_items, None if found.all_items_possible else possible_items)
+            evaluated = _Evaluated(self, place, value)
+            if not evaluated.all_items_certain:
+                certain_items = r.Items((self._schemas.everything,) * evaluated.items, rest)
+                possible_items = r.Items((self._schemas.everything,) * evaluated.possible_items, rest)
+                yield r.Unevaluated(certain_items, None if evaluated.all_items_possible else possible_items)
 
 
 class _Evaluated:
@@ -258,16 +260,16 @@ class _Evaluated:
         self._seen.add((id(value), is_certain))
         self._objects(value, is_certain=is_certain, is_root=is_root)
         self._arrays(place, value, is_certain=is_certain, is_root=is_root)
-        for one in self._list(value, "allOf"):
-            self._look(place, one, is_certain=is_certain)
+        for schema in self._list(value, "allOf"):
+            self._look(place, schema, is_certain=is_certain)
         for word in ("anyOf", "oneOf"):
-            for one in self._list(value, word):
-                self._look(place, one, is_certain=False)
+            for schema in self._list(value, word):
+                self._look(place, schema, is_certain=False)
         for word in ("if", "then", "else"):
             self._look(place, value.get(word), is_certain=False)
         dependents = value.get("dependentSchemas")
-        for one in dependents.values() if isinstance(dependents, dict) else ():
-            self._look(place, one, is_certain=False)
+        for schema in dependents.values() if isinstance(dependents, dict) else ():
+            self._look(place, schema, is_certain=False)
         for word in ("$ref", "$dynamicRef", "$recursiveRef"):
             if isinstance(value.get(word), str):
                 self._follow(place, str(value[word]), is_certain=is_certain and word == "$ref")
@@ -282,16 +284,16 @@ class _Evaluated:
 
     @staticmethod
     def _list(value: Mapping[str, Json], word: str) -> list[Json]:
-        found = value.get(word)
-        return found if isinstance(found, list) else []
+        schemas = value.get(word)
+        return schemas if isinstance(schemas, list) else []
 
     def _objects(self, value: Mapping[str, Json], *, is_certain: bool, is_root: bool) -> None:
         for word, certain, possible in (
             ("properties", self.names, self.possible_names),
             ("patternProperties", self.patterns, self.possible_patterns),
         ):
-            found = value.get(word)
-            names = found.keys() if isinstance(found, dict) else ()
+            named = value.get(word)
+            names = named.keys() if isinstance(named, dict) else ()
             possible.update(names)
             if is_certain:
                 certain.update(names)

@@ -106,14 +106,14 @@ class Solver:
         inner = list(self._provisional)[provisional:]
         if answer is not Nothing.PROVED:
             self._known[goal] = answer
-            for one in inner:
-                del self._provisional[one]
+            for goal_ in inner:
+                del self._provisional[goal_]
             self._lowest = _INFINITE  # the answer stands by itself
         elif self._lowest >= depth:
             self._known[goal] = answer
-            for one in inner:
-                del self._provisional[one]
-                self._known[one] = Nothing.PROVED
+            for goal_ in inner:
+                del self._provisional[goal_]
+                self._known[goal_] = Nothing.PROVED
             self._lowest = _INFINITE
         else:
             self._provisional[goal] = self._lowest
@@ -181,10 +181,10 @@ class Solver:
         """Return whether a value fulfils a goal; None if the rules do not say."""
         verdict: bool | None = True
         for schema, is_positive, focus in goal:
-            one = allows(schema, value) if is_positive else fails(schema, value, focus)
-            if one is False:
+            fulfilled = allows(schema, value) if is_positive else fails(schema, value, focus)
+            if fulfilled is False:
                 return False
-            verdict = None if one is None else verdict
+            verdict = None if fulfilled is None else verdict
         return verdict
 
     def schema(self, *rules: r.Rule) -> r.Schema:

@@ -71,7 +71,9 @@ def string(leaves: Leaves, languages: Languages, work: Work, longest: int) -> An
     demands = _demands(leaves, languages)
     if demands.high is not None and demands.high < demands.low:
         return Nothing.PROVED
-    if any(one in demands.formats or r.Format(one.name, True) in demands.formats for one in demands.not_formats):
+    if any(
+        format_ in demands.formats or r.Format(format_.name, True) in demands.formats for format_ in demands.not_formats
+    ):
         return Nothing.PROVED  # whether validators check the format or not
     if demands.low > longest:
         return Nothing.TOO_LARGE
@@ -89,7 +91,7 @@ def string(leaves: Leaves, languages: Languages, work: Work, longest: int) -> An
 
 def _tried(leaves: Leaves, demands: _Demands, candidates: Iterator[str], work: Work) -> Answer:
     """Return the first of several strings that fulfils the leaves; else one that ignores formats that may not count."""
-    examples = [text for name in sorted(one.name for one in demands.formats) for text in EXAMPLES[name]]
+    examples = [text for name in sorted(format_.name for format_ in demands.formats) for text in EXAMPLES[name]]
     soft = frozenset(leaf for leaf in leaves if not isinstance(leaf.rule, r.Format) or leaf.rule.is_asserted)
     for text in (*examples, *_GUESSES):
         work.charge()

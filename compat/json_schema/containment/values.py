@@ -44,7 +44,7 @@ def key_of(value: Document) -> Key:
         return value
     if isinstance(value, list):
         return ("[", *map(key_of, value))
-    return frozenset((name, key_of(one)) for name, one in value.items()) | {"{"}
+    return frozenset((name, key_of(item)) for name, item in value.items()) | {"{"}
 
 
 def as_document(value: Json) -> Document:
@@ -58,9 +58,9 @@ def as_document(value: Json) -> Document:
             raise OverflowError
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, list):
-        return [as_document(one) for one in value]
+        return [as_document(item) for item in value]
     if isinstance(value, dict):
-        return {name: as_document(one) for name, one in value.items()}
+        return {name: as_document(item) for name, item in value.items()}
     return value
 
 

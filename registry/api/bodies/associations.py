@@ -201,18 +201,20 @@ def batch_answer(outcomes: list[Settled | RegistryError]) -> dict[str, object]:
     }
 
 
-def select(found: list[Association], resource_type: str, types: list[str], lifecycle: str | None) -> list[Association]:
+def select(
+    associations: list[Association], resource_type: str, types: list[str], lifecycle: str | None
+) -> list[Association]:
     """Return the associations that match all filters.
 
     Args:
-        found: the associations to filter.
+        associations: the associations to filter.
         resource_type: the resource type; empty means topic.
         types: the association types; empty means all.
         lifecycle: the lifecycle; None means both.
     """
     return [
         a
-        for a in found
+        for a in associations
         if a.key.resource_type == (resource_type or TOPIC)
         and (not types or a.key.association_type in types)
         and lifecycle in (None, a.value.lifecycle)
@@ -243,9 +245,13 @@ def found_answer(
     held = [association for association in held if visible(association.key.subject)]
     chosen = select(held, body.resource_type or "", body.association_types or [], body.lifecycle)
     infos = []
-    for found in chosen:
-        latest = state.latest(found.key.subject) if include_schemas and readable(found.key.subject) else None
-        infos.append(associated(found, AssociationInfoAnswer) | ({"schema": schema_version(latest)} if latest else {}))
+    for association_ in chosen:
+        latest = (
+            state.latest(association_.key.subject) if include_schemas and readable(association_.key.subject) else None
+        )
+        infos.append(
+            associated(association_, AssociationInfoAnswer) | ({"schema": schema_version(latest)} if latest else {})
+        )
     first = chosen[0] if chosen else None
     resource = Resource(
         first.key.resource_name if first else body.name or "",

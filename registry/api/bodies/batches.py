@@ -71,8 +71,8 @@ class StepBody(Body):
         return registration(subject, self.body.request(limits), Rules(level, normalize=self.normalize is True))
 
     def _rights(self, now: int) -> Step:
-        given = {"resource_type": self.resource_type, "resource": self.resource, "pattern_type": self.pattern_type}
-        about = {name: value for name, value in given.items() if value is not None}
+        names = {"resource_type": self.resource_type, "resource": self.resource, "pattern_type": self.pattern_type}
+        about = {name: value for name, value in names.items() if value is not None}
         try:
             # The resource is known without any rule about it.
             resource = parse_new_rule({**about, "principal": EVERY_USER, "operation": Operation.ALL.value}).resource

@@ -119,8 +119,8 @@ class Rule(Body):
         texts = self.model_dump(by_alias=True, exclude={"tags", "params", "disabled"}, exclude_none=True)
         texts |= {"kind": self.kind or "TRANSFORM", "mode": self.mode or "WRITEREAD"}
         lists = {"tags": sorted(set(self.tags or ())), "params": dict(sorted((self.params or {}).items()))}
-        found = _present(texts | lists)
-        return {name: found[name] for name in _RULE_ORDER if name in found} | {"disabled": self.disabled is True}
+        present = _present(texts | lists)
+        return {name: present[name] for name in _RULE_ORDER if name in present} | {"disabled": self.disabled is True}
 
 
 _RULE_ORDER = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure")
@@ -142,7 +142,7 @@ class RuleSet(Body):
             "domainRules": self.domain_rules,
             "encodingRules": self.encoding_rules,
         }
-        rules = {phase: [rule.value() for rule in found or ()] for phase, found in phases.items()}
+        rules = {phase: [rule.value() for rule in rules_of_phase or ()] for phase, rules_of_phase in phases.items()}
         return _present(rules | {"enableAt": self.enable_at})
 
 

@@ -37,8 +37,8 @@ def api_path(*segments: object, **query: object) -> str:
 
 def with_query(path: str, query: Mapping[str, object]) -> str:
     """Return a path with a query string; parameters that are empty, None or False are left out."""
-    given = {name: value for name, value in query.items() if value not in ("", None, False)}
-    return f"{path}?{urlencode(given, errors='replace')}" if given else path
+    parameters = {name: value for name, value in query.items() if value not in ("", None, False)}
+    return f"{path}?{urlencode(parameters, errors='replace')}" if parameters else path
 
 
 def subject_address(subject: str, *segments: object, **query: object) -> str:

@@ -34,10 +34,10 @@ def paged_from(page: Page, items: Callable[[int], Iterable[_T]]) -> Paged[_T]:
         items: returns the items after a number of them.
     """
     number = page.number("page", 1)
-    found = list(islice(items((number - 1) * _PER_PAGE), _PER_PAGE + 1))
+    shown = list(islice(items((number - 1) * _PER_PAGE), _PER_PAGE + 1))
     before = _address(page, number - 1) if number > 1 else None
-    after = _address(page, number + 1) if len(found) > _PER_PAGE else None
-    return Paged(found[:_PER_PAGE], number, before, after)
+    after = _address(page, number + 1) if len(shown) > _PER_PAGE else None
+    return Paged(shown[:_PER_PAGE], number, before, after)
 
 
 def _address(page: Page, number: int) -> str:

@@ -124,5 +124,5 @@ class View:
 
 def names_of(scope: Scope, segments: list[str]) -> dict[str, str]:
     """Return the segments of a request's path that have a name, decoded."""
-    given = scope["path"].split("/")
-    return {part[1:-1]: unquote(given[place]) for place, part in enumerate(segments) if part[:1] == "{"}
+    parts = scope["path"].split("/")
+    return {part[1:-1]: unquote(parts[place]) for place, part in enumerate(segments) if part[:1] == "{"}

@@ -65,10 +65,10 @@ def set_rules(
 
 def listed_rules(state: State) -> list[Rule]:
     """Return the rules of the log that this release knows, sorted."""
-    found = []
+    rules = []
     for key in state.acls:
         try:
-            found.append(rule_of_key(key))
+            rules.append(rule_of_key(key))
         except RuleError:
             continue  # a later release has written it
-    return sorted(found)
+    return sorted(rules)

@@ -65,7 +65,10 @@ class AssociationRequest:
 
     def under(self, limits: Limits) -> "AssociationRequest":
         """Return the request with other limits, which all of its schemas share."""
-        wanted = [replace(one, schema=one.schema.under(limits)) if one.schema else one for one in self.wanted]
+        wanted = [
+            replace(association, schema=association.schema.under(limits)) if association.schema else association
+            for association in self.wanted
+        ]
         return replace(self, wanted=wanted, limits=limits)
 
 
@@ -97,7 +100,7 @@ def check_request(request: AssociationRequest) -> None:
     for wanted in request.wanted:
         _check_wanted(wanted)
     types = [wanted.association_type for wanted in request.wanted]
-    for repeated in (one for one in types if types.count(one) > 1):
+    for repeated in (type_ for type_ in types if types.count(type_) > 1):
         raise errors.invalid_association(
             "associationType", f"may only appear once per request, but '{repeated}' appears more than once"
         )

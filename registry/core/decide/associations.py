@@ -88,8 +88,8 @@ def change_associations(state: State, request: AssociationRequest, rules: Rules,
     if any(wanted.op != "DELETE" for wanted in request.wanted):
         _check_one_lifecycle(remaining)
     if any(wanted.op == "DELETE" for wanted in request.wanted):
-        known = {one.association.key for one in placed}
-        placed += [Placed(one) for one in remaining if one.key not in known]
+        known = {placement.association.key for placement in placed}
+        placed += [Placed(association) for association in remaining if association.key not in known]
     if request.dry_run:
         return Decision(Settled(request.resource, []), [])
     return Decision(Settled(request.resource, placed), records)
@@ -147,9 +147,9 @@ def delete_associations(
             42206 if another subject refers to a subject.
     """
     records: list[Record] = []
-    for found in state.associations.of_resource_id(resource_id):
-        if found.key.resource_type == resource_type and (not types or found.key.association_type in types):
-            going = _removal(state, found, now, cascade=cascade)
+    for association in state.associations.of_resource_id(resource_id):
+        if association.key.resource_type == resource_type and (not types or association.key.association_type in types):
+            going = _removal(state, association, now, cascade=cascade)
             records.extend(going)
             state = state.drafted(going, now)
     return Decision(None, [] if dry_run else records)
@@ -235,17 +235,17 @@ def _held(state: State, resource: Resource, association_type: str) -> Associatio
         *(state.associations.of_resource_id(resource.resource_id) if resource.resource_id else ()),
         *state.associations.of_name(resource.name, resource.namespace),
     ]
-    for found in known:
-        key = found.key
+    for association in known:
+        key = association.key
         if (key.resource_type, key.association_type) != (resource.resource_type, association_type):
             continue
-        if resource.resource_id not in ("", found.value.resource_id):
+        if resource.resource_id not in ("", association.value.resource_id):
             raise errors.association_for_resource_exists(association_type, resource.name)
         if (key.resource_name, key.resource_namespace) != (resource.name, resource.namespace):
             raise errors.invalid_association(
                 "resourceName", f"the resource id names '{key.resource_name}' in '{key.resource_namespace}'"
             )
-        return found
+        return association
     return None
 
 
@@ -311,10 +311,10 @@ def _has_schemas() -> RegistryError:
 
 def _check_subject(state: State, key: AssociationKey, value: AssociationValue) -> None:
     """Reject a second association of a subject if either is STRONG, and a STRONG one if other subjects refer to it."""
-    others = [found for found in state.associations.of_subject(key.subject) if found.key != key]
+    others = [association for association in state.associations.of_subject(key.subject) if association.key != key]
     if others and value.lifecycle == "STRONG":
         raise errors.association_for_subject_exists(key.subject)
-    if any(found.value.lifecycle == "STRONG" for found in others):
+    if any(association.value.lifecycle == "STRONG" for association in others):
         raise errors.strong_association_exists(key.subject)
     if value.lifecycle == "STRONG":
         for entry in state.versions(key.subject, include_deleted=True):
@@ -323,10 +323,12 @@ def _check_subject(state: State, key: AssociationKey, value: AssociationValue) -
                 raise errors.subject_referenced(key.subject)
 
 
-def _check_one_lifecycle(found: Sequence[Association]) -> None:
+def _check_one_lifecycle(associations: Sequence[Association]) -> None:
     """Reject a mix of STRONG and WEAK associations of a resource."""
-    if len({one.value.lifecycle for one in found}) > 1:
-        lifecycles = ", ".join(f"{one.key.association_type}={one.value.lifecycle}" for one in found)
+    if len({association.value.lifecycle for association in associations}) > 1:
+        lifecycles = ", ".join(
+            f"{association.key.association_type}={association.value.lifecycle}" for association in associations
+        )
         raise errors.invalid_association(
             "lifecycle", f"all associations for a resource must have the same lifecycle, but got {lifecycles}"
         )
@@ -337,24 +339,24 @@ def _known(state: State, resource: Resource) -> Resource:
     if resource.resource_id:
         return resource
     named = [
-        (one.updated, one.value.resource_id)
-        for one in state.associations.of_name(resource.name, resource.namespace)
-        if one.key.resource_type == resource.resource_type
+        (association.updated, association.value.resource_id)
+        for association in state.associations.of_name(resource.name, resource.namespace)
+        if association.key.resource_type == resource.resource_type
     ]
     return replace(resource, resource_id=max(named)[1]) if named else resource
 
 
 def _of_resource(state: State, resource: Resource) -> list[Association]:
-    found = state.associations.of_resource_id(resource.resource_id)
-    return [one for one in found if one.key.resource_type == resource.resource_type]
+    associations = state.associations.of_resource_id(resource.resource_id)
+    return [association for association in associations if association.key.resource_type == resource.resource_type]
 
 
-def _removal(state: State, found: Association, now: int, *, cascade: bool) -> list[Record]:
-    subject = found.key.subject
-    if found.value.frozen and not cascade:
-        raise errors.association_frozen(found.key.association_type, subject)
+def _removal(state: State, association: Association, now: int, *, cascade: bool) -> list[Record]:
+    subject = association.key.subject
+    if association.value.frozen and not cascade:
+        raise errors.association_frozen(association.key.association_type, subject)
     check_writable(state, subject)
-    records = [encode(found.key)]
-    if cascade and found.value.lifecycle == "STRONG":
+    records = [encode(association.key)]
+    if cascade and association.value.lifecycle == "STRONG":
         records += delete_with_association(state, subject, now)
     return records

@@ -162,9 +162,9 @@ def decide_batch(
                 raise errors.in_step(number, error) from None
             outcomes.append(Outcome(changed=False, error=error))
             continue
-        found = decision.answer
-        entry = found.entry if isinstance(found, Registered) else None
-        rules = found if isinstance(found, RulesChange) else None
+        answer = decision.answer
+        entry = answer.entry if isinstance(answer, Registered) else None
+        rules = answer if isinstance(answer, RulesChange) else None
         basis = _basis(state, step) if dry_run else None
         outcomes.append(Outcome(bool(decision.records), entry, rules=rules, basis=basis))
         records += decision.records
@@ -176,9 +176,11 @@ def registration(subject: Subject, request: SchemaRequest, rules: Rules) -> Step
     """Return the step that makes a schema the latest version of a subject."""
 
     def facts(state: State) -> Any:
-        targets = ((qualified(one.subject, context_of(subject)), one.version) for one in request.references)
-        found = [state.latest(name) if number == LATEST else state.version(name, number) for name, number in targets]
-        return [_around(state, subject), rules.default_level, [one and _identity(one) for one in found]]
+        targets = (
+            (qualified(reference.subject, context_of(subject)), reference.version) for reference in request.references
+        )
+        entries = [state.latest(name) if number == LATEST else state.version(name, number) for name, number in targets]
+        return [_around(state, subject), rules.default_level, [entry and _identity(entry) for entry in entries]]
 
     return Step(StepKind.REGISTER, subject, partial(_set_latest, subject, request, rules), facts, request)
 
@@ -241,7 +243,7 @@ def _basis(state: State, step: Step) -> str:
 
 def _around(state: State, subject: Subject) -> Any:
     """Return what a change of a subject's versions depends on: these, and the settings in force."""
-    versions = [_identity(one) for one in state.versions(subject, include_deleted=True)]
+    versions = [_identity(entry) for entry in state.versions(subject, include_deleted=True)]
     fields = {name: value for name, (value, _) in fields_in_force(state, subject).items()}
     return [versions, fields, mode_in_force(state, subject)]
 
@@ -261,8 +263,8 @@ def _shows(state: State, scope: Subject | None, config: Mapping[str, Any], defau
 def _same(name: str, value: Any, shown: Mapping[str, Any]) -> bool:
     if name == "compatibility":
         return str(value).upper() == shown.get(_LEVEL)
-    found = shown.get(name)
-    return (None if value in _ABSENT else value) == (None if found in _ABSENT else found)
+    shown_value = shown.get(name)
+    return (None if value in _ABSENT else value) == (None if shown_value in _ABSENT else shown_value)
 
 
 def _set_latest(

@@ -182,17 +182,17 @@ def version_with(
         TooExpensive: if this takes too long.
     """
     request = request.started()
-    if found := _version_with(state, subject, request, normalize, include_deleted):
-        return found
+    if version := _version_with(state, subject, request, normalize, include_deleted):
+        return version
     for namesake in namesakes(state, subject, visible):
         try:
-            found = _version_with(state, namesake, request, normalize, include_deleted)
+            version = _version_with(state, namesake, request, normalize, include_deleted)
         except errors.TooExpensive:
             raise
         except errors.RegistryError:
             continue
-        if found:
-            return found
+        if version:
+            return version
     versions_of(state, subject, include_deleted=include_deleted)
     raise errors.schema_not_found()
 
@@ -210,9 +210,9 @@ def _version_with(
     config = config_in_force(state, subject)
     normalize = normalize or config.normalize
     candidate = parse_request(state, subject, request, strict=False, normalize=normalize, new=False)
-    found, latest = find(state, subject, candidate, include_deleted=include_deleted), state.latest(subject)
-    if found or latest is None:
-        return found
+    version, latest = find(state, subject, candidate, include_deleted=include_deleted), state.latest(subject)
+    if version or latest is None:
+        return version
     merged = merged_contract(request, latest, config)
     if merged == candidate.contract:
         return None

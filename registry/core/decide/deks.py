@@ -83,12 +83,12 @@ def delete_deks(
         RegistryError: 40470 if there is no such DEK; 40471 if it must be soft-deleted first; 42205 if the subject is
             read-only; 42271 if a name is invalid.
     """
-    found = _affected(state, kek, subject, algorithm, version)
+    deks = _affected(state, kek, subject, algorithm, version)
     if not permanent:
-        return _mark(found, deleted=True)
-    if any(not dek.value.deleted for dek in found):
+        return _mark(deks, deleted=True)
+    if any(not dek.value.deleted for dek in deks):
         raise errors.key_not_soft_deleted(subject)
-    return Decision(None, [encode(dek.key) for dek in found])
+    return Decision(None, [encode(dek.key) for dek in deks])
 
 
 def undelete_deks(state: State, kek: str, subject: Subject, algorithm: str, version: int | None) -> Decision[None]:
@@ -105,10 +105,10 @@ def undelete_deks(state: State, kek: str, subject: Subject, algorithm: str, vers
         RegistryError: 40470 if there is no such DEK; 40472 if the KEK is soft-deleted; 42205 if the subject is
             read-only; 42271 if a name is invalid.
     """
-    found = _affected(state, kek, subject, algorithm, version)
+    deks = _affected(state, kek, subject, algorithm, version)
     if kek_of(state, kek, include_deleted=True).deleted:
         raise errors.key_soft_deleted(kek)
-    return _mark(found, deleted=False)
+    return _mark(deks, deleted=False)
 
 
 def dek_of(state: State, kek: str, subject: Subject, algorithm: str, version: int, *, include_deleted: bool) -> Dek:
@@ -129,23 +129,23 @@ def dek_of(state: State, kek: str, subject: Subject, algorithm: str, version: in
     kek_of(state, kek, include_deleted=include_deleted)
     if version == LATEST:
         versions = state.encryption_keys.versions(kek, subject, algorithm, include_deleted=include_deleted)
-        found = versions[-1] if versions else None
+        dek = versions[-1] if versions else None
     else:
-        found = state.encryption_keys.dek(DekKey(kek, subject, algorithm, version))
-    if found is None or (found.value.deleted and not include_deleted):
+        dek = state.encryption_keys.dek(DekKey(kek, subject, algorithm, version))
+    if dek is None or (dek.value.deleted and not include_deleted):
         raise errors.key_not_found(subject)
-    return found
+    return dek
 
 
 def _affected(state: State, kek: str, subject: Subject, algorithm: str, version: int | None) -> list[Dek]:
-    one = dek_of(state, kek, subject, algorithm, LATEST if version is None else version, include_deleted=True)
+    dek = dek_of(state, kek, subject, algorithm, LATEST if version is None else version, include_deleted=True)
     check_writable(state, subject)
     keys = state.encryption_keys
-    return keys.versions(kek, subject, algorithm, include_deleted=True) if version is None else [one]
+    return keys.versions(kek, subject, algorithm, include_deleted=True) if version is None else [dek]
 
 
-def _mark(found: list[Dek], *, deleted: bool) -> Decision[None]:
-    changed = [dek for dek in found if dek.value.deleted != deleted]
+def _mark(deks: list[Dek], *, deleted: bool) -> Decision[None]:
+    changed = [dek for dek in deks if dek.value.deleted != deleted]
     return Decision(None, [encode(dek.key, replace(dek.value, deleted=deleted)) for dek in changed])
 
 

@@ -99,7 +99,7 @@ def never_sent(exporter: ExporterValue) -> list[str]:
     if exporter.context_type != CUSTOM:
         return []
     into = context_name(exporter.context)
-    return [one for one in exporter.subjects if one not in EVERYWHERE and is_copy_below(into, one)]
+    return [subject for subject in exporter.subjects if subject not in EVERYWHERE and is_copy_below(into, subject)]
 
 
 def exporter_of(state: State, name: str) -> ExporterValue:
@@ -108,10 +108,10 @@ def exporter_of(state: State, name: str) -> ExporterValue:
     Raises:
         RegistryError: 40450 if there is none of this name.
     """
-    found = state.exporters.get(name)
-    if found is None:
+    exporter = state.exporters.get(name)
+    if exporter is None:
         raise errors.exporter_not_found(name)
-    return found
+    return exporter
 
 
 def progress_of(state: State, name: str) -> ExportValue:

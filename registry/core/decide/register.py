@@ -125,17 +125,17 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         check_rule_set(request.rule_set)
     candidate = None
     if request.text.strip() and not _changes_tags(request) and not config.adds_to_contracts:
-        found, candidate = _find_existing(state, subject, request, config, normalize)
-        if found and request.schema_id in (None, found.entry.schema.schema_id):
-            return _existing(found)
+        existing, candidate = _find_existing(state, subject, request, config, normalize)
+        if existing and request.schema_id in (None, existing.entry.schema.schema_id):
+            return _existing(existing)
     _check_mode(mode, subject, imports=request.schema_id is not None)
     completed = _completed(state, subject, request, mode)
     if mode.is_import:
         # Take another registry's schema as it is: do not normalize it or apply the rules for new schemas.
         as_given = parse_request(state, subject, completed, strict=False, normalize=False, new=False)
         check_not_owned(state, subject, as_given.references)
-        found = _under_id(state, subject, request.schema_id, as_given) if completed.version == 0 else None
-        return _existing(found) if found else _import(state, subject, as_given, completed, rules)
+        existing = _under_id(state, subject, request.schema_id, as_given) if completed.version == 0 else None
+        return _existing(existing) if existing else _import(state, subject, as_given, completed, rules)
     searched = candidate.contract if candidate and completed is request else None
     if candidate is None or completed is not request:
         candidate = _parse_new(state, subject, completed, config, normalize)
@@ -167,9 +167,9 @@ def _register_new(
         contract = with_version(contract, version)
     candidate = candidate.under(contract)
     if request.version == 0 and contract != searched:
-        found = find(state, subject, candidate, include_deleted=False)
-        if found:
-            return _existing(found)
+        existing = find(state, subject, candidate, include_deleted=False)
+        if existing:
+            return _existing(existing)
     _check(state, subject, candidate, rules, config)
     if request.version not in (0, -1, version):
         raise errors.invalid_version_order()
@@ -210,8 +210,8 @@ def _find_existing(
     except errors.RegistryError:
         candidate = parse_request(state, subject, request, strict=False, normalize=normalize, new=False)
     if request.version == 0:
-        found = _under_id(state, subject, request.schema_id, candidate)
-        return found or find(state, subject, candidate, include_deleted=False), new
+        existing = _under_id(state, subject, request.schema_id, candidate)
+        return existing or find(state, subject, candidate, include_deleted=False), new
     latest = state.latest(subject) if request.version == -1 else None
     equal = latest and equal_version(state, candidate, [latest])
     return Found(equal, identical=False) if equal else None, new
@@ -231,8 +231,8 @@ def _is_same(schema: StoredSchema, candidate: Candidate) -> bool:
     return (schema.schema_type, schema.fingerprint) == (candidate.schema_type, candidate.digest)
 
 
-def _existing(found: Found) -> Decision[Registered]:
-    return Decision(Registered(found.entry, is_new=False, as_stored=not found.identical))
+def _existing(existing: Found) -> Decision[Registered]:
+    return Decision(Registered(existing.entry, is_new=False, as_stored=not existing.identical))
 
 
 def _changes_tags(request: SchemaRequest) -> bool:
@@ -271,7 +271,7 @@ def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules, c
     versions = state.versions(subject, include_deleted=False)
     verdict = check_history(state, candidate, versions, config, rules.default_level)
     if verdict.messages:
-        advice = [explain(found) for found in verdict.incompatibilities]
+        advice = [explain(incompatibility) for incompatibility in verdict.incompatibilities]
         findings = findings_json(verdict.findings, candidate.limits.messages)
         raise errors.incompatible_schema(subject, verdict.messages, advice, findings)
 
@@ -434,7 +434,7 @@ def check_history(
     if messages:
         fields = str(config.validate_fields).lower()
         messages.append(f"{{validateFields: '{fields}', compatibility: '{level.value}'}}")
-    others = tuple(found for _, found in reserved)
+    others = tuple(finding for _, finding in reserved)
     return Verdict(tuple(messages), result.incompatibilities, others, result.tables, tuple(proofs), tuple(silent))
 
 

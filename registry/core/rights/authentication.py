@@ -40,7 +40,7 @@ class CodeFlow(Protocol):
             SignInFailed: if the provider does not answer.
         """
 
-    async def finish(self, attempt: Any, given: dict[str, str], redirect_uri: str) -> Principal:
+    async def finish(self, attempt: Any, parameters: dict[str, str], redirect_uri: str) -> Principal:
         """Return who has signed in, given what the browser kept and what it brings along.
 
         Raises:

@@ -148,8 +148,8 @@ class _Matcher:
         """Return a rule that matches a name; None if none does."""
         if self._every is not None:
             return self._every
-        if (found := self._names.get(name)) is not None:
-            return found
+        if (matching := self._names.get(name)) is not None:
+            return matching
         if self._prefixes and name.startswith(self._prefixes):
             return next(rule for prefix, rule in self._by_prefix.items() if name.startswith(prefix))
         return None
@@ -186,13 +186,13 @@ class Rights:
             host: the client's address; None if it is unknown, which matches all denials and no permission by address.
         """
         key = (principal, host if self._knows_hosts else None)
-        found = self._views.get(key)
-        if found is None:
+        view = self._views.get(key)
+        if view is None:
             if len(self._views) >= _MOST_VIEWS:
                 self._views.clear()
                 self._by_rules.clear()
-            found = self._views[key] = self._viewed(principal, host)
-        return found
+            view = self._views[key] = self._viewed(principal, host)
+        return view
 
     def decide(self, principal: Principal, operation: Operation, resource: Resource, host: str | None) -> Verdict:
         """Return whether a principal at an address may do something with a resource, whose name is taken literally."""

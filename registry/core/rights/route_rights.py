@@ -80,12 +80,12 @@ OPEN = Need(How.OPEN)
 
 def on_subject(*operations: Operation, more: str = "") -> Need:
     """Return the need of a route whose path names a subject; the registry itself is one of the scopes in its place."""
-    return Need(How.NAMED, tuple(Right(ResourceType.SUBJECT, one) for one in operations), more)
+    return Need(How.NAMED, tuple(Right(ResourceType.SUBJECT, operation) for operation in operations), more)
 
 
 def one_of(*operations: Operation, more: str = "") -> Need:
     """Return the need of a route whose path names a subject, on which one of some operations suffices."""
-    return Need(How.ONE_OF, tuple(Right(ResourceType.SUBJECT, one) for one in operations), more)
+    return Need(How.ONE_OF, tuple(Right(ResourceType.SUBJECT, operation) for operation in operations), more)
 
 
 def referred_to(operation: Operation) -> Need:

@@ -217,16 +217,16 @@ def parse_filter(content: Mapping[Any, Any]) -> dict[str, str]:
     fields = {str(name): value for name, value in content.items()}
     if unknown := sorted(name for name in fields if name not in FIELDS):
         raise RuleError(f"unknown field {unknown[0]!r}; expected {', '.join(FIELDS)}")
-    found = {name: _text(fields, name) for name in fields}
+    members = {name: _text(fields, name) for name in fields}
     for name, words in _WORDS.items():
-        if name in found:
-            found[name] = _member(words, found, name).value
+        if name in members:
+            members[name] = _member(words, members, name).value
     for name, check in (("principal", _principal), ("host", _host)):
-        if name in found:
-            found[name] = check(found[name])
-    if "resource" in found and found["resource"] != _DEFAULT_PREFIX:
-        found["resource"] = found["resource"].removeprefix(_DEFAULT_PREFIX)
-    return found
+        if name in members:
+            members[name] = check(members[name])
+    if "resource" in members and members["resource"] != _DEFAULT_PREFIX:
+        members["resource"] = members["resource"].removeprefix(_DEFAULT_PREFIX)
+    return members
 
 
 def parse_resource(kind: ResourceType, text: str = "") -> Resource:

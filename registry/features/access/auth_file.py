@@ -72,8 +72,8 @@ def parse_auth_file(data: bytes) -> AuthFile:
     """
     content = read_content(data)
     if karapace_file.is_one(content):
-        found, rules = karapace_file.parse(content)
-        return AuthFile(MappingProxyType({name: User(name, one) for name, one in found.items()}), tuple(rules))
+        hashes, rules = karapace_file.parse(content)
+        return AuthFile(MappingProxyType({name: User(name, hash_) for name, hash_ in hashes.items()}), tuple(rules))
     check_keys("", content, _SECTIONS)
     users: dict[str, User] = {}
     for where, entry in entries(content, "users"):

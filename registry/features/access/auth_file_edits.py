@@ -68,9 +68,12 @@ def add_user(
         if groups:
             user["groups"] = list(groups)
         if role is not None:
-            roles[:] = [one for one in roles if one["principal"] != principal]
-            given = [{"principal": principal, "role": role} | ({"on": one} if one else {}) for one in on or ("",)]
-            roles.extend(given)
+            roles[:] = [held for held in roles if held["principal"] != principal]
+            granted = [
+                {"principal": principal, "role": role} | ({"on": resource} if resource else {})
+                for resource in on or ("",)
+            ]
+            roles.extend(granted)
         return _had_comments(path)
 
 
@@ -95,7 +98,7 @@ def remove_user(path: Path, name: str) -> bool:
         content["users"] = left
         for section in ("roles", "rules"):
             if content.get(section):
-                content[section] = [one for one in content[section] if one["principal"] != f"User:{name}"]
+                content[section] = [entry for entry in content[section] if entry["principal"] != f"User:{name}"]
         return _had_comments(path)
 
 
@@ -106,13 +109,13 @@ def list_users(path: Path) -> list[tuple[str, list[str], list[str]]]:
         AuthFileError: if the file is invalid.
     """
     data = read_bytes(path)
-    found, content = parse_auth_file(data), read_content(data)
+    auth_file, content = parse_auth_file(data), read_content(data)
     roles: dict[str, list[str]] = {}
     if not karapace_file.is_one(content):
         for role in content.get("roles") or []:
             text = role["role"] + (f" on {role['on']}" if "on" in role else "")
             roles.setdefault(role["principal"], []).append(text)
-    users = sorted(found.users.values(), key=lambda user: user.name)
+    users = sorted(auth_file.users.values(), key=lambda user: user.name)
     return [(user.name, sorted(user.groups), roles.get(f"User:{user.name}", [])) for user in users]
 
 

@@ -87,10 +87,10 @@ class Remembered:
     def get(self, credentials: bytes) -> Principal | None:
         """Return the principal of credentials that are still valid."""
         key = self.key(credentials)
-        found = self._found.get(key)
-        if found is None:
+        remembered = self._found.get(key)
+        if remembered is None:
             return None
-        principal, until, end = found
+        principal, until, end = remembered
         now = self._now()
         if until <= now:
             return None
@@ -213,27 +213,27 @@ class Authenticator:
             RegistryError: 401 if the credentials are invalid, 429 after too many of them, 50303 if the keys of the
                 identity provider cannot be read.
         """
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(given) == 1 and (found := self._remembered.get(given[0])):
-            return found
-        return await self._identify(scope, given)
+        authorizations = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(authorizations) == 1 and (principal := self._remembered.get(authorizations[0])):
+            return principal
+        return await self._identify(scope, authorizations)
 
-    async def _identify(self, scope: Mapping[str, object], given: Sequence[bytes]) -> Principal:
+    async def _identify(self, scope: Mapping[str, object], authorizations: Sequence[bytes]) -> Principal:
         """Return who sends a request whose credentials are not remembered."""
-        if given:
-            scheme, _, credentials = given[0].partition(b" ")
+        if authorizations:
+            scheme, _, credentials = authorizations[0].partition(b" ")
             check = self._schemes.get(scheme.lower())
             if check is not None:
-                if len(given) > 1:
+                if len(authorizations) > 1:
                     raise self._refused(scope, "there are several Authorization headers")
-                return await check(given[0], credentials.strip(), self.address(scope))
+                return await check(authorizations[0], credentials.strip(), self.address(scope))
         try:
             named = self._options.proxies.principal(scope)
         except InvalidProxyHeader as error:
             raise self._refused(scope, str(error)) from None
         if named is not None:
             return named
-        if given:
+        if authorizations:
             raise self._refused(scope, "the scheme of the Authorization header is not enabled")
         chain = certificates_of(scope) if self._options.mapping else ()
         return self._certificate(scope, chain[0]) if chain else ANONYMOUS

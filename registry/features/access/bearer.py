@@ -61,10 +61,10 @@ class TokenCheck:
             UnknownKey: if the provider has no such key.
         """
         algorithm, kid = self._header(token)
-        found = await self._keys.find(kid, _KINDS[algorithm[:2]], algorithm)
-        if found.get("alg", algorithm) != algorithm:
+        key = await self._keys.find(kid, _KINDS[algorithm[:2]], algorithm)
+        if key.get("alg", algorithm) != algorithm:
             raise InvalidToken(f"the key of the token is not for {algorithm}")
-        claims = self._claims(token, found, algorithm)
+        claims = self._claims(token, key, algorithm)
         try:
             return self._principal(claims), min(int(claims["exp"]), _LAST) + self._rules.leeway_s
         except InvalidName as error:
@@ -129,7 +129,7 @@ def _claim(claims: Mapping[str, object], path: str) -> object:
     """
     if path in claims:
         return claims[path]
-    found: object = claims
+    claim: object = claims
     for step in _STEP.finditer(path):
-        found = found.get(step[1] if step[1] is not None else step[2]) if isinstance(found, dict) else None
-    return found
+        claim = claim.get(step[1] if step[1] is not None else step[2]) if isinstance(claim, dict) else None
+    return claim

@@ -73,27 +73,29 @@ class CodeFlow:
         address = known["authorization_endpoint"]
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}", attempt
 
-    async def finish(self, attempt: Attempt, given: dict[str, str], redirect_uri: str) -> Principal:
+    async def finish(self, attempt: Attempt, parameters: dict[str, str], redirect_uri: str) -> Principal:
         """Return who has signed in.
 
         Args:
             attempt: what `begin` returned, as the browser kept it.
-            given: the parameters that the browser brings from the provider.
+            parameters: the parameters that the browser brings from the provider.
             redirect_uri: the address to which it came back.
 
         Raises:
             SignInFailed: if the person has not signed in.
         """
-        if not secrets.compare_digest(attempt.get("state", "").encode(), given.get("state", "-").encode()):
+        if not secrets.compare_digest(attempt.get("state", "").encode(), parameters.get("state", "-").encode()):
             raise SignInFailed("the answer belongs to another sign-in")
-        if "code" not in given:
+        if "code" not in parameters:
             raise SignInFailed(
-                f"the provider refused: {given.get('error', 'no code')}: {given.get('error_description')}"
+                f"the provider refused: {parameters.get('error', 'no code')}: {parameters.get('error_description')}"
             )
-        if given.get("iss", self._oidc.rules.issuer) != self._oidc.rules.issuer:
+        if parameters.get("iss", self._oidc.rules.issuer) != self._oidc.rules.issuer:
             raise SignInFailed("the answer comes from another issuer")
         known = await self._discover()
-        token = await asyncio.to_thread(self._exchange, known["token_endpoint"], given["code"], attempt, redirect_uri)
+        token = await asyncio.to_thread(
+            self._exchange, known["token_endpoint"], parameters["code"], attempt, redirect_uri
+        )
         try:
             principal, _ = await self._tokens.principal(token.encode())
         except (InvalidToken, UnknownKey, KeysUnavailable) as error:
@@ -113,14 +115,14 @@ class CodeFlow:
     def _read(self) -> dict[str, Any]:
         issuer = self._oidc.rules.issuer
         try:
-            found = fetch_json(issuer.rstrip("/") + _WELL_KNOWN, self._oidc.ca_file)
-            if not isinstance(found, dict) or found.get("issuer") != issuer:
+            configuration = fetch_json(issuer.rstrip("/") + _WELL_KNOWN, self._oidc.ca_file)
+            if not isinstance(configuration, dict) or configuration.get("issuer") != issuer:
                 raise SignInFailed("the discovery document of the provider names another issuer")
             for name in ("authorization_endpoint", "token_endpoint"):
-                check_url(str(found.get(name)), allow_http=self._oidc.allow_http)
+                check_url(str(configuration.get(name)), allow_http=self._oidc.allow_http)
         except (KeysUnavailable, ValueError) as error:
             raise SignInFailed(f"the provider cannot be used: {error}") from None
-        return found
+        return configuration
 
     def _exchange(self, url: str, code: str, attempt: Attempt, redirect_uri: str) -> str:
         """Return the id token for a code; blocks."""
@@ -153,5 +155,5 @@ class CodeFlow:
 def _claims(token: str) -> dict[str, object]:
     """Return the claims of a token whose signature has been checked."""
     part = token.split(".")[1]
-    found: dict[str, object] = orjson.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    return found
+    claims: dict[str, object] = orjson.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return claims

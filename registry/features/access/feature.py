@@ -54,8 +54,8 @@ def _check(settings: CoreSettings) -> None:
 
 
 def _control(settings: CoreSettings, own: IdentitySettings, authenticator: Authenticator) -> AccessControl:
-    given = settings.read_node_secret()
-    secret = NodeSecret(given) if given else None
+    node_secret = settings.read_node_secret()
+    secret = NodeSecret(node_secret) if node_secret else None
     if secret is None and settings.log.startswith("kafka:"):
         _log.warning(
             "without --node-secret this node forwards no writes, but takes the right to write for each; set it on all "

@@ -27,10 +27,10 @@ def entries(content: Mapping[str, object], section: str) -> Iterator[tuple[str, 
     Raises:
         AuthFileError: if it is not a list of mappings.
     """
-    found = content.get(section) or []
-    if not isinstance(found, list):
-        raise AuthFileError(f"{section}: expected a list, got a {_kind(found)}")
-    for number, entry in enumerate(found):
+    listed = content.get(section) or []
+    if not isinstance(listed, list):
+        raise AuthFileError(f"{section}: expected a list, got a {_kind(listed)}")
+    for number, entry in enumerate(listed):
         where = f"{section}[{number}]"
         if not isinstance(entry, dict):
             raise AuthFileError(f"{where}: expected a mapping, got a {_kind(entry)}")

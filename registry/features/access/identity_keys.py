@@ -142,11 +142,11 @@ class ProviderKeys:
         raise UnknownKey(0.0 if asked else max(0.0, self._asked_at + _UNKNOWN_S - self._now()))
 
     def _known(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, object] | None:
-        found = [key for key in self._keys if key.get("kty") == kind]
+        keys = [key for key in self._keys if key.get("kty") == kind]
         if kid is not None:
-            return next((key for key in found if key.get("kid") == kid), None)
-        found = [key for key in found if key.get("alg", algorithm) == algorithm]
-        return found[0] if len(found) == 1 else None
+            return next((key for key in keys if key.get("kid") == kid), None)
+        keys = [key for key in keys if key.get("alg", algorithm) == algorithm]
+        return keys[0] if len(keys) == 1 else None
 
     def _is_due(self, interval_s: float) -> bool:
         return self._now() - self._asked_at >= (_FAILED_S if self._failed else interval_s)
@@ -195,10 +195,10 @@ class ProviderKeys:
     def _read(self) -> list[Mapping[str, object]]:
         url = self._jwks_url
         if url is None:
-            found = self._fetch(self._issuer.rstrip("/") + _WELL_KNOWN)
-            if not isinstance(found, dict) or found.get("issuer") != self._issuer:
+            configuration = self._fetch(self._issuer.rstrip("/") + _WELL_KNOWN)
+            if not isinstance(configuration, dict) or configuration.get("issuer") != self._issuer:
                 raise KeysUnavailable("its discovery document names another issuer")
-            url = check_url(str(found.get("jwks_uri")), allow_http=self._allow_http)
+            url = check_url(str(configuration.get("jwks_uri")), allow_http=self._allow_http)
         content = self._fetch(url)
         keys = content.get("keys") if isinstance(content, dict) else None
         if not isinstance(keys, list) or len(keys) > _MOST_KEYS:

@@ -83,13 +83,13 @@ def parse_hash(text: str) -> PasswordHash:
     Raises:
         InvalidHash: if it is not one, or would take too much memory to compare.
     """
-    found = _FORM.fullmatch(text) if len(text) <= _MOST_TEXT else None
-    if found is None:
+    match = _FORM.fullmatch(text) if len(text) <= _MOST_TEXT else None
+    if match is None:
         raise InvalidHash("expected $scrypt$ln=15,r=8,p=1$SALT$HASH, as `strata user add` writes it")
-    log2_n, r, p = (int(number) for number in found.groups()[:3])
+    log2_n, r, p = (int(number) for number in match.groups()[:3])
     if min(log2_n, r, p) < 1 or p > _MOST_P or 128 * r << log2_n > _MOST_MEMORY:
         raise InvalidHash(f"expected ln and r that take at most {_MOST_MEMORY} bytes, and p from 1 to {_MOST_P}")
-    salt, digest = (_decoded(part + "=" * (-len(part) % 4)) for part in found.groups()[3:])
+    salt, digest = (_decoded(part + "=" * (-len(part) % 4)) for part in match.groups()[3:])
     if len(salt) < _LEAST_SALT or len(digest) < _LEAST_HASH:
         raise InvalidHash(f"expected a salt of at least {_LEAST_SALT} bytes and a hash of at least {_LEAST_HASH}")
     return PasswordHash("scrypt", salt, digest, log2_n, r, p)

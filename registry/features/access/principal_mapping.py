@@ -46,7 +46,7 @@ class _Rule:
         """Return the replacement with its references to groups filled in."""
         groups = match.re.groups
 
-        def one(reference: re.Match[str]) -> str:
+        def group(reference: re.Match[str]) -> str:
             escaped, digits = reference.groups()
             if escaped is not None:
                 return str(escaped)
@@ -56,7 +56,7 @@ class _Rule:
                     return (match[int(digits[:length])] or "") + str(digits[length:])
             return str(reference[0])
 
-        return _REFERENCE.sub(one, self.replacement)
+        return _REFERENCE.sub(group, self.replacement)
 
 
 @dataclass(frozen=True, slots=True)

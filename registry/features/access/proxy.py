@@ -40,10 +40,10 @@ def network_of(address: str) -> str:
 @lru_cache(maxsize=4096)
 def _network_of_ipv6(address: str) -> str:
     try:
-        found = IPv6Address(address)
+        parsed = IPv6Address(address)
     except ValueError:
         return address
-    return str(found.ipv4_mapped or IPv6Address(int(found) >> 64 << 64))
+    return str(parsed.ipv4_mapped or IPv6Address(int(parsed) >> 64 << 64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +94,20 @@ class TrustedProxies:
         if len(users) > 1 or len(names) > _MOST_GROUPS:
             raise InvalidProxyHeader("the proxy's header is repeated, or names too many groups")
         try:
-            user, *found = [check_name(part.decode()) for part in (users[0], *names)]
+            user, *members = [check_name(part.decode()) for part in (users[0], *names)]
         except (InvalidName, UnicodeDecodeError) as error:
             raise InvalidProxyHeader(f"the proxy's header names no user: {error}") from None
-        return Principal(user, frozenset(found), "proxy")
+        return Principal(user, frozenset(members), "proxy")
 
     def _trusts(self, address: str) -> bool:
         if not self.networks:
             return False
         try:
-            found = ip_address(address)
+            parsed = ip_address(address)
         except ValueError:
             return False
-        found = getattr(found, "ipv4_mapped", None) or found
-        return any(found in network for network in self.networks)
+        parsed = getattr(parsed, "ipv4_mapped", None) or parsed
+        return any(parsed in network for network in self.networks)
 
 
 def _peer(scope: Mapping[str, Any]) -> str:

@@ -83,6 +83,8 @@ async def verdict(
     """
     user, asked = parse_question(principal, operation, resource_type, resource)
     who = Principal(user, frozenset(group))
-    found = exchange.service.rights(await exchange.fresh()).decide(who, asked.operation, asked.resource, host or None)
-    content = {"enabled": exchange.service.control is not None, "allowed": found.allowed}
-    return answer(content | ({"rule": rule_json(found.rule)} if found.rule else {}))
+    decision = exchange.service.rights(await exchange.fresh()).decide(
+        who, asked.operation, asked.resource, host or None
+    )
+    content = {"enabled": exchange.service.control is not None, "allowed": decision.allowed}
+    return answer(content | ({"rule": rule_json(decision.rule)} if decision.rule else {}))

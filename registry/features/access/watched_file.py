@@ -89,10 +89,10 @@ class WatchedFile:
     def _stamp(self) -> tuple[int, ...] | None:
         """Return what changes with the file; None if there is none."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
 
     def _read_again(self) -> AuthFile:
         data = read_bytes(self._path)

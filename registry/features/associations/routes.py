@@ -83,10 +83,10 @@ async def _listed(
     """Return a function that answers with those of some associations that the query selects."""
     check_lifecycle(lifecycle)
 
-    def shown(found: list[Association]) -> Response:
-        seen = [one for one in found if exchange.access.describes(one.key.subject)]
+    def shown(associations: list[Association]) -> Response:
+        seen = [association for association in associations if exchange.access.describes(association.key.subject)]
         chosen = select(seen, resource_type, association_type, lifecycle)
-        return answer([associated(one) for one in page(chosen, *paging)])
+        return answer([associated(association) for association in page(chosen, *paging)])
 
     return shown
 
@@ -201,10 +201,10 @@ async def delete(
     now = _now()
 
     def decide(state: State) -> Decision[None]:
-        found = state.associations.of_resource_id(resource_id)
-        if not any(exchange.access.describes(one.key.subject) for one in found):
+        associations = state.associations.of_resource_id(resource_id)
+        if not any(exchange.access.describes(association.key.subject) for association in associations):
             return Decision(None)  # as for a resource without associations
-        check_associations(exchange.access, found, Operation.DELETE, Resource("", "", resource_id))
+        check_associations(exchange.access, associations, Operation.DELETE, Resource("", "", resource_id))
         return delete_associations(
             state, resource_id, resource_type or TOPIC, association_type, now, cascade=cascade, dry_run=dry_run
         )
@@ -269,9 +269,9 @@ async def batch_mutate(
     rules, now = Rules(exchange.service.settings.compatibility_level), _now()
 
     def decide(state: State, limits: Limits) -> Decision[list[Settled | RegistryError]]:
-        for one in requests:
-            check_change(exchange.access, state, one)
-        return change_batch(state, [one.under(limits) for one in requests], rules, now)
+        for request in requests:
+            check_change(exchange.access, state, request)
+        return change_batch(state, [request.under(limits) for request in requests], rules, now)
 
     outcomes = await exchange.write(decide)
     return answer(batch_answer(outcomes), 207)
@@ -314,19 +314,21 @@ def check_change(access: Access, state: State, request: AssociationRequest) -> N
     check_associations(access, [*by_name, *by_id], operation, resource)
 
 
-def check_associations(access: Access, found: Iterable[Association], operation: Operation, resource: Resource) -> None:
+def check_associations(
+    access: Access, associations: Iterable[Association], operation: Operation, resource: Resource
+) -> None:
     """Check that a request may change existing associations of a resource.
 
     Args:
         access: the rights of the request.
-        found: the associations.
+        associations: the associations.
         operation: what the request wants to do.
         resource: the resource, which the error names in place of a subject that the request may not know of.
 
     Raises:
         RegistryError: 40301 if it may not.
     """
-    for one in found:
-        if not access.describes(one.key.subject):
+    for association in associations:
+        if not access.describes(association.key.subject):
             raise access.refuse(operation, f":.{resource.namespace}:{resource.name}")
-        access.check(operation, Kind.SUBJECT, one.key.subject)
+        access.check(operation, Kind.SUBJECT, association.key.subject)

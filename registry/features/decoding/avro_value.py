@@ -65,26 +65,28 @@ class _Decoder:
         if isinstance(node, EnumType | FixedType):
             return self._enum(node, path) if isinstance(node, EnumType) else self._fixed(node, path)
         cursor.descend(path)
-        found: Json = None
+        value: Json = None
         if isinstance(node, RecordType):
-            found = {field.name: self.value(field.type, f"{path}.{field.name}".lstrip(".")) for field in node.fields}
+            value = {field.name: self.value(field.type, f"{path}.{field.name}".lstrip(".")) for field in node.fields}
         elif isinstance(node, UnionType):
-            found = self._union(node, path)
+            value = self._union(node, path)
         elif isinstance(node, ArrayType):
             items: list[Json] = []
             self._blocks(path, lambda: items.append(self.value(node.items, f"{path}[{len(items)}]")))
-            found = items
+            value = items
         elif isinstance(node, MapType):
-            found = self._map(node, path)
+            value = self._map(node, path)
         cursor.ascend()
-        return found
+        return value
 
     def _leaf(self, node: PrimitiveType, path: str) -> Json:
         start = self._cursor.offset
         value = _READ[node.kind](self._cursor, path)
-        logical, found = self._logical(node.kind, node.properties, value, start, path)
-        value = found if found is not None else f"0x{value.hex()}" if isinstance(value, bytes) else value
-        self._cursor.note(start, path, f"{node.kind} ({logical})" if found is not None else node.kind, value)
+        logical, logical_value = self._logical(node.kind, node.properties, value, start, path)
+        value = (
+            logical_value if logical_value is not None else f"0x{value.hex()}" if isinstance(value, bytes) else value
+        )
+        self._cursor.note(start, path, f"{node.kind} ({logical})" if logical_value is not None else node.kind, value)
         return value
 
     def _logical(
@@ -118,8 +120,8 @@ class _Decoder:
         start = self._cursor.offset
         taken = self._cursor.take(node.size, path, f"fixed {node.name.full}")
         kind = f"fixed {node.size}" if node.properties.get("logicalType") == "uuid" else "fixed"
-        _, found = self._logical(kind, node.properties, taken, start, path)
-        value = f"0x{taken.hex()}" if found is None else found
+        _, logical_value = self._logical(kind, node.properties, taken, start, path)
+        value = f"0x{taken.hex()}" if logical_value is None else logical_value
         self._cursor.note(start, path, node.name.full, value)
         return value
 
@@ -133,14 +135,14 @@ class _Decoder:
         return self.value(node.branches[number], path)
 
     def _map(self, node: MapType, path: str) -> Json:
-        found: dict[str, Json] = {}
+        entries: dict[str, Json] = {}
 
         def read() -> None:
             key = _text(self._cursor, f"{path}{{}}")
-            found[key] = self.value(node.values, f"{path}{{{key[:50]}}}")
+            entries[key] = self.value(node.values, f"{path}{{{key[:50]}}}")
 
         self._blocks(path, read)
-        return found
+        return entries
 
     def _blocks(self, path: str, read: Callable[[], None]) -> None:
         """Read the blocks of an array or a map; a negative count is followed by the size of its block."""
@@ -259,7 +261,7 @@ def _uuid(value: str | bytes, _properties: Properties) -> str:
 
 def _decimal(value: bytes, properties: Properties) -> str | None:
     precision, scale = (properties.get(name, 0) for name in ("precision", "scale"))
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in (precision, scale)):
+    if not all(isinstance(size, int) and not isinstance(size, bool) for size in (precision, scale)):
         return None
     if not (precision > 0 and 0 <= scale <= precision):
         return None

@@ -81,7 +81,7 @@ def _inner(value: object) -> Iterator[object]:
 
 def _depth(value: object) -> int:
     depth, level = 0, [value]
-    while level := [one for outer in level for one in _inner(outer)]:
+    while level := [inner for outer in level for inner in _inner(outer)]:
         depth += 1
     return depth
 
@@ -90,10 +90,12 @@ def _branches(schema: object) -> int:
     """Return the most branches that a schema has in one place."""
     most, stack = 1, [schema]
     while stack:
-        one = stack.pop()
-        if isinstance(one, dict):
+        value = stack.pop()
+        if isinstance(value, dict):
             most = max(
-                most, *(len(one[word]) for word in ("allOf", "anyOf", "oneOf") if isinstance(one.get(word), list)), 1
+                most,
+                *(len(value[word]) for word in ("allOf", "anyOf", "oneOf") if isinstance(value.get(word), list)),
+                1,
             )
-        stack += _inner(one)
+        stack += _inner(value)
     return most

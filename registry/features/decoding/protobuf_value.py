@@ -34,18 +34,18 @@ def decode_protobuf(schema: ProtobufSchema, indexes: Sequence[int], cursor: Curs
     """
     messages: Sequence[Message] = list(schema.file.messages)
     full = schema.file.package or ""
-    found: Message | None = None
+    named: Message | None = None
     for index in indexes:
         if not 0 <= index < len(messages):
             raise Broken(
                 cursor.offset, "", f"expected a message of the file from 0 to {len(messages) - 1}, got {index}"
             )
-        found = messages[index]
-        full = inside(full, found.name)
-        messages = [message for message in found.messages if not is_map_entry(message)]
-    if found is None:
+        named = messages[index]
+        full = inside(full, named.name)
+        messages = [message for message in named.messages if not is_map_entry(message)]
+    if named is None:
         raise Broken(cursor.offset, "", "expected a path to a message")
-    return _Decoder(schema, cursor).message(found, full, "")
+    return _Decoder(schema, cursor).message(named, full, "")
 
 
 class _Decoder:
@@ -56,7 +56,7 @@ class _Decoder:
     def message(self, message: Message, full: str, path: str, group: int | None = None) -> dict[str, Json]:
         """Return a message that ends where the cursor does, or with the end of its group."""
         cursor, fields = self._cursor, _fields(message)
-        found: dict[str, Json] = {}
+        values: dict[str, Json] = {}
         cursor.descend(path)
         while cursor.offset < cursor.end or group is not None:
             cursor.step(path)
@@ -69,18 +69,18 @@ class _Decoder:
                 raise Broken(start, path, f"expected the tag of a field, got number {number} with wire type {wire}")
             field = fields.get(number)
             if field is None:
-                self._unknown(found, number, wire, path)
+                self._unknown(values, number, wire, path)
             else:
-                self._field(found, field, wire, full, f"{path}.{field.name}".lstrip("."), start)
+                self._field(values, field, wire, full, f"{path}.{field.name}".lstrip("."), start)
         cursor.ascend()
-        return found
+        return values
 
-    def _field(self, found: dict[str, Json], field: Field, wire: int, full: str, path: str, start: int) -> None:
+    def _field(self, into: dict[str, Json], field: Field, wire: int, full: str, path: str, start: int) -> None:
         types = map_types(field.type)
         if types is not None:
             if wire != _SIZED:
                 raise Broken(start, path, f"expected an entry of {field.type}, got wire type {wire}")
-            entries = found.setdefault(field.name, {})
+            entries = into.setdefault(field.name, {})
             self._within(path, "an entry", lambda: self._entry(entries, types, full, path))
             return
         known = None if field.type in _SCALARS else self._names.type_of(field.type, full)
@@ -94,11 +94,11 @@ class _Decoder:
         else:
             values.append(self._value(kind, known, wire, path, start, field.tag))
         if field.label == "repeated":
-            held = found.setdefault(field.name, [])
+            held = into.setdefault(field.name, [])
             if isinstance(held, list):
                 held += values
         elif values:
-            found[field.name] = values[0]
+            into[field.name] = values[0]
 
     def _packed(self, values: list[Json], kind: str, known: Known | None, path: str) -> None:
         while self._cursor.offset < self._cursor.end:
@@ -132,9 +132,9 @@ class _Decoder:
             return self.message(definition, known.full, path, number)
         if wire != _SIZED:
             raise Broken(start, path, f"expected a message {kind} (wire type 2), got wire type {wire}")
-        found: list[Json] = []
-        self._within(path, f"a message {kind}", lambda: found.append(self.message(definition, known.full, path)))
-        return found[0]
+        decoded: list[Json] = []
+        self._within(path, f"a message {kind}", lambda: decoded.append(self.message(definition, known.full, path)))
+        return decoded[0]
 
     def _scalar(self, kind: str, known: Known | None, path: str) -> Json:
         cursor, start = self._cursor, self._cursor.offset
@@ -162,7 +162,7 @@ class _Decoder:
         read()
         cursor.end = end
 
-    def _unknown(self, found: dict[str, Json], number: int, wire: int, path: str) -> None:
+    def _unknown(self, into: dict[str, Json], number: int, wire: int, path: str) -> None:
         """Read a field that the schema lacks."""
         cursor, name = self._cursor, f"{path}.{number}".lstrip(".")
         start = cursor.offset
@@ -176,13 +176,13 @@ class _Decoder:
             size = cursor.varint(name, "the size of an unknown field") if size is None else size
             value = f"0x{cursor.take(size, name, 'an unknown field')[:_LONGEST_UNKNOWN].hex()}"
         cursor.note(start, name, "unknown field", value)
-        found[f"unknown field {number}"] = value
+        into[f"unknown field {number}"] = value
 
 
 def _fields(message: Message) -> dict[int, Field]:
-    found = {field.tag: field for field in message.all_fields}
+    fields = {field.tag: field for field in message.all_fields}
     groups = [*message.groups, *(group for oneof in message.oneofs for group in oneof.groups)]
-    return found | {group.tag: Field(group.label, group.name, group.name.lower(), group.tag) for group in groups}
+    return fields | {group.tag: Field(group.label, group.name, group.name.lower(), group.tag) for group in groups}
 
 
 def _symbol(known: Known | None, number: int) -> Json:

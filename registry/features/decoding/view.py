@@ -111,14 +111,14 @@ def show_decoding(page: Page) -> dict[str, object]:
         entry = _schema(page, frame)
         shown["entry"] = entry
         data = _unpacked(data, frame)
-        found = _decoded(page, entry, frame, data)
+        record = _decoded(page, entry, frame, data)
     except Broken as broken:
         return shown | {"fault": f"The text is not a record: {broken.reason}, at character {broken.offset + 1}."}
     except errors.RegistryError as error:
         return shown | {"fault": error.message}
-    value = None if found.broken else json.dumps(found.value, indent=2, ensure_ascii=False)
-    around = _around(data, found.broken.offset) if found.broken else None
-    return shown | {"found": found, "parts": found.parts[:_MOST_SHOWN], "value": value, "around": around}
+    value = None if record.broken else json.dumps(record.value, indent=2, ensure_ascii=False)
+    around = _around(data, record.broken.offset) if record.broken else None
+    return shown | {"found": record, "parts": record.parts[:_MOST_SHOWN], "value": value, "around": around}
 
 
 def _frame(page: Page, data: bytes) -> Frame:
@@ -128,10 +128,10 @@ def _frame(page: Page, data: bytes) -> Frame:
         if frame is None:
             raise errors.unreadable_body("Expected magic byte 1 and a GUID of 16 bytes in the record header")
         return frame
-    if given := page.text("id"):
-        if not (given.isascii() and given.isdecimal() and len(given) < 11):
-            raise errors.unreadable_body(f"Expected a schema id, such as 7, got {given[:100]!r}")
-        return Frame("none; the schema id was entered", int(given), 0)
+    if text := page.text("id"):
+        if not (text.isascii() and text.isdecimal() and len(text) < 11):
+            raise errors.unreadable_body(f"Expected a schema id, such as 7, got {text[:100]!r}")
+        return Frame("none; the schema id was entered", int(text), 0)
     return open_frame(data)
 
 
@@ -148,8 +148,8 @@ def _schema(page: Page, frame: Frame) -> SchemaVersion:
     context = page.text("context", DEFAULT_CONTEXT)
     places = ids_of_guid(page.state, str(frame.schema)) if isinstance(frame.schema, UUID) else [(context, frame.schema)]
     for name, number in places:
-        found = schema_by_id(page.state, number, f":{name}:") if number <= _LARGEST_ID else None
-        if found and (entry := readable_use(page.access, page.state, *found)):
+        known = schema_by_id(page.state, number, f":{name}:") if number <= _LARGEST_ID else None
+        if known and (entry := readable_use(page.access, page.state, *known)):
             return entry
     raise unknown_schema(page.access, frame.schema, context)
 
@@ -161,7 +161,10 @@ def _migrated(page: Page, version: UUID) -> SchemaVersion:
         RegistryError: 400 if there is none that the person may read, or its format is not decoded here.
     """
     versions = versions_of_glue(page.state, str(version))
-    entry = next((one for one in versions if is_readable(page.access, page.state, one.subject, one.version)), None)
+    entry = next(
+        (version_ for version_ in versions if is_readable(page.access, page.state, version_.subject, version_.version)),
+        None,
+    )
     if entry is None:
         raise errors.unreadable_body("No version of this registry was migrated from AWS Glue with this UUID")
     if entry.schema.schema_type == "PROTOBUF":

@@ -146,20 +146,20 @@ def parse_name(name: str | None) -> str:
     return name
 
 
-def parse_config(name: str, given: Mapping[str, str] | None, credentials: Credentials) -> dict[str, str]:
+def parse_config(name: str, config: Mapping[str, str] | None, credentials: Credentials) -> dict[str, str]:
     """Return a configuration as it is stored, with its credentials encrypted.
 
     Args:
         name: the name of the exporter.
-        given: the configuration.
+        config: the configuration.
         credentials: encrypts the credentials.
 
     Raises:
         RegistryError: 40951 if something is missing or cannot be used.
     """
     try:
-        destination_of({key: _STANDS_FOR_HIDDEN if value == HIDDEN else value for key, value in (given or {}).items()})
-        return credentials.sealed(name, given or {})
+        destination_of({key: _STANDS_FOR_HIDDEN if value == HIDDEN else value for key, value in (config or {}).items()})
+        return credentials.sealed(name, config or {})
     except TransferError as error:
         raise errors.invalid_exporter_config(error) from None
 
@@ -192,11 +192,11 @@ def status_answer(name: str, exporter: ExporterValue, progress: ExportValue) -> 
 _STANDS_FOR_HIDDEN = "hidden:hidden"
 
 
-def _merged(held: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+def _merged(held: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
     """Return a new configuration, in which hidden values stay as they are."""
-    if lost := sorted(name for name, value in given.items() if value == HIDDEN and name not in held):
+    if lost := sorted(name for name, value in wanted.items() if value == HIDDEN and name not in held):
         raise errors.invalid_exporter_config(f"{lost[0]} is {HIDDEN}, but has no value yet")
-    return {name: held[name] if value == HIDDEN else value for name, value in given.items()}
+    return {name: held[name] if value == HIDDEN else value for name, value in wanted.items()}
 
 
 def _check(exporter: ExporterValue) -> None:

@@ -64,7 +64,7 @@ class Choice:
         chosen: set[str] = {subject for subject in state.subjects if self.chooses(subject)}
         if state.referrers:
             chosen |= referred_to(chosen, state)
-        found: dict[Place, SchemaValue] = {}
+        versions: dict[Place, SchemaValue] = {}
         names: dict[Subject, str] = {}
         for subject in sorted(chosen) if self.is_flat else chosen:
             name = self.renamed(subject)
@@ -75,10 +75,10 @@ class Choice:
             for version, entry in state.subjects[Subject(subject)].items():
                 value = entry.schema.value
                 references = tuple(self._reference(reference, context_of(subject)) for reference in value.references)
-                found[name, version] = value._replace(
+                versions[name, version] = value._replace(
                     subject=name, version=version, references=references, deleted=entry.deleted
                 )
-        return found
+        return versions
 
     def renamed(self, subject: str) -> Subject:
         """Return the name of a subject at the destination."""

@@ -44,13 +44,13 @@ class Credentials:
         Raises:
             TransferError: if there is a credential and no secret.
         """
-        found = dict(config)
+        sealed = dict(config)
         for name, value in config.items():
             if is_credential(name) and value != HIDDEN:
                 if self._sealing is None:
                     raise TransferError(f"{name} cannot be stored: start all nodes with the same --exporter-secret")
-                found[name] = self._sealing.seal(value, _place(exporter, name))
-        return found
+                sealed[name] = self._sealing.seal(value, _place(exporter, name))
+        return sealed
 
     def opened(self, exporter: str, config: Mapping[str, str]) -> dict[str, str]:
         """Return a stored configuration with its credentials in plain text.
@@ -62,7 +62,7 @@ class Credentials:
         Raises:
             TransferError: if a credential cannot be decrypted.
         """
-        found = dict(config)
+        opened = dict(config)
         for name, value in config.items():
             if is_credential(name):
                 plain = self._sealing.open(value, _place(exporter, name)) if self._sealing else None
@@ -71,8 +71,8 @@ class Credentials:
                         f"{name} cannot be decrypted: start this node with the --exporter-secret with which it was "
                         "stored, or pause the exporter and set its configuration again"
                     )
-                found[name] = plain
-        return found
+                opened[name] = plain
+        return opened
 
 
 def _sealing(secret: bytes) -> "Sealing":

@@ -125,35 +125,35 @@ def plan(wanted: Mapping[Place, SchemaValue], held: Mapping[Place, Held], gone: 
     """
     drops = [
         place
-        for place, found in held.items()
-        if place in gone and (place not in wanted or wanted[place].schema_id != found.schema_id)
+        for place, version in held.items()
+        if place in gone and (place not in wanted or wanted[place].schema_id != version.schema_id)
     ]
     left = dict(held)
     for place in drops:
         del left[place]
     unregistered = {place for place, value in wanted.items() if _is_unregistered(value, left.get(place))}
     missing = unregistered | {
-        place for place, found in left.items() if place in wanted and _is_to_go(wanted[place], found)
+        place for place, version in left.items() if place in wanted and _is_to_go(wanted[place], version)
     }
     state = copy_of_records("", [encode(SchemaKey(*place), wanted[place]) for place in missing]).state
     steps = [step for step in in_order(state) if step[3] or (step[1], step[2]) in unregistered]
     return Plan(sorted(drops, key=lambda place: -held[place].schema_id), steps, state)
 
 
-def _is_unregistered(value: SchemaValue, found: Held | None) -> bool:
+def _is_unregistered(value: SchemaValue, version: Held | None) -> bool:
     """Return whether a version has to be registered.
 
     Raises:
         TransferError: if the destination has another id in its place.
     """
-    if found is None:
+    if version is None:
         return True
-    if found.schema_id != value.schema_id:
+    if version.schema_id != value.schema_id:
         raise TransferError(
-            f"the destination holds another schema as {value.subject} version {value.version}: id {found.schema_id}, "
+            f"the destination holds another schema as {value.subject} version {value.version}: id {version.schema_id}, "
             f"expected {value.schema_id}. Delete it there for good, or choose another context or name"
         )
-    return not value.deleted and (found.deleted or found.text != value.text)
+    return not value.deleted and (version.deleted or version.text != value.text)
 
 
 def _is_to_go(value: SchemaValue, held: Held) -> bool:

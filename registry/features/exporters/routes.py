@@ -69,8 +69,8 @@ async def create(request: Request, exchange: ExchangeDep) -> Response:
 @router.reads("GET", "/{exporter}", ExporterAnswer, _MISSING, need=_SEES)
 async def one(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Return an exporter; credentials in its configuration are hidden."""
-    found = exporter_of(await exchange.fresh(), exporter)
-    return answer(exporter_answer(exporter, found, auto_context(exchange.service.cluster_id)))
+    known = exporter_of(await exchange.fresh(), exporter)
+    return answer(exporter_answer(exporter, known, auto_context(exchange.service.cluster_id)))
 
 
 @router.writes(
@@ -112,10 +112,10 @@ async def config(exchange: ExchangeDep, exporter: ExporterPath) -> Response:
 )
 async def set_config(request: Request, exchange: ExchangeDep, exporter: ExporterPath) -> Response:
     """Replace the configuration of an exporter that is paused; a credential sent as it was shown stays."""
-    given = (await read_body(request, ExporterConfig)).values()
-    found, change = parse_config(exporter, given, _credentials(exchange)), ExporterChange()
+    wanted = (await read_body(request, ExporterConfig)).values()
+    config, change = parse_config(exporter, wanted, _credentials(exchange)), ExporterChange()
     return await _changed(
-        exchange, exporter, lambda state: change_exporter(state, exporter, lambda held: change.changed(held, found))
+        exchange, exporter, lambda state: change_exporter(state, exporter, lambda held: change.changed(held, config))
     )
 
 

@@ -99,7 +99,7 @@ class Exporters:
             with suppress(RegistryError):
                 state = await self._writer.catch_up()
         is_standby = source_of_everything(state) is not None
-        wanted = {} if is_standby else {name: one for name, one in state.exporters.items() if not one.paused}
+        wanted = {} if is_standby else {name: value for name, value in state.exporters.items() if not value.paused}
         for name in [name for name, job in self._jobs.items() if wanted.get(name) != job.exporter]:
             self._jobs.pop(name).stop.set()
         for name, exporter in wanted.items():
@@ -142,11 +142,11 @@ class Exporters:
         wanted = await self._writer.in_thread(job.choice.wanted, state)
         gone: frozenset[Place] = frozenset()
         if job.held is None:
-            found = await in_own_thread(partial(self._since, job, wanted), _THREAD)
-            if found.is_empty:
+            news = await in_own_thread(partial(self._since, job, wanted), _THREAD)
+            if news.is_empty:
                 job.copied(state, wanted)
                 return
-            gone = found.gone
+            gone = news.gone
         elif job.held == held_after(wanted):
             job.copied(state, wanted)
             return
@@ -168,10 +168,10 @@ class Exporters:
         if progress is None or progress.offset == START:
             return Since(is_empty=False)
         try:
-            found = since(self._writer.log.read(progress.offset), job.choice, {subject for subject, _ in wanted})
+            news = since(self._writer.log.read(progress.offset), job.choice, {subject for subject, _ in wanted})
         except LogCompacted:
             return Since(is_empty=False)
-        return replace(found, is_empty=found.is_empty and not progress.trace)
+        return replace(news, is_empty=news.is_empty and not progress.trace)
 
     async def _carry_out(
         self, job: Job, state: State, wanted: dict[Place, SchemaValue], gone: frozenset[Place]

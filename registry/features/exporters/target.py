@@ -41,7 +41,7 @@ class Target:
             TransferError: if the destination does not respond.
             Stopped: if the copy was stopped.
         """
-        found: dict[Place, Held] = {}
+        versions: dict[Place, Held] = {}
         for context in [None] if DEFAULT_CONTEXT in contexts else sorted(contexts):
             self._check()
             for item in listed_versions(self._connection, context):
@@ -51,8 +51,8 @@ class Target:
                 except (KeyError, TypeError, ValueError):
                     raise TransferError(f"{self._connection.name} listed an invalid schema: {item}") from None
                 if context_of(place[0]) in contexts:
-                    found[place] = held
-        return found
+                    versions[place] = held
+        return versions
 
     def carry_out(self, plan: Plan, held: dict[Place, Held]) -> None:
         """Carry out a plan.

@@ -23,9 +23,9 @@ router = Router("/v1/glue", "schemas", place=180)
 async def versions(exchange: ExchangeDep, guid: GuidPath) -> Response:
     """List the versions, soft-deleted ones included, that had this UUID in AWS Glue; usually one."""
     state = await exchange.fresh()
-    found = versions_of_glue(state, guid.lower())
-    readable = (one for one in found if is_readable(exchange.access, state, one.subject, one.version))
-    return answer([schema_version(one) for one in readable])
+    entries = versions_of_glue(state, guid.lower())
+    readable = (entry for entry in entries if is_readable(exchange.access, state, entry.subject, entry.version))
+    return answer([schema_version(entry) for entry in readable])
 
 
 GLUE = Feature("glue", routers=(router,))

@@ -82,8 +82,8 @@ async def subjects(exchange: ExchangeDep, name: KekPath, paging: Paging, deleted
     state = await exchange.fresh()
     kek_of(state, name, include_deleted=deleted)
     held = state.encryption_keys.subjects(name, include_deleted=deleted)
-    found = sorted(filter(exchange.describable, set(held)))
-    return answer(page(found, *paging))
+    names = sorted(filter(exchange.describable, set(held)))
+    return answer(page(names, *paging))
 
 
 @router.writes(
@@ -139,8 +139,8 @@ async def versions(exchange: ExchangeDep, dek: DekPath, paging: Paging, deleted:
     check_subject(dek.subject)
     state = await exchange.fresh()
     kek_of(state, dek.kek, include_deleted=deleted)
-    found = state.encryption_keys.versions(*dek.target(state), include_deleted=deleted)
-    return answer(page([key.version for key, _ in found], *paging))
+    held = state.encryption_keys.versions(*dek.target(state), include_deleted=deleted)
+    return answer(page([key.version for key, _ in held], *paging))
 
 
 @router.reads("GET", "/{subject}/versions/{version}", DekAnswer, (40470, 42202, 42271), need=on_dek(Operation.READ))

@@ -28,8 +28,8 @@ def show_keys(page: Page) -> dict[str, object]:
     """Return the key encryption keys that the person may know of."""
     keys = page.state.encryption_keys
     seen = (name for name in sorted(keys.keks) if page.access.may(Operation.DESCRIBE, ResourceType.KEK, name))
-    found = paged(page, seen)
-    return {"rows": [(name, keys.keks[name], _reads(page, name)) for name in found.items], "paged": found}
+    shown = paged(page, seen)
+    return {"rows": [(name, keys.keks[name], _reads(page, name)) for name in shown.items], "paged": shown}
 
 
 def show_key(page: Page) -> dict[str, object]:
@@ -43,7 +43,7 @@ def show_key(page: Page) -> dict[str, object]:
     if kek is None:
         raise errors.key_not_found(name)
     series = sorted(keys.deks.get(name, {}).items())
-    found = paged(page, (row for row in series if page.exchange.describable(row[0][0])))
+    shown = paged(page, (row for row in series if page.exchange.describable(row[0][0])))
     rows = [
         _Series(
             subject,
@@ -52,9 +52,9 @@ def show_key(page: Page) -> dict[str, object]:
             max(dek.created for dek in versions.values()),
             all(dek.deleted for dek in versions.values()),
         )
-        for (subject, algorithm), versions in found.items
+        for (subject, algorithm), versions in shown.items
     ]
-    return {"name": name, "kek": kek, "rows": rows, "paged": found}
+    return {"name": name, "kek": kek, "rows": rows, "paged": shown}
 
 
 def _reads(page: Page, name: str) -> bool:

@@ -25,18 +25,18 @@ _NOT_API = ("/metrics", "/health/", "/docs", "/openapi", "/ui")
 
 _MS = 1000.0
 _JERSEY: Mapping[str, Callable[[Sample], float]] = {
-    "request_rate": lambda one: one.rate(sum(one.counts())),
-    "request_byte_rate": lambda one: one.rate(one.total("received")),
-    "request_size_avg": lambda one: _ratio(one.total("received"), sum(one.counts())),
-    "request_size_max": lambda one: one.top.received,
-    "response_rate": lambda one: one.rate(sum(one.counts()[1:])),
-    "response_byte_rate": lambda one: one.rate(one.total("sent")),
-    "response_size_avg": lambda one: _ratio(one.total("sent"), sum(one.counts()[1:])),
-    "response_size_max": lambda one: one.top.sent,
-    "request_latency_avg": lambda one: _MS * _ratio(one.total("seconds"), sum(one.counts())),
-    "request_latency_max": lambda one: _MS * one.top.seconds,
-    "request_latency_95": lambda one: _MS * one.percentile(0.95),
-    "request_latency_99": lambda one: _MS * one.percentile(0.99),
+    "request_rate": lambda window: window.rate(sum(window.counts())),
+    "request_byte_rate": lambda window: window.rate(window.total("received")),
+    "request_size_avg": lambda window: _ratio(window.total("received"), sum(window.counts())),
+    "request_size_max": lambda window: window.top.received,
+    "response_rate": lambda window: window.rate(sum(window.counts()[1:])),
+    "response_byte_rate": lambda window: window.rate(window.total("sent")),
+    "response_size_avg": lambda window: _ratio(window.total("sent"), sum(window.counts()[1:])),
+    "response_size_max": lambda window: window.top.sent,
+    "request_latency_avg": lambda window: _MS * _ratio(window.total("seconds"), sum(window.counts())),
+    "request_latency_max": lambda window: _MS * window.top.seconds,
+    "request_latency_95": lambda window: _MS * window.percentile(0.95),
+    "request_latency_99": lambda window: _MS * window.percentile(0.99),
 }
 _TYPES = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
 

@@ -138,10 +138,10 @@ class Facts:
 
 def _grown(writer: Writer) -> dict[str, float]:
     """Return the present values of this process for `GROWING`."""
-    found: dict[str, float] = {"cpu_s": time.process_time(), "pen_taken": writer.log.status().pen_taken}
+    grown: dict[str, float] = {"cpu_s": time.process_time(), "pen_taken": writer.log.status().pen_taken}
     for generation, collected in enumerate(gc.get_stats()):
-        found |= {f"gc_{what}_{generation}": count for what, count in collected.items()}
-    return found
+        grown |= {f"gc_{what}_{generation}": count for what, count in collected.items()}
+    return grown
 
 
 def fact(all_cells: Sequence[Cells], name: str) -> list[float]:

@@ -28,21 +28,21 @@ _TABLE = {metric.name: metric for metric in METRICS}
 _ELSEWHERE = "none"
 
 
-def _family(name: str, found: Iterable[tuple[Sequence[str], float]]) -> Metric:
+def _family(name: str, numbers: Iterable[tuple[Sequence[str], float]]) -> Metric:
     """Return a metric of the table with its series: the values of its labels, and its number."""
     row = _TABLE[name]
     kind = CounterMetricFamily if row.kind is Kind.COUNTER else GaugeMetricFamily
     made = kind(name, row.help, labels=tuple(row.labels))
-    for values, number in found:
+    for values, number in numbers:
         made.add_metric(values, number)
     return made
 
 
-def _histogram(name: str, found: Iterable[tuple[Sequence[str], Sequence[float]]]) -> Metric:
+def _histogram(name: str, rows: Iterable[tuple[Sequence[str], Sequence[float]]]) -> Metric:
     """Return a histogram of the table with its series: the values of its labels; buckets, the last one and the sum."""
     row = _TABLE[name]
     made = HistogramMetricFamily(name, row.help, labels=tuple(row.labels))
-    for values, numbers in found:
+    for values, numbers in rows:
         below, buckets = 0.0, []
         for bound, count in zip([*map(str, row.bounds), "+Inf"], numbers, strict=False):
             below += count
@@ -91,33 +91,34 @@ class NodeCollector:
     def _requests(self) -> Iterator[Metric]:
         counted: list[tuple[tuple[str, str], list[Row]]] = []
         for number, labels in enumerate(self._routes):
-            if (found := rows(self._node.ever, number)) is not None:
-                counted.append((labels, found))
+            if (routes_rows := rows(self._node.ever, number)) is not None:
+                counted.append((labels, routes_rows))
         each = [
             ((*labels, CLASSES[at]), row)
-            for labels, found in counted
-            for at, row in enumerate(found)
+            for labels, routes_rows in counted
+            for at, row in enumerate(routes_rows)
             if any(row.buckets)
         ]
         yield _family("strata_requests_total", ((labels, row.requests) for labels, row in each))
         yield _histogram(
             "strata_request_duration_seconds", ((labels, [*_coarse(row.buckets), row.seconds]) for labels, row in each)
         )
-        received = ((labels, sum(row.received for row in found)) for labels, found in counted)
+        received = ((labels, sum(row.received for row in routes_rows)) for labels, routes_rows in counted)
         yield _family("strata_request_bytes_total", received)
         yield _family(
-            "strata_response_bytes_total", ((labels, sum(row.sent for row in found)) for labels, found in counted)
+            "strata_response_bytes_total",
+            ((labels, sum(row.sent for row in routes_rows)) for labels, routes_rows in counted),
         )
 
     def _counted(self) -> Iterator[Metric]:
         numbers = totals(self._node.ever)
-        for one in FAMILIES:
-            found = series(numbers, one)
-            if one.metric.kind is Kind.HISTOGRAM:
+        for family in FAMILIES:
+            values_and_numbers = series(numbers, family)
+            if family.metric.kind is Kind.HISTOGRAM:
                 # Most combinations of labels never occur; those without labels are there from the start.
-                yield _histogram(one.metric.name, ((v, n) for v, n in found if not v or any(n)))
+                yield _histogram(family.metric.name, ((v, n) for v, n in values_and_numbers if not v or any(n)))
             else:
-                yield _family(one.metric.name, ((values, number) for values, (number,) in found))
+                yield _family(family.metric.name, ((values, number) for values, (number,) in values_and_numbers))
 
     def _registered(self) -> Iterator[Metric]:
         state = self._writer.state

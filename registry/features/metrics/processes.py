@@ -56,4 +56,4 @@ def _merge(into: Metric, metric: Metric) -> None:
         return
     how = min if into.name in _SMALLEST else sum
     pairs = zip(into.samples, metric.samples, strict=True)
-    into.samples = [one._replace(value=how((one.value, another.value))) for one, another in pairs]
+    into.samples = [sample._replace(value=how((sample.value, added.value))) for sample, added in pairs]

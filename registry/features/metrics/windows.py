@@ -43,7 +43,7 @@ class Sample:
 
     def total(self, name: str) -> float:
         """Return the sum of one of the fields of `Row`."""
-        return math.fsum(getattr(row, name) for found in self.rows for row in found)
+        return math.fsum(getattr(row, name) for route_rows in self.rows for row in route_rows)
 
     def rate(self, amount: float) -> float:
         """Return an amount per second."""
@@ -51,7 +51,9 @@ class Sample:
 
     def percentile(self, share: float) -> float:
         """Return the duration that a share of the requests did not exceed, in seconds, by linear interpolation."""
-        buckets = [sum(row.buckets[at] for found in self.rows for row in found) for at in range(len(BOUNDS) + 1)]
+        buckets = [
+            sum(row.buckets[at] for route_rows in self.rows for row in route_rows) for at in range(len(BOUNDS) + 1)
+        ]
         wanted = share * sum(buckets)
         if not wanted:
             return math.nan
@@ -94,8 +96,10 @@ class Windows:
     def ever(self, routes: Iterable[int]) -> list[float]:
         """Return the number of requests of some routes since the start, by class of status."""
         cells = self._cells()
-        found = [[row.requests for row in one] for route in routes if (one := rows(cells, route)) is not None]
-        return [sum(column) for column in zip(*found, strict=True)] or [0.0] * len(CLASSES)
+        requests = [
+            [row.requests for row in route_rows] for route in routes if (route_rows := rows(cells, route)) is not None
+        ]
+        return [sum(column) for column in zip(*requests, strict=True)] or [0.0] * len(CLASSES)
 
     def connections(self) -> tuple[float, float, float]:
         """Return how many connections are open, and how many were opened and closed per second."""
@@ -125,7 +129,7 @@ class Windows:
 
     def _counts(self) -> _Counts:
         cells = self._cells()
-        return {route: found for route in self._routes if (found := rows(cells, route)) is not None}
+        return {route: route_rows for route in self._routes if (route_rows := rows(cells, route)) is not None}
 
 
 def _since(now: Row, before: Row) -> Row:

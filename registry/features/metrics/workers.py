@@ -27,11 +27,11 @@ class Node:
     @property
     def running(self) -> list[Cells]:
         """The cells of the workers that run and have told their facts."""
-        board, found = self.seat.board, self.ever
+        board, cells_of_all = self.seat.board, self.ever
         return [
             cells
-            for one, cells in enumerate(found)
-            if one == self.seat.number or (board.runs(one) and fact([cells], "pid") != [0.0])
+            for number, cells in enumerate(cells_of_all)
+            if number == self.seat.number or (board.runs(number) and fact([cells], "pid") != [0.0])
         ]
 
     def connections(self) -> tuple[float, float]:

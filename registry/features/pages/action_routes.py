@@ -117,10 +117,10 @@ def _outcome(page: Page, action: Action, place: Place, body: bytes) -> str:
 
 
 def _action(page: Page) -> Action:
-    found = ACTIONS.get(page.names["action"])
-    if found is None:
+    action = ACTIONS.get(page.names["action"])
+    if action is None:
         raise errors.not_found()
-    return found
+    return action
 
 
 def _shown(

@@ -115,8 +115,8 @@ def _register(_page: Page, place: Place, form: Form) -> Call:
     body: dict[str, object] = {"schema": form.file("file") or form.text("schema"), "schemaType": kind}
     if references:
         body["references"] = references
-    options = [f"{one['name']}={one['subject']}:{one['version']}" for one in references]
-    command = ("register", "--type", kind, *(part for one in options for part in ("--reference", one)))
+    options = [f"{reference['name']}={reference['subject']}:{reference['version']}" for reference in references]
+    command = ("register", "--type", kind, *(part for option in options for part in ("--reference", option)))
     command = (*command, *(["--normalize"] if normalize else []), "--", place.subject, "FILE")
     target = api_path("subjects", place.segment, "versions", normalize="true" if normalize else "")
     return Call("POST", target, body, command)
@@ -245,20 +245,22 @@ def _concerned(page: Page, place: Place, *, permanent: bool) -> list[SchemaVersi
     """Return the versions that a deletion is about."""
     every = page.state.versions(subject_name(place.subject), include_deleted=True)
     if place.version:
-        return [one for one in every if str(one.version) == place.version]
-    return every if permanent else [one for one in every if not one.deleted]
+        return [entry for entry in every if str(entry.version) == place.version]
+    return every if permanent else [entry for entry in every if not entry.deleted]
 
 
 def _notes_on_deletion(page: Page, place: Place, *, permanent: bool) -> _Notes:
     """Say which versions go, and who refers to them."""
     concerned = _concerned(page, place, permanent=permanent)
-    numbers = ", ".join(str(one.version) for one in concerned[:_MOST_SHOWN]) + ", …" * (len(concerned) > _MOST_SHOWN)
+    numbers = ", ".join(str(entry.version) for entry in concerned[:_MOST_SHOWN]) + ", …" * (
+        len(concerned) > _MOST_SHOWN
+    )
     notes = [f"This concerns version {numbers} alone." if place.version else f"This concerns all versions: {numbers}."]
     referrers = {
         (other.subject, other.version): None
-        for one in concerned
-        for other in page.state.referred_by(one.subject, one.version)
-        if (permanent or not other.deleted) and (place.version or other.subject != one.subject)
+        for entry in concerned
+        for other in page.state.referred_by(entry.subject, entry.version)
+        if (permanent or not other.deleted) and (place.version or other.subject != entry.subject)
     }
     seen = [f"{subject} version {version}" for subject, version in referrers if page.exchange.readable(subject)]
     if seen:
@@ -281,7 +283,7 @@ def _refusal_of_deletion(page: Page, place: Place, *, permanent: bool) -> str:
 
 def _notes_on_return(page: Page, place: Place) -> _Notes:
     every = page.state.versions(subject_name(place.subject), include_deleted=True)
-    others = [str(one.version) for one in every if one.deleted and str(one.version) != place.version]
+    others = [str(entry.version) for entry in every if entry.deleted and str(entry.version) != place.version]
     alone = f"This concerns version {place.version} alone."
     if not others:
         return (alone,)

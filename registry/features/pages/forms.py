@@ -58,7 +58,7 @@ async def read_form(exchange: Exchange, sessions: Sessions, session: Session | N
     _check_origin(exchange.scope)
     try:
         data = await Request(exchange.scope, exchange.receive).form(max_fields=_MOST_FIELDS, max_files=5)
-        files = {name: await one.read() for name, one in data.items() if isinstance(one, UploadFile)}
+        files = {name: await upload.read() for name, upload in data.items() if isinstance(upload, UploadFile)}
         await data.close()
     except (FormParserError, HTTPException, MultiPartException, UnicodeDecodeError):
         raise errors.unreadable_body("The form cannot be read") from None

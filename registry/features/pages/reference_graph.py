@@ -76,11 +76,11 @@ def reference_graph(page: Page, entry: SchemaVersion) -> Graph | None:
 def _spread(graph: Graph) -> None:
     """Move nodes away from the center until each edge goes from left to right."""
     for _ in range(_MOST_LAYERS):
-        for one, other in graph.edges:
-            if graph.layers[other] <= graph.layers[one]:
-                is_right = graph.layers[one] >= 0
-                graph.layers[other if is_right else one] = (
-                    graph.layers[one] + 1 if is_right else graph.layers[other] - 1
+        for node, other in graph.edges:
+            if graph.layers[other] <= graph.layers[node]:
+                is_right = graph.layers[node] >= 0
+                graph.layers[other if is_right else node] = (
+                    graph.layers[node] + 1 if is_right else graph.layers[other] - 1
                 )
 
 
@@ -111,8 +111,8 @@ def _targets(state: State, place: Place) -> Iterable[Place]:
 
 
 def _referrers(page: Page, place: Place) -> Iterable[Place]:
-    found = page.state.referred_by(*place)[:_MOST_LOOKED_AT]
-    return [(one.subject, one.version) for one in found if page.exchange.readable(one.subject)]
+    referrers = page.state.referred_by(*place)[:_MOST_LOOKED_AT]
+    return [(entry.subject, entry.version) for entry in referrers if page.exchange.readable(entry.subject)]
 
 
 def _seen(page: Page, place: Place) -> Node:
@@ -164,11 +164,11 @@ def _routes(graph: Graph) -> list[list[_Stop]]:
 
     Edges to the same version share their bends.
     """
-    found: list[list[_Stop]] = []
-    for one, other in graph.edges:
-        bends = [_Bend(other, layer) for layer in range(graph.layers[one] + 1, graph.layers[other])]
-        found.append([one, *bends, other])
-    return found
+    routes: list[list[_Stop]] = []
+    for node, other in graph.edges:
+        bends = [_Bend(other, layer) for layer in range(graph.layers[node] + 1, graph.layers[other])]
+        routes.append([node, *bends, other])
+    return routes
 
 
 def _columns(graph: Graph, routes: Iterable[Sequence[_Stop]]) -> list[list[_Stop]]:
@@ -178,9 +178,9 @@ def _columns(graph: Graph, routes: Iterable[Sequence[_Stop]]) -> list[list[_Stop
     near: dict[_Stop, list[_Stop]] = {}
     for route in routes:
         layers.update((stop, stop.layer) for stop in route if isinstance(stop, _Bend))
-        for one, other in pairwise(route):
-            near.setdefault(one, []).append(other)
-            near.setdefault(other, []).append(one)
+        for node, other in pairwise(route):
+            near.setdefault(node, []).append(other)
+            near.setdefault(other, []).append(node)
     first, last = min(layers.values()), max(layers.values())
     columns: dict[int, list[_Stop]] = {number: [] for number in range(first, last + 1)}
     for stop, number in layers.items():
@@ -188,7 +188,9 @@ def _columns(graph: Graph, routes: Iterable[Sequence[_Stop]]) -> list[list[_Stop
     for number in sorted(columns, key=abs):
         if number:
             inner = {stop: row for row, stop in enumerate(columns[number - (1 if number > 0 else -1)])}
-            columns[number].sort(key=lambda stop: _middle([inner[one] for one in near.get(stop, ()) if one in inner]))
+            columns[number].sort(
+                key=lambda stop: _middle([inner[neighbor] for neighbor in near.get(stop, ()) if neighbor in inner])
+            )
     return [columns[number] for number in range(first, last + 1)]
 
 
@@ -231,7 +233,7 @@ def _more(count: int, spot: tuple[int, int]) -> Markup:
 
 def _description(graph: Graph) -> str:
     """Return the edges in words, for people who do not see the drawing."""
-    return ". ".join(f"{graph.nodes[one].label} refers to {graph.nodes[other].label}" for one, other in graph.edges)
+    return ". ".join(f"{graph.nodes[node].label} refers to {graph.nodes[other].label}" for node, other in graph.edges)
 
 
 def _shown(text: str) -> Markup:

@@ -139,9 +139,9 @@ async def _root(exchange: Exchange) -> Response:
         return RedirectResponse(PAGES, 303, headers={**PAGE_HEADERS, "Vary": "Accept"})
     if media_type_for(accept) is None:
         raise errors.not_acceptable()
-    found = answer({})
-    found.headers["Vary"] = "Accept"
-    return found
+    response = answer({})
+    response.headers["Vary"] = "Accept"
+    return response
 
 
 async def _first_page(_exchange: Exchange) -> Response:

@@ -151,7 +151,7 @@ class SessionAuthenticator:
 def cookie_of(headers: Mapping[bytes, bytes], name: str) -> str:
     """Return the value of a cookie of a request; empty if it has none."""
     try:
-        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
+        cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
     except CookieError:
         return ""
-    return found.value if found else ""
+    return cookie.value if cookie else ""

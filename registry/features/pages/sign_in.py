@@ -85,8 +85,8 @@ class SignIn:
 
     def session(self, scope: Scope) -> tuple[Session, str | None]:
         """Return the session of a request, and the cookie to set if it is a new one."""
-        found = self.sessions.read(dict(scope["headers"]))
-        return (found, None) if found else self.sessions.begin()
+        session = self.sessions.read(dict(scope["headers"]))
+        return (session, None) if session else self.sessions.begin()
 
     def keep(self, response: Response, scope: Scope, cookie: str | None) -> None:
         """Let the browser keep the cookie of a session, if there is a new one."""
@@ -161,8 +161,8 @@ class SignIn:
                 exchange, to, SignInFailed("the browser did not begin this sign-in, or began it too long ago")
             )
         try:
-            given = dict(QueryParams(scope["query_string"]))
-            principal = await self._flow.finish(attempt, given, self._callback(scope))
+            parameters = dict(QueryParams(scope["query_string"]))
+            principal = await self._flow.finish(attempt, parameters, self._callback(scope))
         except SignInFailed as error:
             return self._failed(exchange, to, error)
         response = self._welcome(exchange, principal, to, self._onward(to))

@@ -71,13 +71,13 @@ class SubjectTable:
     def blocks(self, state: State) -> Iterable[Block]:
         """Return all subjects of a State, in the order of their names."""
         removals, known = self._blocks
-        found: dict[int, Block] = {}
+        blocks: dict[int, Block] = {}
         for names in state.listing.chunks():
             block = known.get(id(names))  # the block keeps its names alive, so no others have their id
             is_current = block is not None and (removals == state.removals or _is_current(state, block))
-            found[id(names)] = block if block is not None and is_current else _block(state, names)
-        self._blocks = state.removals, found
-        return found.values()
+            blocks[id(names)] = block if block is not None and is_current else _block(state, names)
+        self._blocks = state.removals, blocks
+        return blocks.values()
 
     def rows(self, state: State, order: str) -> Sequence[Row]:
         """Return all subjects of a State in one of the orders of `SORTS` that is not the first."""

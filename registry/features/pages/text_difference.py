@@ -33,11 +33,11 @@ def line_rows(old: str, new: str) -> list[LineRow] | None:
     if max(map(len, inner)) > _MOST_LINES:
         return None
     rows = [_same(ours, number, number) for number in range(start)]
-    for tag, one, two, three, four in SequenceMatcher(None, *inner).get_opcodes():
+    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, *inner).get_opcodes():
         if tag == "equal":
-            rows += (_same(ours, start + one + step, start + three + step) for step in range(two - one))
+            rows += (_same(ours, start + old_from + step, start + new_from + step) for step in range(old_to - old_from))
         else:
-            rows += _differing(ours, theirs, (start + one, start + two), (start + three, start + four))
+            rows += _differing(ours, theirs, (start + old_from, start + old_to), (start + new_from, start + new_to))
     rows += (_same(ours, len(ours) - left, len(theirs) - left) for left in range(end, 0, -1))
     return _folded(rows)
 
@@ -45,7 +45,10 @@ def line_rows(old: str, new: str) -> list[LineRow] | None:
 def _shared(ours: Sequence[str], theirs: Sequence[str]) -> int:
     """Return how many lines at the beginning are equal."""
     pairs = zip(ours, theirs, strict=False)
-    return next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(ours), len(theirs)))
+    return next(
+        (number for number, (our_character, their_character) in enumerate(pairs) if our_character != their_character),
+        min(len(ours), len(theirs)),
+    )
 
 
 def _same(ours: Sequence[str], old: int, new: int) -> LineRow:
@@ -57,9 +60,9 @@ def _differing(ours: Sequence[str], theirs: Sequence[str], old: tuple[int, int],
     rows = []
     for step in range(max(old[1] - old[0], new[1] - new[0])):
         left, right = old[0] + step, new[0] + step
-        one = (left + 1, ours[left][:_LONGEST]) if left < old[1] else (None, None)
-        other = (right + 1, theirs[right][:_LONGEST]) if right < new[1] else (None, None)
-        rows.append(LineRow(one[0], one[1], other[0], other[1], differs=True))
+        ours_cell = (left + 1, ours[left][:_LONGEST]) if left < old[1] else (None, None)
+        theirs_cell = (right + 1, theirs[right][:_LONGEST]) if right < new[1] else (None, None)
+        rows.append(LineRow(ours_cell[0], ours_cell[1], theirs_cell[0], theirs_cell[1], differs=True))
     return rows
 
 

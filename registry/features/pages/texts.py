@@ -48,7 +48,7 @@ def shown_text(text: str, schema_type: str) -> ShownText:
 
 def plain_text(text: str) -> str:
     """Return a text in which each character that is invisible, or moves others, is spelled out."""
-    return _ODD.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _ODD.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def indented(text: str, most: int = _MOST) -> str:
@@ -86,5 +86,5 @@ def _highlighted(text: str, lexer: str) -> Markup:
     from pygments import lexers
     from pygments.formatters import HtmlFormatter
 
-    found = getattr(lexers, lexer)(stripnl=False, ensurenl=False)
-    return Markup(pygments.highlight(text, found, HtmlFormatter(nowrap=True)))  # noqa: S704 - the formatter escapes
+    lexer_ = getattr(lexers, lexer)(stripnl=False, ensurenl=False)
+    return Markup(pygments.highlight(text, lexer_, HtmlFormatter(nowrap=True)))  # noqa: S704 - the formatter escapes

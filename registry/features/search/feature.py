@@ -19,14 +19,14 @@ def _show_search(page: Page) -> dict[str, object]:
     query, number = page.text("query"), page.number("page", 1)
     offset = (number - 1) * _PER_PAGE
     index = page.exchange.service.part(SearchIndex) or SearchIndex()
-    found = index.find(page.state, query, page.exchange.readable, offset=offset, limit=_PER_PAGE)
+    matching = index.find(page.state, query, page.exchange.readable, offset=offset, limit=_PER_PAGE)
     return {
         "query": query,
-        "found": found,
+        "found": matching,
         "kinds": _KINDS,
         "number": number,
         "before": page_address("search", query=query, page=number - 1) if number > 1 else None,
-        "after": page_address("search", query=query, page=number + 1) if found.more else None,
+        "after": page_address("search", query=query, page=number + 1) if matching.more else None,
     }
 
 

@@ -199,10 +199,10 @@ class SearchIndex:
         yield from names
 
     def _common(self, terms: Sequence[_Term]) -> set[int]:
-        found = self._numbers(terms[0])
+        numbers = self._numbers(terms[0])
         for term in terms[1:]:
-            found = found and found & self._numbers(term)
-        return found
+            numbers = numbers and numbers & self._numbers(term)
+        return numbers
 
     def _named(self, numbers: set[int]) -> list[Subject]:
         names = [name for number in numbers if (name := self._subjects[number]) is not None]
@@ -210,7 +210,7 @@ class SearchIndex:
 
     def _numbers(self, term: _Term) -> set[int]:
         kinds, word = term
-        found: set[int] = set()
+        numbers: set[int] = set()
         read = 0
         for kind in kinds:
             start = _LETTERS[kind] + word
@@ -221,8 +221,8 @@ class SearchIndex:
                     break
                 postings = self._postings[key]
                 read += len(postings)
-                found.update(postings)
-        return found
+                numbers.update(postings)
+        return numbers
 
     def _sorted(self, letters: str) -> Sequence[str]:
         """Return the words that begin with a letter for the kind and another letter, in order."""
@@ -247,13 +247,13 @@ class _Rest:
 
 def _terms(query: str) -> list[_Term]:
     """Return the words of a query, each with the kinds of places that it may be in."""
-    found: list[_Term] = []
+    terms: list[_Term] = []
     for part in query.split():
         name, colon, rest = part.partition(":")
         kind = _KINDS.get(name.casefold()) if colon else None
         kinds = tuple(Kind) if kind is None else (kind,)
-        found += ((kinds, piece.casefold()[:_LONGEST_WORD]) for piece in _PIECE.findall(part if kind is None else rest))
-    return found[:_MOST_TERMS]
+        terms += ((kinds, piece.casefold()[:_LONGEST_WORD]) for piece in _PIECE.findall(part if kind is None else rest))
+    return terms[:_MOST_TERMS]
 
 
 def _words(text: str) -> Iterator[str]:
@@ -272,12 +272,13 @@ def _forms(piece: str) -> tuple[str, ...]:
 
 def _matches(entry: SchemaVersion, terms: Sequence[_Term]) -> tuple[Place, ...]:
     """Return the first places that have a word of the query."""
-    found: list[Place] = []
+    matches: list[Place] = []
     for place in places(entry):
         if any(
-            place.kind in kinds and any(one.startswith(word) for one in _words(place.text)) for kinds, word in terms
+            place.kind in kinds and any(known_word.startswith(word) for known_word in _words(place.text))
+            for kinds, word in terms
         ):
-            found.append(Place(place.kind, place.path[:_LONGEST_SHOWN], place.text[:_LONGEST_SHOWN]))
-            if len(found) == _MOST_MATCHES:
+            matches.append(Place(place.kind, place.path[:_LONGEST_SHOWN], place.text[:_LONGEST_SHOWN]))
+            if len(matches) == _MOST_MATCHES:
                 break
-    return tuple(found)
+    return tuple(matches)

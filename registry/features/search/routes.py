@@ -73,7 +73,7 @@ async def search(
     return answer(_content(matches))
 
 
-def _content(found: Found) -> dict[str, object]:
+def _content(matching: Found) -> dict[str, object]:
     """Return the JSON of a page of hits."""
     return {
         "hits": [
@@ -86,9 +86,9 @@ def _content(found: Found) -> dict[str, object]:
                     {"kind": match.kind.value, "path": match.path, "text": match.text} for match in hit.matches
                 ],
             }
-            for hit in found.hits
+            for hit in matching.hits
         ],
-        "more": found.more,
-        "complete": found.complete,
-        "partial": list(found.partial),
+        "more": matching.more,
+        "complete": matching.complete,
+        "partial": list(matching.partial),
     }

@@ -68,14 +68,14 @@ class Scope:
             source: the State of the source.
             subjects: for a copy of everything, the subjects whose versions to return; None for all.
         """
-        found: Contents = contents_of(source, subjects)
+        contents: Contents = contents_of(source, subjects)
         if self.subjects or self.contexts:
-            found = self._chosen(found, source)
+            contents = self._chosen(contents, source)
         if self.into != DEFAULT_CONTEXT:
-            found = _moved(found, self.into)
+            contents = _moved(contents, self.into)
         if not self.is_everything:
-            found = {key: value for key, value in found.items() if not isinstance(key, AclKey)}
-        return found
+            contents = {key: value for key, value in contents.items() if not isinstance(key, AclKey)}
+        return contents
 
     def times(self, source: State) -> Callable[[Key], int | None]:
         """Return what says when a version of the copy was written at the source, in milliseconds since the epoch.
@@ -155,7 +155,7 @@ def _moved(contents: Contents, into: str) -> Contents:
         # What is set for all contexts of the source: each that has no setting of its own gets it.
         if (value := contents.get(key)) is not None:
             moved.pop(_key(key, into), None)
-            for name in {context_of(one.subject) for one in moved if isinstance(one, SchemaKey)}:
+            for name in {context_of(moved_key.subject) for moved_key in moved if isinstance(moved_key, SchemaKey)}:
                 moved.setdefault(kind(Subject(f":{name}:")), _value(key, value, into))
     return moved
 

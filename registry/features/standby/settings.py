@@ -73,9 +73,9 @@ class FollowSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_follow(self) -> Self:
-        given = [name for name in self.model_fields_set if name.startswith("follow_")]
-        if self.follow is None and given:
-            raise ValueError(f"--{min(given).replace('_', '-')} needs --follow")
+        follow_settings = [name for name in self.model_fields_set if name.startswith("follow_")]
+        if self.follow is None and follow_settings:
+            raise ValueError(f"--{min(follow_settings).replace('_', '-')} needs --follow")
         return self
 
     @property

@@ -101,8 +101,8 @@ class Tracing:
             headers: the headers; those of the trace are replaced by those of the new span.
             method: the method.
         """
-        given = {name.decode(): value.decode("latin-1") for name, value in headers if name in TRACE_HEADERS}
-        span = self._tracer.start_span(method, self._propagate.extract(given), kind=self._trace.SpanKind.SERVER)
+        carrier = {name.decode(): value.decode("latin-1") for name, value in headers if name in TRACE_HEADERS}
+        span = self._tracer.start_span(method, self._propagate.extract(carrier), kind=self._trace.SpanKind.SERVER)
         context = self._trace.set_span_in_context(span)
         passed_on: dict[str, str] = {}
         self._propagate.inject(passed_on, context)

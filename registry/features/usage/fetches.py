@@ -108,14 +108,14 @@ class Usage:
 
     def by_item(self) -> dict[Fetched, "Counted"]:
         """Return what was counted of each version and id."""
-        found: dict[Fetched, Counted] = {}
+        counted: dict[Fetched, Counted] = {}
         for (item, agent, user), (count, last) in self._entries.items():
-            clients = found.setdefault(item, Counted({}, Seen(0, 0.0))).clients
+            clients = counted.setdefault(item, Counted({}, Seen(0, 0.0))).clients
             clients[Client(agent.decode("latin-1"), user)] = Seen(int(count), last)
         for item, (count, last) in self._others.items():
-            known = found.get(item)
-            found[item] = Counted(known.clients if known else {}, Seen(int(count), last))
-        return found
+            known = counted.get(item)
+            counted[item] = Counted(known.clients if known else {}, Seen(int(count), last))
+        return counted
 
     def _add(self, fetched: Fetched, agent: bytes, user: str | None, count: float, last: float) -> None:
         _add(self._entries, (fetched, agent, user), count, last)
@@ -137,7 +137,7 @@ def _add(counts: dict[Any, list[float]], key: object, count: float, last: float)
 
 def _oldest(counts: dict[Any, list[float]]) -> list[tuple[Any, list[float]]]:
     """Remove and return the part of the counts that has not moved for longest."""
-    oldest = sorted(counts.items(), key=lambda one: one[1][1])[: max(1, len(counts) // _SHARE)]
+    oldest = sorted(counts.items(), key=lambda item: item[1][1])[: max(1, len(counts) // _SHARE)]
     for key, _ in oldest:
         del counts[key]
     return oldest

@@ -49,9 +49,9 @@ async def usage(
     name, visible = subject_name(subject), exchange.describable
     if name:
         every = state.versions(name, include_deleted=deleted) if visible(name) else []
-        found = every[offset : offset + most]
+        entries = every[offset : offset + most]
     else:
-        found = schemas(
+        entries = schemas(
             state, ":*:", include_deleted=deleted, latest_only=False, offset=offset, limit=most, visible=visible
         )
     by_item = counted.by_item()
@@ -63,7 +63,7 @@ async def usage(
         entry = state.schema(context, number)
         return visible is everything or entry is None or all(visible(user) for user, _ in entry.used_by)
 
-    rows = [_row(by_item, entry, named) for entry in found]
+    rows = [_row(by_item, entry, named) for entry in entries]
     return answer({"since": _time(counted.since), "forgotten": counted.forgotten, "versions": rows})
 
 
@@ -89,7 +89,7 @@ def _row(
                     continue
                 clients[client] = clients.get(client, _NEVER).plus(seen)
                 ways.setdefault(client, []).append(item[0])
-    newest = sorted(clients.items(), key=lambda one: one[1].last, reverse=True)
+    newest = sorted(clients.items(), key=lambda item: item[1].last, reverse=True)
     return {
         "subject": entry.subject,
         "version": entry.version,

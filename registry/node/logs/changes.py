@@ -103,7 +103,7 @@ _log = logging.getLogger("strata.changes")
 
 
 def log_change(
-    event: str, asked: Mapping[str, object], actor: str, address: str | None, found: Mapping[str, object]
+    event: str, asked: Mapping[str, object], actor: str, address: str | None, facts: Mapping[str, object]
 ) -> None:
     """Log a change.
 
@@ -112,7 +112,7 @@ def log_change(
         asked: the facts about the request, with its id.
         actor: who asked for it.
         address: the address of the client; None if it is unknown.
-        found: the fields of the change, from `change_fields`.
+        facts: the fields of the change, from `change_fields`.
     """
     _log.info(
         "%(actor)s %(verb)s %(what)s, at offset %(offset)d",
@@ -121,7 +121,7 @@ def log_change(
             "actor": actor,
             "address": address,
             "verb": CHANGES[event],
-            **found,
+            **facts,
             "route": asked["route"],
             "request_id": asked["request_id"],
             **({"trace_id": asked["trace_id"]} if asked.get("trace_id") else {}),

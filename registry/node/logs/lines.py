@@ -169,15 +169,15 @@ class _Handler(logging.StreamHandler[Any]):
 
 def _fields(record: logging.LogRecord, worker: int | None) -> dict[str, Any]:
     """Return the fields that belong to a line besides time, level, logger and message."""
-    found: dict[str, object] = {} if worker is None else {"worker": worker}
-    found |= {name: item for name in _IDS if (item := getattr(record, name, ""))}
+    fields: dict[str, object] = {} if worker is None else {"worker": worker}
+    fields |= {name: item for name in _IDS if (item := getattr(record, name, ""))}
     if isinstance(record.args, Mapping):
-        found |= record.args
+        fields |= record.args
     if repeated := getattr(record, "repeated", 0):
-        found["repeated"] = repeated
+        fields["repeated"] = repeated
     if logged := getattr(record, "logged", 0):
-        found["last"] = _time(logged)
-    return found
+        fields["last"] = _time(logged)
+    return fields
 
 
 def _time(created: float) -> str:

@@ -15,10 +15,10 @@ def show_configuration(page: Page) -> dict[str, object]:
     configured = (name for name, config in state.configs.items() if config.fields)
     set_by = {name for name in (*configured, *state.modes) if name is not None and name != GLOBAL_SCOPE}
     seen = (name for name in sorted(set_by) if _sees(page, name))
-    found = paged(page, seen)
-    rows = [(name, is_scope_name(name), state.configs.get(name), state.modes.get(name)) for name in found.items]
+    shown = paged(page, seen)
+    rows = [(name, is_scope_name(name), state.configs.get(name), state.modes.get(name)) for name in shown.items]
     sees_registry = page.access.may(Operation.DESCRIBE_CONFIGS, ResourceType.REGISTRY)
-    return {"settings": settings_in_force(page, None) if sees_registry else None, "rows": rows, "paged": found}
+    return {"settings": settings_in_force(page, None) if sees_registry else None, "rows": rows, "paged": shown}
 
 
 def show_scope(page: Page) -> dict[str, object]:

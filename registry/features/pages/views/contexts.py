@@ -25,8 +25,8 @@ def show_contexts(page: Page) -> dict[str, object]:
     names = page.state.context_names()
     if not page.access.may(Operation.DESCRIBE, ResourceType.REGISTRY):
         names = [name for name in names if name == DEFAULT_CONTEXT or next(_subjects(page, name), None) is not None]
-    found = paged(page, names)
-    return {"contexts": [_context(page, name) for name in found.items], "paged": found}
+    shown = paged(page, names)
+    return {"contexts": [_context(page, name) for name in shown.items], "paged": shown}
 
 
 def _context(page: Page, name: str) -> _Context:

@@ -41,21 +41,21 @@ def show_difference(page: Page) -> dict[str, object]:
     """
     new = asked_version(page, page.text("to") or str(LATEST))
     every = page.state.versions(new.subject, include_deleted=True)
-    earlier = [one.version for one in every if one.version < new.version]
+    earlier = [entry.version for entry in every if entry.version < new.version]
     old = asked_version(page, page.text("from") or str(earlier[-1] if earlier else new.version))
-    found, proofs, fault = _compared(page, old, new)
+    changes, proofs, fault = _compared(page, old, new)
     return {
         "old": old,
         "new": new,
-        "versions": [str(one.version) for one in every[-_MOST_VERSIONS:]],
-        "found": found,
+        "versions": [str(entry.version) for entry in every[-_MOST_VERSIONS:]],
+        "found": changes,
         "fault": fault,
         "proofs": proofs,
-        "changes": found.changes[:_MOST_CHANGES] if found else (),
+        "changes": changes.changes[:_MOST_CHANGES] if changes else (),
         "values": values,
         "label": label,
-        "sentences": zip((found.readers, found.writers), sentences(found), strict=True) if found else (),
-        "more": max(0, len(found.changes) - _MOST_CHANGES) + found.more if found else 0,
+        "sentences": zip((changes.readers, changes.writers), sentences(changes), strict=True) if changes else (),
+        "more": max(0, len(changes.changes) - _MOST_CHANGES) + changes.more if changes else 0,
         "levels": [level for level in Level if not LEVELS[level].transitive and level is not Level.NONE],
         "level": config_in_force(page.state, new.subject).level or page.exchange.service.settings.compatibility_level,
         "lines": line_rows(_text(old), _text(new)),
@@ -71,9 +71,9 @@ def _compared(
     limits = page.exchange.limits.started()
     policy = config_in_force(page.state, new.subject).policy
     try:
-        ours, theirs = (parse_version(page.state, one, limits) for one in (old, new))
-        found = difference(ours, theirs, policy=policy, limits=limits, version=old.version)
-        return found, _proofs(ours, theirs, old.version, policy, limits), None
+        ours, theirs = (parse_version(page.state, entry, limits) for entry in (old, new))
+        changes = difference(ours, theirs, policy=policy, limits=limits, version=old.version)
+        return changes, _proofs(ours, theirs, old.version, policy, limits), None
     except OutOfTime as error:
         return None, [], str(error)
     except errors.RegistryError as error:
@@ -89,7 +89,7 @@ def _proofs(
     budget = budget_within(limits)
     proven_ones = proven(new, previous, refused, budget)
     silent_change = [*proven_ones, *silent_changes(new, previous, Level.FULL, refused, budget)][:_MOST_PROOFS]
-    shown = ((one.field or "(root)", list(lines_of(one))) for one in silent_change)
+    shown = ((outcome.field or "(root)", list(lines_of(outcome))) for outcome in silent_change)
     return [(place, sentences) for place, sentences in shown if sentences]
 
 

@@ -73,10 +73,10 @@ def _milliseconds(before: Sample, after: Sample) -> float:
 
 
 _FIGURES: Sequence[tuple[str, str, Callable[[Sample, Sample], float]]] = (
-    ("Requests", " per second", _per_second(lambda one: one.requests)),
-    ("Server errors", " per second", _per_second(lambda one: one.errors)),
+    ("Requests", " per second", _per_second(lambda sample: sample.requests)),
+    ("Server errors", " per second", _per_second(lambda sample: sample.errors)),
     ("Mean time of a request", " ms", _milliseconds),
-    ("Log offsets read", " per second", _per_second(lambda one: one.offset)),
+    ("Log offsets read", " per second", _per_second(lambda sample: sample.offset)),
     ("Offsets behind", "", lambda _, after: after.behind),
     ("Connections", "", lambda _, after: after.connections),
 )

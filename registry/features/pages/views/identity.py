@@ -38,10 +38,10 @@ def show_id(page: Page) -> dict[str, object]:
     """
     digits, context = page.names["id"], page.text("context", DEFAULT_CONTEXT)
     is_id = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
-    found = _use(page, int(digits), context) if is_id else None
-    if found is None:
+    use = _use(page, int(digits), context) if is_id else None
+    if use is None:
         raise unknown_schema(page.access, digits, context)
-    return shown_version(page, found)
+    return shown_version(page, use)
 
 
 def show_guid(page: Page) -> dict[str, object] | Response:

@@ -28,7 +28,7 @@ def show_log(page: Page) -> dict[str, object]:
     aside = page.state.set_aside
     status = writer.log.status()
     foreign = frozenset(status.foreign_newest)
-    reasons = {one.offset: one.reason for one in aside}
+    reasons = {record.offset: record.reason for record in aside}
     return {
         "status": status,
         "foreign": sorted(foreign, reverse=True),
@@ -37,8 +37,8 @@ def show_log(page: Page) -> dict[str, object]:
         "failure": writer.read_failure,
         "records": page.state.records,
         "rows": [
-            _row(page, one, reasons.get(one.offset), is_foreign=one.offset in foreign)
-            for one in writer.recent.newest(_MOST)
+            _row(page, record, reasons.get(record.offset), is_foreign=record.offset in foreign)
+            for record in writer.recent.newest(_MOST)
         ],
         "aside": aside[: -_MOST - 1 : -1],
         "aside_count": page.state.set_aside_count,

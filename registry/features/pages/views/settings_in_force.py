@@ -58,12 +58,12 @@ def settings_in_force(page: Page, scope: Subject | None) -> list[Setting]:
     )
     is_default = by == GLOBAL_SCOPE and not state.configs.get(Subject(GLOBAL_SCOPE))
     source = "the service's own default" if is_default else _source(Subject(by) if by else None, scope)
-    found = [Setting("compatibilityLevel", level, source, _MEANINGS["compatibilityLevel"], by == scope)]
-    found += (
+    settings = [Setting("compatibilityLevel", level, source, _MEANINGS["compatibilityLevel"], by == scope)]
+    settings += (
         Setting(name, value, _source(by, scope), _MEANINGS.get(name, ""), by == scope)
         for name, (value, by) in sorted(fields.items())
     )
-    return [*found, _mode(page, scope)]
+    return [*settings, _mode(page, scope)]
 
 
 def _mode(page: Page, scope: Subject | None) -> Setting:

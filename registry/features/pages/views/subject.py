@@ -62,13 +62,13 @@ def contract_of(page: Page, entry: SchemaVersion) -> dict[str, object]:
 
 def _tags(page: Page, entry: SchemaVersion) -> list[tuple[Entity, tuple[str, ...]]]:
     try:
-        found = inline_tags(page.state, entry, page.exchange.limits.started())
+        tags_by_entity = inline_tags(page.state, entry, page.exchange.limits.started())
     except RegistryError:
         return []
-    return [(entity, tuple(tags)) for entity, tags in list(found.items())[:_MOST_TAGS]]
+    return [(entity, tuple(tags)) for entity, tags in list(tags_by_entity.items())[:_MOST_TAGS]]
 
 
 def _aliases(page: Page, name: Subject) -> list[Subject]:
     """Return the names that stand for a subject, of those that the person may know of."""
-    found = (one for one, config in page.state.configs.items() if one and config.get("alias"))
-    return sorted(one for one in found if aliased(page.state, one) == name and page.exchange.describable(one))
+    names = (name_ for name_, config in page.state.configs.items() if name_ and config.get("alias"))
+    return sorted(name_ for name_ in names if aliased(page.state, name_) == name and page.exchange.describable(name_))

@@ -101,7 +101,11 @@ def _rows(page: Page, order: str, text: str, wanted: str) -> Iterable[Row]:
     if order:
         return _table.rows(page.state, order)
     blocks = _table.blocks(page.state)
-    fitting = (one for one in blocks if text in one.folded and (not wanted or wanted in one.schema_types))
+    fitting = (
+        candidate
+        for candidate in blocks
+        if text in candidate.folded and (not wanted or wanted in candidate.schema_types)
+    )
     return chain.from_iterable(block.rows for block in fitting)
 
 
@@ -117,7 +121,7 @@ def _with_level(page: Page, names: Iterable[Subject], level: str) -> Iterable[Su
     if level in (default, *inherited.values()):
         fitting = (name for name in names if (own.get(name) or inherited.get(context_of(name), default)) == level)
     else:
-        fitting = filter({name for name, found in own.items() if found == level}.__contains__, names)
+        fitting = filter({name for name, own_level in own.items() if own_level == level}.__contains__, names)
     return (name for name in fitting if _sees_settings(page, name))
 
 

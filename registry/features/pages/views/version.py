@@ -56,7 +56,7 @@ def shown_version(page: Page, entry: SchemaVersion) -> dict[str, object]:
     """Return what the page of a version shows, however it was found."""
     rows, fault = _fields(page, entry)
     live = page.state.versions(entry.subject, include_deleted=False)
-    numbers = [one.version for one in live]
+    numbers = [live_entry.version for live_entry in live]
     graph = reference_graph(page, entry)
     used_by = page.state.schema(context_of(entry.subject), entry.schema.schema_id)
     return {
@@ -125,7 +125,7 @@ def _table(page: Page, entry: SchemaVersion) -> dict[str, object]:
 
 
 def _references(page: Page, entry: SchemaVersion) -> list[_Referred]:
-    found = []
+    referred = []
     for reference in entry.schema.value.references[:_MOST_LISTED]:
         subject = Subject(qualified(reference.subject, context_of(entry.subject)))
         target = (
@@ -134,22 +134,22 @@ def _references(page: Page, entry: SchemaVersion) -> list[_Referred]:
             else page.state.version(subject, reference.version)
         )
         seen = target is not None and is_readable(page.access, page.state, subject, target.version)
-        found.append(_Referred(reference.name, subject, reference.version, target if seen else None))
-    return found
+        referred.append(_Referred(reference.name, subject, reference.version, target if seen else None))
+    return referred
 
 
 def _referrers(page: Page, entry: SchemaVersion) -> list[SchemaVersion]:
     every = page.state.referred_by(entry.subject, entry.version)
-    return [one for one in every if page.exchange.readable(one.subject)][:_MOST_LISTED]
+    return [referrer for referrer in every if page.exchange.readable(referrer.subject)][:_MOST_LISTED]
 
 
 def _uses(page: Page, entry: SchemaVersion, used_by: IdEntry) -> list[SchemaVersion]:
     """Return the other versions that have the same id."""
-    others = (one for one in uses_of(page.state, used_by, include_deleted=True) if one[:2] != entry[:2])
-    return [one for one in others if page.exchange.describable(one.subject)][:_MOST_LISTED]
+    others = (use for use in uses_of(page.state, used_by, include_deleted=True) if use[:2] != entry[:2])
+    return [use for use in others if page.exchange.describable(use.subject)][:_MOST_LISTED]
 
 
 def _topic(subject: str) -> str:
     plain = subject.removeprefix(f":{context_of(subject)}:")
-    suffix = next((one for one in _SUFFIXES if plain.endswith(one)), "")
+    suffix = next((ending for ending in _SUFFIXES if plain.endswith(ending)), "")
     return plain.removesuffix(suffix)
