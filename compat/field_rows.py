@@ -75,9 +75,9 @@ def _by_record(rows: Iterable[FieldRow]) -> list[FieldRow]:
 
 
 def _avro_rows(schema: ParsedSchema) -> Iterator[FieldRow]:
-    for (path, kind), node in avro_tags.entities(avro_json.read_json(schema.canonical, DEFAULT_LIMITS)):
+    for (path, entity_type), node in avro_tags.entities(avro_json.read_json(schema.canonical, DEFAULT_LIMITS)):
         doc, tags = _words(node.get("doc")), _tags(node)
-        if kind is EntityType.RECORD:
+        if entity_type is EntityType.RECORD:
             yield FieldRow(path, path, is_record=True, doc=doc, tags=tags)
         else:
             default = _value(node, "default", avro_json.write_json)
@@ -98,8 +98,8 @@ def _avro_type(tree: object) -> str:
             return f"enum {tree['name']} ({_listed(tree['symbols'][:_MOST_LISTED], len(tree['symbols']))})"
         case "fixed":
             return f"fixed {tree['name']} of {tree['size']} bytes"
-        case "record" | "error" as kind:
-            return f"{kind} {tree['name']}"
+        case "record" | "error" as word:
+            return f"{word} {tree['name']}"
     logical = tree.get("logicalType")
     scale = f" {tree.get('precision')}, {tree.get('scale', 0)}" if logical == "decimal" else ""
     suffix = f" ({logical}{scale})" if isinstance(logical, str) else ""
@@ -113,9 +113,11 @@ def _listed(first: Iterable[str], count: int, between: str = ", ") -> str:
 
 def _json_rows(schema: ParsedSchema) -> Iterator[FieldRow]:
     required: dict[str, list[object]] = {}
-    for (path, kind), node in json_tags.entities(json_text.read_json(schema.canonical, DEFAULT_LIMITS), DEFAULT_LIMITS):
+    for (path, entity_type), node in json_tags.entities(
+        json_text.read_json(schema.canonical, DEFAULT_LIMITS), DEFAULT_LIMITS
+    ):
         doc, tags = _words(node.get("description")) or _words(node.get("title")), _tags(node)
-        if kind is EntityType.RECORD:
+        if entity_type is EntityType.RECORD:
             names = node.get("required")
             required[path] = names if isinstance(names, list) else []
             yield FieldRow(path, path, is_record=True, doc=doc, tags=tags)

@@ -35,17 +35,17 @@ class ExportVersions:
             self._add(key, value)
 
     def _add(self, key: Mapping[str, Any], value: Mapping[str, Any]) -> None:
-        subject, kind = str(key.get("subject") or "").removeprefix(":.:"), key.get("keytype")
-        if kind == "CONFIG":
+        subject, key_type = str(key.get("subject") or "").removeprefix(":.:"), key.get("keytype")
+        if key_type == "CONFIG":
             self._configs[subject] = value
-        elif kind == "NOOP":  # what other registries ignore
+        elif key_type == "NOOP":  # what other registries ignore
             self._rules.append({_RULE_FIELDS.get(name, name): str(text) for name, text in key.items()})
-        elif kind == "MODE":
+        elif key_type == "MODE":
             self._modes[subject] = str(value.get("mode"))
-        elif kind == "DELETE_SUBJECT":
+        elif key_type == "DELETE_SUBJECT":
             last = int(value["version"])
             self._deleted |= {(subject, number) for number in self._versions.get(subject, ()) if number <= last}
-        elif kind == "SCHEMA":
+        elif key_type == "SCHEMA":
             number = int(key["version"])
             references = tuple(
                 Reference(reference["name"], reference["subject"], int(reference["version"]))

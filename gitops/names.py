@@ -87,8 +87,8 @@ def _walk_avro(node: object, namespace: str, defined: list[str], used: list[str]
             _walk_avro(inner, namespace, defined, used, depth + 1)
     elif isinstance(node, dict):
         name = node.get("name")
-        kind = node.get("type")
-        if kind in ("record", "error", "enum", "fixed") and isinstance(name, str):
+        type_name = node.get("type")
+        if type_name in ("record", "error", "enum", "fixed") and isinstance(name, str):
             own = node.get("namespace")
             full = name if "." in name else _full(name, own if isinstance(own, str) else namespace)
             defined.append(full)
@@ -97,10 +97,10 @@ def _walk_avro(node: object, namespace: str, defined: list[str], used: list[str]
             for field in fields if isinstance(fields, list) else ():
                 if isinstance(field, dict):
                     _walk_avro(field.get("type"), namespace, defined, used, depth + 1)
-        elif kind in ("array", "map"):
-            _walk_avro(node.get("items" if kind == "array" else "values"), namespace, defined, used, depth + 1)
+        elif type_name in ("array", "map"):
+            _walk_avro(node.get("items" if type_name == "array" else "values"), namespace, defined, used, depth + 1)
         else:
-            _walk_avro(kind, namespace, defined, used, depth + 1)
+            _walk_avro(type_name, namespace, defined, used, depth + 1)
 
 
 def _full(name: str, namespace: str) -> str:

@@ -38,8 +38,8 @@ class Resource(NamedTuple):
 
     def __str__(self) -> str:
         """Return the resource in words."""
-        kind, star = self.type.lower(), "*" if self.pattern == "PREFIXED" else ""
-        return f"{kind} {self.name}{star}" if self.name else f"the {kind}"
+        noun, star = self.type.lower(), "*" if self.pattern == "PREFIXED" else ""
+        return f"{noun} {self.name}{star}" if self.name else f"the {noun}"
 
 
 class Right(NamedTuple):
@@ -87,10 +87,10 @@ def read_named(section: Fields) -> dict[Resource, tuple[Right, ...]]:
         rights[REGISTRY] = ()
     for where, item in section.items("rights"):
         entry = Fields(where, item).only({**_RIGHT, **dict.fromkeys(_ABOUT)})
-        kind, name, pattern = (entry.text(key) for key in _ABOUT)
-        if kind is None and (name or pattern):
+        type_name, name, pattern = (entry.text(key) for key in _ABOUT)
+        if type_name is None and (name or pattern):
             raise GitopsError(f"{where}: `resource` needs a `resource_type`: SUBJECT or KEK")
-        about = Resource((kind or REGISTRY.type).upper(), name or "", (pattern or REGISTRY.pattern).upper())
+        about = Resource((type_name or REGISTRY.type).upper(), name or "", (pattern or REGISTRY.pattern).upper())
         rights[on_subject(about.name) if about[::2] == ("SUBJECT", "LITERAL") else about] += tuple(_rights(entry))
     return dict(rights)
 

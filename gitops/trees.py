@@ -109,7 +109,9 @@ class Revision:
         listed = _git(self.root, "ls-tree", "-r", "-z", self._commit) or b""
         rows = (row.partition("\t") for row in listed.decode("utf-8", "replace").split("\0") if row)
         facts = ((name, *fact.split()[:3]) for fact, _, name in rows)
-        return {name: (mode, blob) for name, mode, kind, blob in facts if kind == "blob"}  # not a submodule
+        return {
+            name: (mode, blob) for name, mode, object_type, blob in facts if object_type == "blob"
+        }  # not a submodule
 
     def read(self, name: str) -> str:
         """Return the text of a file.

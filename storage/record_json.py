@@ -48,27 +48,27 @@ class RecordError(ValueError):
 def properties_of(item: records.Key | records.Value | Reference) -> dict[str, Any]:
     """Return the properties of a key, value or reference by their names on the wire, without absent and empty ones."""
     properties: dict[str, object] = {}
-    for attribute, name, kind, _ in PROPERTIES[type(item)]:
+    for attribute, name, value_type, _ in PROPERTIES[type(item)]:
         value = getattr(item, attribute)
-        if kind is dict:
+        if value_type is dict:
             value = dict(sorted(value.items()))
-        elif kind is tuple:
+        elif value_type is tuple:
             value = list(value)
-        elif kind is list:
+        elif value_type is list:
             value = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value]
         if value or isinstance(value, str | int):
             properties[name] = value
     return properties
 
 
-def from_properties(kind: type[_T], content: Mapping[str, object]) -> _T:
+def from_properties(record_type: type[_T], content: Mapping[str, object]) -> _T:
     """Return a key, value or reference from its properties by their names on the wire.
 
     Raises:
         RecordError: A property is missing or of the wrong type.
     """
     attributes: dict[str, Any] = {}
-    for attribute, name, type_, default in PROPERTIES[kind]:
+    for attribute, name, type_, default in PROPERTIES[record_type]:
         value = content.get(name)
         if type_ is tuple:
             attributes[attribute] = _texts(content, name, default)
@@ -76,7 +76,7 @@ def from_properties(kind: type[_T], content: Mapping[str, object]) -> _T:
             attributes[attribute] = value if type(value) is type_ else _typed(content, name, type_, default)
     if "references" in attributes:
         attributes["references"] = tuple(map(_reference, attributes["references"]))
-    return kind(**attributes)
+    return record_type(**attributes)
 
 
 # --- to bytes
@@ -172,8 +172,8 @@ def decode_key(data: bytes | None) -> records.Key:
     name = content.get("keytype")
     if not isinstance(name, str) or name not in _KEYS:
         raise RecordError(f"unknown key type {name!r}")
-    kind = _noop(content) if name == "NOOP" else _KEYS[name]
-    key = from_properties(kind, content)
+    record_type = _noop(content) if name == "NOOP" else _KEYS[name]
+    key = from_properties(record_type, content)
     if isinstance(key, records.DekKey):
         _check_version(key.version)
     return key
@@ -200,8 +200,8 @@ def decode_value(key: records.Key, data: bytes | None) -> records.Value:
             return _config_value(content)
         case records.ContextKey(context):
             return context
-        case _ if (kind := VALUES.get(type(key))) is not None:
-            whole: records.Value = from_properties(kind, content)
+        case _ if (record_type := VALUES.get(type(key))) is not None:
+            whole: records.Value = from_properties(record_type, content)
             _check_texts(whole)
             if isinstance(whole, records.LoweredValue):
                 _check_id(whole.highest)
@@ -227,12 +227,12 @@ def _load(data: bytes, what: str) -> dict[str, object]:
     return content
 
 
-def _typed(content: Mapping[str, object], name: str, kind: type[_T], default: _T | EllipsisType = ...) -> _T:
+def _typed(content: Mapping[str, object], name: str, type_: type[_T], default: _T | EllipsisType = ...) -> _T:
     value = content.get(name)
     if value is None and not isinstance(default, EllipsisType):
         return default
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise RecordError(f"expected {kind.__name__} as {name!r}, got {value!r}")
+    if not isinstance(value, type_) or (type_ is int and isinstance(value, bool)):
+        raise RecordError(f"expected {type_.__name__} as {name!r}, got {value!r}")
     return value
 
 
@@ -245,8 +245,8 @@ def _texts(content: Mapping[str, object], name: str, default: tuple[str, ...]) -
 
 def _check_texts(value: object) -> None:
     """Reject a value with a map of other things than texts."""
-    for attribute, name, kind, _ in PROPERTIES[type(value)]:
-        if kind is dict and not all(isinstance(item, str) for item in getattr(value, attribute).values()):
+    for attribute, name, value_type, _ in PROPERTIES[type(value)]:
+        if value_type is dict and not all(isinstance(item, str) for item in getattr(value, attribute).values()):
             raise RecordError(f"expected only texts in {name!r}")
 
 
@@ -282,7 +282,9 @@ def _schema_value(key: records.SchemaKey, content: Mapping[str, object]) -> Sche
 
 def _config_value(content: Mapping[str, object]) -> records.ConfigValue:
     fields: dict[str, Any] = {
-        name: _typed(content, name, kind) for name, kind in CONFIG_FIELDS.items() if content.get(name) is not None
+        name: _typed(content, name, value_type)
+        for name, value_type in CONFIG_FIELDS.items()
+        if content.get(name) is not None
     }
     for layer in ("default", "override"):
         try:

@@ -424,7 +424,7 @@ def fingerprint(
             digest.update(part.encode())
     if rule_set:
         digest.update(_PRESENT)
-        for rule in (rule for kind in _RULE_KINDS for rule in rule_set.get(kind) or ()):
+        for rule in (rule for phase in _RULE_KINDS for rule in rule_set.get(phase) or ()):
             _update_rule(digest, rule)
         digest.update((rule_set.get("enableAt") or "").encode())
     return digest.digest()

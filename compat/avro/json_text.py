@@ -158,17 +158,17 @@ def write_json(value: Json) -> str:
     """Return a JSON value as Jackson prints it."""
     if value is None:
         return "null"
-    kind = type(value)
-    if kind is str:
+    value_type = type(value)
+    if value_type is str:
         return quote(value)
-    if kind is int:
+    if value_type is int:
         return str(value)
-    if kind is bool:
+    if value_type is bool:
         return "true" if value else "false"
-    if kind is float:
+    if value_type is float:
         text = java_double(value)
         return f'"{text}"' if text.endswith(("y", "N")) else text
-    if kind is list:
+    if value_type is list:
         return f"[{','.join(map(write_json, value))}]"
     return "{" + ",".join(f"{quote(key)}:{write_json(item)}" for key, item in value.items()) + "}"
 

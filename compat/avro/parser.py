@@ -177,13 +177,13 @@ class _Parser:
             return self._reference(json, namespace)
         self._limits.look_at_clock()
         if isinstance(json, dict):
-            kind = json.get("type")
-            if not isinstance(kind, str):
+            type_name = json.get("type")
+            if not isinstance(type_name, str):
                 raise self._fault(f'A type written as an object needs a "type" that is a string: {_shown(json)}')
-            if kind in model.PRIMITIVES:
-                return model.PrimitiveType(kind, _properties(json, _SCHEMA_WORDS))
-            build = _BUILDERS.get(kind)
-            return build(self, json, namespace) if build else self._reference(kind, namespace)
+            if type_name in model.PRIMITIVES:
+                return model.PrimitiveType(type_name, _properties(json, _SCHEMA_WORDS))
+            build = _BUILDERS.get(type_name)
+            return build(self, json, namespace) if build else self._reference(type_name, namespace)
         if isinstance(json, list):
             return self._union(json, namespace)
         raise self._fault(f"Expected a type (a name, an object or an array of types), got {_shown(json)}")

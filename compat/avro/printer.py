@@ -114,8 +114,8 @@ class _Printer:
         )
 
     def _put_record(self, node: model.RecordType, namespace: str, depth: int) -> None:
-        kind = "error" if node.is_error else "record"
-        self.parts.append(f'{{"type":"{kind}"{_name(node.name, namespace)}{_doc(node.doc)},"fields":[')
+        word = "error" if node.is_error else "record"
+        self.parts.append(f'{{"type":"{word}"{_name(node.name, namespace)}{_doc(node.doc)},"fields":[')
         plain = [field.text for field in node.fields if field.text is not None and not field.types]
         if len(plain) == len(node.fields):
             self.parts.append(",".join(plain))

@@ -183,8 +183,8 @@ class _Walk:
     def _names(self, before: NamedType, after: NamedType, old: str, new: str) -> None:
         if before.name != after.name:
             is_renamed = before.name.simple != after.name.simple
-            kind = EditKind.TYPE_RENAMED if is_renamed else EditKind.NAMESPACE_CHANGED
-            self._edits.add(kind, old, new, "name", before.name.full, after.name.full)
+            change = EditKind.TYPE_RENAMED if is_renamed else EditKind.NAMESPACE_CHANGED
+            self._edits.add(change, old, new, "name", before.name.full, after.name.full)
 
     def _doc(self, before: str | None, after: str | None, old: str, new: str) -> None:
         if before != after:

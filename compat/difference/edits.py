@@ -114,8 +114,8 @@ class Edits:
         if before == after:
             return
         added, removed = before is None, after is None
-        kind = EditKind.DEFAULT_ADDED if added else EditKind.DEFAULT_CHANGED
-        self.add(EditKind.DEFAULT_REMOVED if removed else kind, old_at, new_at, "", before, after)
+        change = EditKind.DEFAULT_ADDED if added else EditKind.DEFAULT_CHANGED
+        self.add(EditKind.DEFAULT_REMOVED if removed else change, old_at, new_at, "", before, after)
 
 
 def changed(previous: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str | None, str | None]]:

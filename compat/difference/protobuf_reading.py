@@ -337,14 +337,14 @@ def _members(message: Message, scope: str, names: Names, *, is_proto3: bool) -> 
 
 
 def _member(field: Field, oneof: str, scope: str, names: Names, *, is_proto3: bool) -> _Member:
-    kind = _type(field.type, scope, names)
-    if kind.kind != "map":
-        inside = kind.known.full if kind.known is not None else scope
-        return _Member(field, kind, oneof, is_proto3, scope=inside)
+    type_ = _type(field.type, scope, names)
+    if type_.kind != "map":
+        inside = type_.known.full if type_.known is not None else scope
+        return _Member(field, type_, oneof, is_proto3, scope=inside)
     key, value = (
-        Field(None, part, name, tag) for tag, name, part in zip((1, 2), ("key", "value"), kind.parts, strict=True)
+        Field(None, part, name, tag) for tag, name, part in zip((1, 2), ("key", "value"), type_.parts, strict=True)
     )
-    return _Member(field, kind, oneof, is_proto3, Message(_ENTRY, (key, value)), scope)
+    return _Member(field, type_, oneof, is_proto3, Message(_ENTRY, (key, value)), scope)
 
 
 def _type(name: str, scope: str, names: Names) -> _Type:

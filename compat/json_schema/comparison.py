@@ -146,8 +146,8 @@ class Comparison:
         findings = Findings()
         if reader is None or writer is None:
             if reader is not writer:
-                kind = "SCHEMA_REMOVED" if reader is None else "SCHEMA_ADDED"
-                self.note(findings, kind, reader=described(reader), writer=described(writer))
+                change = "SCHEMA_REMOVED" if reader is None else "SCHEMA_ADDED"
+                self.note(findings, change, reader=described(reader), writer=described(writer))
             return findings
         reader, writer = follow(reader), follow(writer)
         pair = (id(reader), id(writer))

@@ -176,13 +176,13 @@ class _Reader:
         """Read a group after its `(`; return false if it only sets flags, which cannot be repeated."""
         outer = self._comments, self._wide
         if self._take_if("?"):
-            kind = self._text[self._at]
+            mark = self._text[self._at]
             self._at += 1
-            if kind == "<":
+            if mark == "<":
                 self._look_behind_or_name()
-            elif kind in "$@":
+            elif mark in "$@":
                 raise _BadPatternError("unknown kind of group")
-            elif kind not in ":=!>":
+            elif mark not in ":=!>":
                 self._at -= 1
                 if self._flags():
                     return False

@@ -156,12 +156,12 @@ class Keywords:
                 numbers[word] = value
         return numbers
 
-    def typed(self, word: str, kind: type[_T], *, strict: bool = True) -> _T | None:
+    def typed(self, word: str, type_: type[_T], *, strict: bool = True) -> _T | None:
         """Return a value of a type, or None if the keyword is absent.
 
         Args:
             word: The keyword.
-            kind: The type.
+            type_: The type.
             strict: Refuse a value of another type; otherwise return None for it.
 
         Raises:
@@ -170,11 +170,11 @@ class Keywords:
         if word not in self._json:
             return None
         value = self._json[word]
-        if isinstance(value, kind):
+        if isinstance(value, type_):
             return value
         if not strict:
             return None
-        raise self.fault(word, _TYPE_NAMES[kind])
+        raise self.fault(word, _TYPE_NAMES[type_])
 
     def has(self, words: frozenset[str]) -> bool:
         """Return whether the object has one of the keywords that the dialect defines and no type has used."""

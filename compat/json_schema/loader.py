@@ -223,13 +223,13 @@ class _Reader:
         return node
 
     def _typed(self) -> model.Node:
-        kind = self._json["type"]
-        if isinstance(kind, str):
-            return self._of_type(kind)
-        if not isinstance(kind, list):
+        types = self._json["type"]
+        if isinstance(types, str):
+            return self._of_type(types)
+        if not isinstance(types, list):
             raise self._keywords.fault("type", "a string or an array")
         branches: list[model.Node] = []
-        for name in kind:
+        for name in types:
             if not isinstance(name, str):
                 raise self._keywords.fault("type", "an array of strings")
             node = self._of_type(name)
@@ -237,10 +237,10 @@ class _Reader:
             branches.append(node)
         return model.CombinedNode(criterion=model.Criterion.ANY, branches=branches)
 
-    def _of_type(self, kind: str) -> model.Node:
-        build = _TYPES.get(kind)
+    def _of_type(self, name: str) -> model.Node:
+        build = _TYPES.get(name)
         if build is None:
-            raise SchemaParseError(f"Unknown type {excerpt(kind)!r}; expected one of {', '.join(sorted(_TYPES))}")
+            raise SchemaParseError(f"Unknown type {excerpt(name)!r}; expected one of {', '.join(sorted(_TYPES))}")
         return build(self)
 
     def _string(self) -> model.StringNode:

@@ -100,23 +100,23 @@ def _judge(context: Comparison, reader: model.Node, writer: model.Node, into: Fi
         return
     if isinstance(writer, model.FalseNode) or isinstance(reader, model.EmptyNode):
         return
-    kind = type(reader)
-    if kind is not type(writer):
+    node_type = type(reader)
+    if node_type is not type(writer):
         context.note(into, "TYPE_CHANGED", reader=described(reader), writer=described(writer))
         return
     if isinstance(reader, model.BoundedNode) and isinstance(writer, model.BoundedNode):
         _bounds(context, reader, writer, into)
-    if kind in _RULES:
-        _RULES[kind](context, reader, writer, into)
+    if node_type in _RULES:
+        _RULES[node_type](context, reader, writer, into)
 
 
 def _one_sided(context: Comparison, reader: model.Node, writer: model.Node, into: Findings) -> bool:
     """Compare a combined schema with a plain one; return whether that settles the pair."""
     if isinstance(reader, model.CombinedNode):
-        several, kind = reader.criterion is not model.Criterion.ALL, "SUM_TYPE_EXTENDED"
+        several, change_kind = reader.criterion is not model.Criterion.ALL, "SUM_TYPE_EXTENDED"
         pairs = [(branch, writer) for branch in reader.branches]
     elif isinstance(writer, model.CombinedNode):
-        several, kind = writer.criterion is model.Criterion.ALL, "PRODUCT_TYPE_NARROWED"
+        several, change_kind = writer.criterion is model.Criterion.ALL, "PRODUCT_TYPE_NARROWED"
         pairs = [(reader, branch) for branch in writer.branches]
     else:
         return False
@@ -127,7 +127,7 @@ def _one_sided(context: Comparison, reader: model.Node, writer: model.Node, into
         findings = context.compare(*pair)
         if findings.compatible:
             context.take(into, findings)
-            context.note(into, kind)
+            context.note(into, change_kind)
             return True
     return False
 
@@ -136,7 +136,7 @@ def _bounds(context: Comparison, reader: model.BoundedNode, writer: model.Bounde
     """Compare the limits that both schemas, or one of them, set."""
     if not reader.bounds and not writer.bounds:
         return
-    for word, kind in _BOUNDS.items():
+    for word, keyword_kind in _BOUNDS.items():
         new, old = reader.bounds.get(word), writer.bounds.get(word)
         if isinstance(reader, model.NumberNode):
             new, old = _double(new), _double(old)
@@ -148,7 +148,7 @@ def _bounds(context: Comparison, reader: model.BoundedNode, writer: model.Bounde
             change = "REMOVED"
         else:
             change = "INCREASED" if new > old else "DECREASED"
-        context.note(into, f"{kind}_{change}", word, reader=new, writer=old)
+        context.note(into, f"{keyword_kind}_{change}", word, reader=new, writer=old)
 
 
 def _double(value: model.Number | None) -> model.Number | None:
@@ -165,16 +165,16 @@ def _strings(context: Comparison, reader: model.StringNode, writer: model.String
 def _numbers(context: Comparison, reader: model.NumberNode, writer: model.NumberNode, into: Findings) -> None:
     _multiples(context, reader.multiple_of, writer.multiple_of, into)
     if reader.integer != writer.integer:
-        kind = "TYPE_NARROWED" if reader.integer else "TYPE_EXTENDED"
-        context.note(into, kind, reader=described(reader), writer=described(writer))
+        change = "TYPE_NARROWED" if reader.integer else "TYPE_EXTENDED"
+        context.note(into, change, reader=described(reader), writer=described(writer))
 
 
 def _multiples(context: Comparison, reader: model.Number | None, writer: model.Number | None, into: Findings) -> None:
     if reader == writer:
         return
     if reader is None or writer is None:
-        kind = "MULTIPLE_OF_ADDED" if writer is None else "MULTIPLE_OF_REMOVED"
-        context.note(into, kind, "multipleOf", reader=reader, writer=writer)
+        difference = "MULTIPLE_OF_ADDED" if writer is None else "MULTIPLE_OF_REMOVED"
+        context.note(into, difference, "multipleOf", reader=reader, writer=writer)
         return
     context.charge(_COST_OF_A_DIVISION)
     change = "CHANGED"
@@ -189,8 +189,8 @@ def _multiples(context: Comparison, reader: model.Number | None, writer: model.N
 
 def _enums(context: Comparison, reader: model.EnumNode, writer: model.EnumNode, into: Findings) -> None:
     if reader.values != writer.values:
-        kind = f"ENUM_ARRAY_{change_of_set(reader.values, writer.values)}"
-        context.note(into, kind, "enum", reader=reader.values, writer=writer.values)
+        change = f"ENUM_ARRAY_{change_of_set(reader.values, writer.values)}"
+        context.note(into, change, "enum", reader=reader.values, writer=writer.values)
 
 
 def _constants(context: Comparison, reader: model.ConstNode, writer: model.ConstNode, into: Findings) -> None:
@@ -201,15 +201,15 @@ def _constants(context: Comparison, reader: model.ConstNode, writer: model.Const
 def _negations(context: Comparison, reader: model.NotNode, writer: model.NotNode, into: Findings) -> None:
     # Swap the sides: values that the new schema refuses must be among those that the old one refused.
     fits = context.compare(writer.inner, reader.inner).compatible
-    kind = "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED"
-    context.note(into, kind, "not", reader=described(reader.inner), writer=described(writer.inner))
+    change = "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED"
+    context.note(into, change, "not", reader=described(reader.inner), writer=described(writer.inner))
 
 
 def compare_arrays(context: Comparison, reader: ArrayNode, writer: ArrayNode, into: Findings) -> None:
     """Compare two array schemas; add the differences to `into`."""
     if reader.unique != writer.unique:
-        kind = f"UNIQUE_ITEMS_{'ADDED' if reader.unique else 'REMOVED'}"
-        context.note(into, kind, "uniqueItems", reader=reader.unique, writer=writer.unique)
+        change = f"UNIQUE_ITEMS_{'ADDED' if reader.unique else 'REMOVED'}"
+        context.note(into, change, "uniqueItems", reader=reader.unique, writer=writer.unique)
     context.descend(into, reader.items, writer.items, "items")
     compare_rests(context, reader, writer, into, "ITEMS", "Items")
     new, old = reader.tuple_items or [], writer.tuple_items or []
@@ -226,8 +226,8 @@ def compare_arrays(context: Comparison, reader: ArrayNode, writer: ArrayNode, in
 def _item_added(context: Comparison, writer: ArrayNode, new: Node, into: Findings, *steps: str) -> None:
     if is_open(writer):
         empty = isinstance(follow(new), EmptyNode)
-        kind = "ITEM_WITH_EMPTY_SCHEMA_ADDED_TO" if empty else "ITEM_ADDED_TO"
-        context.note(into, f"{kind}_OPEN_CONTENT_MODEL", *steps, reader=described(new))
+        change = "ITEM_WITH_EMPTY_SCHEMA_ADDED_TO" if empty else "ITEM_ADDED_TO"
+        context.note(into, f"{change}_OPEN_CONTENT_MODEL", *steps, reader=described(new))
     elif (rest := covering(context, writer, steps[-1])) is not None:
         compare_covered(context, new, rest, into, "ITEM_ADDED", *steps)
     else:
@@ -252,8 +252,8 @@ def _required(context: Comparison, reader: ObjectNode, writer: ObjectNode, into:
     for name in reader.properties.keys() & writer.properties.keys():
         if name in reader.required and name not in writer.required:
             by_default = reader.properties[name].default is not None
-            kind = "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED" if by_default else "REQUIRED_ATTRIBUTE_ADDED"
-            context.note(into, kind, "required", name, reader=True, writer=False)
+            change = "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED" if by_default else "REQUIRED_ATTRIBUTE_ADDED"
+            context.note(into, change, "required", name, reader=True, writer=False)
         elif name in writer.required and name not in reader.required:
             context.note(into, "REQUIRED_ATTRIBUTE_REMOVED", "required", name, reader=False, writer=True)
 
@@ -309,11 +309,11 @@ def compare_combined(context: Comparison, reader: CombinedNode, writer: Combined
     new, old = distinct(reader), distinct(writer)
     ours, theirs = described(reader), described(writer)
     if len(new) > len(old):
-        kind = "PRODUCT_TYPE_EXTENDED" if reader.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED"
-        context.note(into, kind, reader=ours, writer=theirs)
+        change = "PRODUCT_TYPE_EXTENDED" if reader.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED"
+        context.note(into, change, reader=ours, writer=theirs)
     elif len(new) < len(old):
-        kind = "SUM_TYPE_NARROWED" if writer.criterion in _SUMS else "PRODUCT_TYPE_NARROWED"
-        context.note(into, kind, reader=ours, writer=theirs)
+        change = "SUM_TYPE_NARROWED" if writer.criterion in _SUMS else "PRODUCT_TYPE_NARROWED"
+        context.note(into, change, reader=ours, writer=theirs)
     fitting: list[dict[int, Findings]] = []
     for old_branch in old:
         results: dict[int, Findings] = {}
@@ -339,8 +339,8 @@ def _criteria(context: Comparison, reader: CombinedNode, writer: CombinedNode, i
         or (old_single and reader.criterion is Criterion.ONE)
         or (new_single and writer.criterion is Criterion.ALL)
     )
-    kind = "COMBINED_TYPE_EXTENDED" if extended else "COMBINED_TYPE_CHANGED"
-    context.note(into, kind, reader=described(reader), writer=described(writer))
+    change = "COMBINED_TYPE_EXTENDED" if extended else "COMBINED_TYPE_CHANGED"
+    context.note(into, change, reader=described(reader), writer=described(writer))
     return extended
 
 

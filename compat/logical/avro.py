@@ -209,10 +209,10 @@ def _primitive(node: PrimitiveType) -> LogicalType:
         case "int" if logical == "date":
             return LogicalType(Kind.DATE)
         case "int" if "logicalType" not in node.properties and "connect.type" in node.properties:
-            kind = _INTEGERS.get(str(node.properties["connect.type"]).lower())
-            if kind is None:
+            integer = _INTEGERS.get(str(node.properties["connect.type"]).lower())
+            if integer is None:
                 raise TranslationError("Connect type annotation for Avro int field is null")
-            return LogicalType(kind)
+            return LogicalType(integer)
     return LogicalType(_PRIMITIVES[node.kind])
 
 

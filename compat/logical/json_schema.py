@@ -208,18 +208,18 @@ def _number(node: model.NumberNode) -> LogicalType:
         return LogicalType(Kind.BIGINT if node.integer else Kind.DOUBLE)
     if node.connect_type == "bytes":
         return _decimal(node)
-    kind = _NUMBERS.get(node.connect_type) if isinstance(node.connect_type, str) else None
-    if kind is None:
+    number = _NUMBERS.get(node.connect_type) if isinstance(node.connect_type, str) else None
+    if number is None:
         raise TranslationError(f"Unsupported type {node.connect_type}")
-    if kind is Kind.INT and node.title == f"{_CONNECT}Date":
+    if number is Kind.INT and node.title == f"{_CONNECT}Date":
         return LogicalType(Kind.DATE)
-    if kind is Kind.INT and node.title == f"{_CONNECT}Time":
+    if number is Kind.INT and node.title == f"{_CONNECT}Time":
         return types.temporal(Kind.TIME, _precision(node))
-    if kind is Kind.BIGINT and node.title == f"{_CONNECT}Timestamp":
+    if number is Kind.BIGINT and node.title == f"{_CONNECT}Timestamp":
         return types.temporal(Kind.TIMESTAMP_LTZ, _precision(node))
-    if kind is Kind.BIGINT and node.written.get("flink.type") == "timestamp":
+    if number is Kind.BIGINT and node.written.get("flink.type") == "timestamp":
         return types.temporal(Kind.TIMESTAMP, _precision(node))
-    return LogicalType(kind)
+    return LogicalType(number)
 
 
 def _decimal(node: model.Node) -> LogicalType:

@@ -213,8 +213,8 @@ def _scalar(name: str, parameters: _Parameters) -> LogicalType:
         most = _number(parameters, "flink.maxLength", types.UNBOUNDED)
         least = _number(parameters, "flink.minLength", 0)
         return types.sized(sized[1] if least == most and least > 0 else sized[0], most)
-    kind = _PLAIN[name]
-    return LogicalType(_INTEGERS.get(parameters.get("connect.type", ""), kind) if kind is Kind.INT else kind)
+    plain = _PLAIN[name]
+    return LogicalType(_INTEGERS.get(parameters.get("connect.type", ""), plain) if plain is Kind.INT else plain)
 
 
 def _temporal(kind: Kind, parameters: _Parameters) -> LogicalType:

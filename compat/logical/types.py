@@ -243,8 +243,8 @@ def map_key(properties: Mapping[str, Any]) -> LogicalType:
     length = properties.get("logical.key.length")
     if not isinstance(length, int) or isinstance(length, bool):
         return sized(Kind.VARCHAR)
-    kind = Kind.CHAR if properties.get("logical.key.type") == "CHAR" else Kind.VARCHAR
-    return sized(kind, length)
+    text_kind = Kind.CHAR if properties.get("logical.key.type") == "CHAR" else Kind.VARCHAR
+    return sized(text_kind, length)
 
 
 def map_of(key: LogicalType, value: LogicalType, flink_type: object = None) -> LogicalType:

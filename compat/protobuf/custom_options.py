@@ -54,8 +54,8 @@ def with_metadata(descriptor: Proto) -> Proto:
 
 
 def _as_message_of(pool: DescriptorPool, descriptor: Proto) -> Proto:
-    kind = GetMessageClass(pool.FindMessageTypeByName(descriptor.DESCRIPTOR.full_name))
-    return kind.FromString(descriptor.SerializeToString())
+    message_class = GetMessageClass(pool.FindMessageTypeByName(descriptor.DESCRIPTOR.full_name))
+    return message_class.FromString(descriptor.SerializeToString())
 
 
 def _pool(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> DescriptorPool:

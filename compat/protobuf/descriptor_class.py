@@ -40,8 +40,8 @@ def _unfold_maps(message: DescriptorProto) -> None:
 
 
 def _own() -> type[FileDescriptorProto]:
-    kind = GetMessageClass(new_pool().FindMessageTypeByName(FileDescriptorProto.DESCRIPTOR.full_name))
-    return cast("type[FileDescriptorProto]", kind)
+    message_class = GetMessageClass(new_pool().FindMessageTypeByName(FileDescriptorProto.DESCRIPTOR.full_name))
+    return cast("type[FileDescriptorProto]", message_class)
 
 
 FileDescriptor: Final = _own()

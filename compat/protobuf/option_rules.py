@@ -43,9 +43,9 @@ def option_fault(holder: Holder, option: Option, seen: set[str], *, is_proto3: b
     if option.name in seen and not field.is_repeated:
         return "OPTION_TWICE", f'The option "{option.name}" is set twice'
     seen.add(option.name)
-    kind, expected = _KINDS.get(field.cpp_type, (Kind.NUMBER, "a number"))
+    scalar_kind, expected = _KINDS.get(field.cpp_type, (Kind.NUMBER, "a number"))
     value = option.value
-    fits = isinstance(value, Scalar) and value.kind is kind
+    fits = isinstance(value, Scalar) and value.kind is scalar_kind
     if fits and field.enum_type is not None and isinstance(value, Scalar):
         fits = value.text in field.enum_type.values_by_name
         expected = f"one of {', '.join(field.enum_type.values_by_name)}"

@@ -60,8 +60,8 @@ def with_attributes(field: model.Field) -> list[model.Option]:
     """
     options = list(field.options)
     if field.default is not None:
-        kind = _default_kind(field.type) if _WORD.fullmatch(field.default) else model.Kind.STRING
-        options.append(model.Option("default", model.Scalar(kind, field.default)))
+        scalar_kind = _default_kind(field.type) if _WORD.fullmatch(field.default) else model.Kind.STRING
+        options.append(model.Option("default", model.Scalar(scalar_kind, field.default)))
     if field.json_name is not None:
         options.append(model.Option("json_name", model.Scalar(model.Kind.STRING, field.json_name)))
     return options

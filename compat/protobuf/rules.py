@@ -94,10 +94,10 @@ def _report(finding: Found, field_name: str | None) -> Incompatibility:
     if field_name is not None:
         steps[-1] = f"{field_name} (tag {steps[-1]})"
     message = describe(finding.difference, finding.path)
-    kind = str(finding.difference)
+    difference = str(finding.difference)
     return Incompatibility(
         SchemaFormat.PROTOBUF,
-        kind,
+        difference,
         finding.path,
         message,
         where=".".join(steps),
@@ -180,16 +180,16 @@ class _Comparison:
                     self._note(Difference.ENUM_CONST_CHANGED, place)
 
     def _shared(
-        self, reader: Mapping[_KeyT, object], writer: Mapping[_KeyT, object], path: str, kind: str
+        self, reader: Mapping[_KeyT, object], writer: Mapping[_KeyT, object], path: str, thing: str
     ) -> Iterator[tuple[_KeyT, str]]:
         """Yield what both schemas have, with its path; note what only one of them has."""
         for key in writer.keys() | reader.keys():
             self._spend()
             at = f"{path}{key}"
             if key not in reader:
-                self._note(Difference(f"{kind}_REMOVED"), at, None, f"{kind.lower()} {key}")
+                self._note(Difference(f"{thing}_REMOVED"), at, None, f"{thing.lower()} {key}")
             elif key not in writer:
-                self._note(Difference(f"{kind}_ADDED"), at)
+                self._note(Difference(f"{thing}_ADDED"), at)
             else:
                 yield key, at
 
@@ -210,12 +210,12 @@ class _Comparison:
     def _one_sided(self, member: _Member, path: str, change: str) -> None:
         """Note a field that only one schema has; the change is ADDED or REMOVED."""
         field, required = member.field, member.field.label == "required"
-        kind = "ONEOF_FIELD" if member.oneof is not None else "REQUIRED_FIELD" if required else "FIELD"
+        member_kind = "ONEOF_FIELD" if member.oneof is not None else "REQUIRED_FIELD" if required else "FIELD"
         at = f"{path}/{field.tag}" if member.oneof is None else f"{path}/{member.oneof}/{field.tag}"
         self.field_names[at] = field.name
         shown = f"required {field.type}" if required else field.type
         reader, writer = (shown, None) if change == "ADDED" else (None, shown)
-        self._note(Difference(f"{kind}_{change}"), at, reader, writer)
+        self._note(Difference(f"{member_kind}_{change}"), at, reader, writer)
 
     def _oneofs(
         self,
@@ -279,8 +279,8 @@ class _Comparison:
         if _WIRE_GROUPS[ours] != _WIRE_GROUPS[theirs]:
             self._note(Difference.FIELD_SCALAR_KIND_CHANGED, path, reader.name, writer.name)
         if reader.label and writer.label and reader.label != writer.label:
-            kind = "STRING_OR_BYTES" if ours in _TEXTS else "NUMERIC"
-            self._note(Difference(f"FIELD_{kind}_LABEL_CHANGED"), path, reader.label, writer.label)
+            group = "STRING_OR_BYTES" if ours in _TEXTS else "NUMERIC"
+            self._note(Difference(f"FIELD_{group}_LABEL_CHANGED"), path, reader.label, writer.label)
 
     def _named(self, reader: "_Resolved", writer: "_Resolved", path: str) -> None:
         ours, theirs = reader.known, writer.known
@@ -335,8 +335,8 @@ class _Use(NamedTuple):
         return _Resolved("map", parts=(_Use(types[0], scope, self.names), _Use(types[1], scope, self.names)))
 
 
-def _by_name(types: tuple[TypeDefinition, ...], kind: type[_KindT]) -> dict[str, tuple[int, _KindT]]:
-    definitions = [definition for definition in types if isinstance(definition, kind)]
+def _by_name(types: tuple[TypeDefinition, ...], type_: type[_KindT]) -> dict[str, tuple[int, _KindT]]:
+    definitions = [definition for definition in types if isinstance(definition, type_)]
     return {
         definition.name: (index, definition)
         for index, definition in enumerate(definitions)

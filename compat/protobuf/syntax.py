@@ -46,8 +46,8 @@ class _Parts:
         if part is not None:
             self.by_type.setdefault(type(part), []).append(part)
 
-    def of(self, kind: type[_PartT]) -> tuple[_PartT, ...]:
-        return tuple(part for part in self.by_type.get(kind, ()) if isinstance(part, kind))
+    def of(self, type_: type[_PartT]) -> tuple[_PartT, ...]:
+        return tuple(part for part in self.by_type.get(type_, ()) if isinstance(part, type_))
 
 
 class _FileReader:

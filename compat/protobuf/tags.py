@@ -57,7 +57,9 @@ def retagged(file: File, add: Tags, remove: Tags) -> tuple[str, set[Entity]]:
 
 
 def _changed_file(file: File, change: _Change) -> File:
-    types = tuple(_message(kind, "", change) if isinstance(kind, Message) else kind for kind in file.types)
+    types = tuple(
+        _message(definition, "", change) if isinstance(definition, Message) else definition for definition in file.types
+    )
     return replace(file, types=types)
 
 
@@ -73,7 +75,8 @@ def _message(message: Message, around: str, change: _Change) -> Message:
         fields=tuple(map(field, message.fields)),
         oneofs=tuple(replace(oneof, fields=tuple(map(field, oneof.fields))) for oneof in message.oneofs),
         types=tuple(
-            _message(kind, f"{path}.", change) if isinstance(kind, Message) else kind for kind in message.types
+            _message(definition, f"{path}.", change) if isinstance(definition, Message) else definition
+            for definition in message.types
         ),
     )
 

@@ -267,17 +267,17 @@ class Values:
         return _scalar(node.kind, value)
 
 
-def _scalar(kind: str, value: Value) -> bytes:
+def _scalar(type_name: str, value: Value) -> bytes:
     if isinstance(value, bool):
         return bytes([value])
-    if isinstance(value, int | float) and kind in ("float", "double"):
-        return struct.pack("<f" if kind == "float" else "<d", value)
+    if isinstance(value, int | float) and type_name in ("float", "double"):
+        return struct.pack("<f" if type_name == "float" else "<d", value)
     if isinstance(value, int):
         return _zigzag(value)
     if isinstance(value, str):
         return _sized(value.encode())
     if isinstance(value, bytes):
-        return value if kind == "fixed" else _sized(value)
+        return value if type_name == "fixed" else _sized(value)
     return b""
 
 

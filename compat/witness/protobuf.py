@@ -107,23 +107,23 @@ class _Search:
 
     def finding(self, finding: Incompatibility) -> Proof:
         """Return the proof of a finding."""
-        kind = Difference(finding.kind)
-        if kind in (Difference.PACKAGE_CHANGED, Difference.REQUIRED_FIELD_REMOVED):
-            return RuleOnly(_RULE_ONLY[kind])
-        if kind is Difference.MESSAGE_REMOVED:
+        difference = Difference(finding.kind)
+        if difference in (Difference.PACKAGE_CHANGED, Difference.REQUIRED_FIELD_REMOVED):
+            return RuleOnly(_RULE_ONLY[difference])
+        if difference is Difference.MESSAGE_REMOVED:
             return self._removed(finding.path)
         place = self._place(finding.path)
         if place is None:
             return NoWitness("undecided")
         spot, tag = place
-        if kind in (Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF, Difference.FIELD_MOVED_TO_EXISTING_ONEOF):
+        if difference in (Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF, Difference.FIELD_MOVED_TO_EXISTING_ONEOF):
             return self._cleared(spot, finding.path.rpartition("/")[2])
-        if kind is Difference.ONEOF_FIELD_REMOVED:
+        if difference is Difference.ONEOF_FIELD_REMOVED:
             return self._lost(spot, tag)
-        if kind is Difference.REQUIRED_FIELD_ADDED:
+        if difference is Difference.REQUIRED_FIELD_ADDED:
             return self._tried(spot, None, [_nothing]) or NoWitness("undecided")
         proof = self._below(spot, tag)
-        return RuleOnly(_RULE_ONLY.get(kind, _SAME_VALUES)) if proof is None else proof
+        return RuleOnly(_RULE_ONLY.get(difference, _SAME_VALUES)) if proof is None else proof
 
     def outcome(self, outcome: Outcome) -> Proof:
         """Return the proof of an outcome."""

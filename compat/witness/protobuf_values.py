@@ -39,10 +39,10 @@ _ZEROS: Final[Mapping[int, object]] = {
 }
 
 
-def new(kind: Descriptor, depth: int = 0) -> Any:
+def new(message_type: Descriptor, depth: int = 0) -> Any:
     """Return the smallest message of a type: only required fields are set; None if there is none."""
-    message = GetMessageClass(kind)()
-    for field in kind.fields:
+    message = GetMessageClass(message_type)()
+    for field in message_type.fields:
         if not field.is_required:
             continue
         if field.message_type is None:
@@ -104,36 +104,36 @@ def _messages(field: FieldDescriptor, target: FieldDescriptor | None) -> Iterato
     if _is_map(field):
         yield from _entries(field, target)
         return
-    kind = _kind(field)
+    message_type = _kind(field)
     other = target.message_type if target is not None else None
-    empty = new(kind)
+    empty = new(message_type)
     if empty is None:
         return
     yield partial(_put_copies, field, [empty])
     if field.is_repeated:
         yield partial(_put_copies, field, [empty, empty])
-    for inner in kind.fields:
+    for inner in message_type.fields:
         if inner.message_type is not None:
             continue
         aim = other.fields_by_number.get(inner.number) if other is not None else None
         for write in candidates(inner, aim):
-            held = new(kind)
+            held = new(message_type)
             write(held)
             yield partial(_put_copies, field, [held])
 
 
 def _entries(field: FieldDescriptor, target: FieldDescriptor | None) -> Iterator[Write]:
     """Yield ways to add one entry to a map: usual keys with each value, then other keys with a usual value."""
-    kind, other = _kind(field), None if target is None else target.message_type
+    entry_type, other = _kind(field), None if target is None else target.message_type
     parts: list[list[Write]] = []
     for number in (1, 2):
-        part, aim = kind.fields_by_number[number], None if other is None else other.fields_by_number.get(number)
+        part, aim = entry_type.fields_by_number[number], None if other is None else other.fields_by_number.get(number)
         parts.append([*candidates(part, aim)])
     for key, value in [
         *((parts[0][0], member) for member in parts[1]),
         *((member, parts[1][0]) for member in parts[0][1:]),
     ]:
-        held = new(kind)
+        held = new(entry_type)
         key(held)
         value(held)
         yield partial(_put_copies, field, [held])
@@ -202,13 +202,13 @@ def is_kept(before: Any, after: Any, number: int) -> bool:
 def _listed(message: object, field: FieldDescriptor) -> list[object]:
     value = getattr(message, field.name)
     if _is_map(field):
-        kind = GetMessageClass(_kind(field))
-        return [_entry(kind, field, key, value[key]) for key in value]
+        entry_class = GetMessageClass(_kind(field))
+        return [_entry(entry_class, field, key, value[key]) for key in value]
     return list(value) if field.is_repeated else [value]
 
 
-def _entry(kind: type[Message], field: FieldDescriptor, key: object, value: object) -> object:
-    made: object = kind()
+def _entry(entry_class: type[Message], field: FieldDescriptor, key: object, value: object) -> object:
+    made: object = entry_class()
     setattr(made, _kind(field).fields_by_number[1].name, key)
     inner = _kind(field).fields_by_number[2]
     if inner.message_type is None:
@@ -227,8 +227,8 @@ def _same(source: FieldDescriptor, value: object, field: FieldDescriptor, other:
     raw = [side.encode() if isinstance(side, str) else side for side in (value, other)]
     if source.enum_type is not None and field.enum_type is not None:
         names = [
-            {enum_value.name for enum_value in kind.values if enum_value.number == number}
-            for kind, number in ((source.enum_type, value), (field.enum_type, other))
+            {enum_value.name for enum_value in enum_type.values if enum_value.number == number}
+            for enum_type, number in ((source.enum_type, value), (field.enum_type, other))
         ]
         is_known = bool(names[1]) and value == other
         return is_known and (bool(names[0] & names[1]) or not _is_moved(source.enum_type, field.enum_type, *names))

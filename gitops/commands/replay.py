@@ -70,10 +70,10 @@ def replay(
     return 1 if has_problems(outcome) else 0
 
 
-def _candidate(file: Path, kind: str | None, references: tuple[str, ...]) -> Any:
+def _candidate(file: Path, schema_type: str | None, references: tuple[str, ...]) -> Any:
     from strata.serdes.model import Reference, Schema
 
-    schema_format = (kind or _FORMATS.get(file.suffix, "")).upper()
+    schema_format = (schema_type or _FORMATS.get(file.suffix, "")).upper()
     if not schema_format:
         raise GitopsError(f"{file}: the ending does not say the format; expected --type")
     try:

@@ -270,7 +270,7 @@ def completion(*, shell: str) -> None:
     click.echo(completion_class(click.Group(), {}, "strata", "_STRATA_COMPLETE").source())
 
 
-def _body(file: str, kind: str | None, references: Sequence[str]) -> dict[str, Any]:
+def _body(file: str, schema_type: str | None, references: Sequence[str]) -> dict[str, Any]:
     """Return the body that describes the schema in a file."""
     from strata.gitops.names import file_format
 
@@ -280,7 +280,10 @@ def _body(file: str, kind: str | None, references: Sequence[str]) -> dict[str, A
         raise GitopsError(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise GitopsError(f"cannot read {file}: it is not UTF-8 at byte {error.start}") from None
-    body: dict[str, Any] = {"schema": text, "schemaType": kind.upper() if kind else file_format(file) or "AVRO"}
+    body: dict[str, Any] = {
+        "schema": text,
+        "schemaType": schema_type.upper() if schema_type else file_format(file) or "AVRO",
+    }
     if references:
         body["references"] = [reference_in(reference) for reference in references]
     return body
@@ -316,8 +319,8 @@ def _tagged(text: str) -> dict[str, Any]:
     path, equals, tags = text.rpartition("=")
     if not equals:
         raise click.UsageError(f"expected {_TAGS}, got {text!r}")
-    kind = "sr_record" if path.startswith("record:") else "sr_field"
-    entity = {"entityPath": path.removeprefix("record:"), "entityType": kind}
+    entity_type = "sr_record" if path.startswith("record:") else "sr_field"
+    entity = {"entityPath": path.removeprefix("record:"), "entityType": entity_type}
     return {"schemaEntity": entity, "tags": tags.split(",")}
 
 

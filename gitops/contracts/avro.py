@@ -81,40 +81,40 @@ class _Reader:
 
     def field(self, node: Mapping[str, Any], path: tuple[str, ...], depth: int) -> dict[str, object]:
         here = (*path, node["name"])
-        kind, required = node["type"], True
+        schema, required = node["type"], True
         more = {name: value for name, value in node.items() if name not in _OF_FIELDS}
-        if isinstance(kind, list) and kind[0] == "null" and len(kind) == 2:
-            kind, required = kind[1], False
+        if isinstance(schema, list) and schema[0] == "null" and len(schema) == 2:
+            schema, required = schema[1], False
             more = more if more.pop("default", _NO_MORE) is None else {**more, _NO_DEFAULT: True}
-        typed = self._typed(kind, here, depth)
+        typed = self._typed(schema, here, depth)
         property_ = {"name": node["name"], **typed, "required": required}
         property_ |= customs(custom_of(typed) | ({OF_FIELD: json.dumps(more, ensure_ascii=False)} if more else {}))
         return property_ | described(node.get("doc")) | tagged(node.get(TAGS))
 
-    def _typed(self, kind: Any, path: tuple[str, ...], depth: int) -> dict[str, Any]:
+    def _typed(self, schema: Any, path: tuple[str, ...], depth: int) -> dict[str, Any]:
         too_deep(depth)
-        if isinstance(kind, list):
-            return {"logicalType": "object", "physicalType": "union", **exact(kind)}
-        if isinstance(kind, str):
-            plain = {"logicalType": _TO_LOGICAL.get(kind, "object"), "physicalType": kind}
-            return plain if kind in _PRIMITIVE else plain | exact(kind)
-        plain, logical = kind.get("type"), kind.get("logicalType")
+        if isinstance(schema, list):
+            return {"logicalType": "object", "physicalType": "union", **exact(schema)}
+        if isinstance(schema, str):
+            plain = {"logicalType": _TO_LOGICAL.get(schema, "object"), "physicalType": schema}
+            return plain if schema in _PRIMITIVE else plain | exact(schema)
+        plain, logical = schema.get("type"), schema.get("logicalType")
         if isinstance(plain, dict | list):
-            return self._typed(plain, path, depth + 1) | exact(kind)
+            return self._typed(plain, path, depth + 1) | exact(schema)
         element: dict[str, object] = {"logicalType": _TO_LOGICAL.get(logical) or _TO_LOGICAL.get(plain, "object"),
                                  "physicalType": logical or plain}  # fmt: skip
         if plain == "record":
-            element["properties"] = [self.field(field, path, depth + 1) for field in kind["fields"]]
+            element["properties"] = [self.field(field, path, depth + 1) for field in schema["fields"]]
         elif plain == "array":
-            items = self._typed(kind["items"], path, depth + 1)
+            items = self._typed(schema["items"], path, depth + 1)
             name = custom_of(items).get(NAMED)
             element["items"] = {"name": name, **items} if name else items
         elif plain == "enum":
-            element |= enum_check(kind["symbols"])
-        if plain not in _BUILT and (set(kind) != {"type", "logicalType"} or _made_alone(element) != kind):
-            return element | exact(kind)
-        more = {name: value for name, value in kind.items() if name not in _OF_TYPES}
-        name = f"{kind['namespace']}.{kind['name']}" if kind.get("namespace") else kind.get("name")
+            element |= enum_check(schema["symbols"])
+        if plain not in _BUILT and (set(schema) != {"type", "logicalType"} or _made_alone(element) != schema):
+            return element | exact(schema)
+        more = {name: value for name, value in schema.items() if name not in _OF_TYPES}
+        name = f"{schema['namespace']}.{schema['name']}" if schema.get("namespace") else schema.get("name")
         return element | customs({NAMED: name, OF_TYPE: json.dumps(more, ensure_ascii=False) if more else None})
 
 
@@ -139,13 +139,13 @@ def _kept(custom: Mapping[str, Any], name: str) -> dict[str, object]:
 
 def _field(element: Mapping[str, object], parent: str, depth: int, left_out: list[str]) -> dict[str, object]:
     name = identifier(element["name"])
-    kind = _avro(element, f"{parent}_{name}", depth, left_out)
+    schema = _avro(element, f"{parent}_{name}", depth, left_out)
     more = _kept(custom_of(element), OF_FIELD)
     has_default = not more.pop(_NO_DEFAULT, False)
-    field: dict[str, object] = {"name": name, "type": kind}
+    field: dict[str, object] = {"name": name, "type": schema}
     if not is_required(element):
         more.pop("default", None)  # it was that of a required field
-        field |= {"type": ["null", kind]} | ({"default": None} if has_default else {})
+        field |= {"type": ["null", schema]} | ({"default": None} if has_default else {})
     if element.get("description"):
         field["doc"] = element["description"]
     tags = labels(element)
@@ -196,9 +196,9 @@ def _plain(physical: str, logical: str, name: str, left_out: list[str]) -> objec
     return _FROM_LOGICAL.get(logical, "string")
 
 
-def _words(kind: Any) -> tuple[str, str]:
+def _words(schema: Any) -> tuple[str, str]:
     """Return the logical and the physical type by which an export names an Avro type."""
-    plain = kind
+    plain = schema
     while isinstance(plain, dict) and isinstance(plain.get("type"), dict | list):
         plain = plain["type"]
     if isinstance(plain, list):

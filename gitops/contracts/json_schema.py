@@ -109,25 +109,25 @@ class _Reader:
         node = self.resolved(schema, seen)
         if node is not schema:
             seen = (*seen, str(schema["$ref"]))
-        kind, nullable = _kind(node)
-        if kind is None:
+        plain_type, nullable = _kind(node)
+        if plain_type is None:
             what = next((word for word in ("$ref", "oneOf", "anyOf", "allOf") if word in node), "any")
             plain = {name: value for name, value in schema.items() if name not in ("description", "title", TAGS)}
             return {"logicalType": "object", "physicalType": what, **self._kept(plain)}, False
-        logical = _TIMES.get(str(node.get("format")), kind) if kind == "string" else kind
-        element: dict[str, object] = {"logicalType": logical, "physicalType": kind}
-        options = {name: node[name] for name in _OPTIONS.get(kind, ()) if name in node and logical == kind}
+        logical = _TIMES.get(str(node.get("format")), plain_type) if plain_type == "string" else plain_type
+        element: dict[str, object] = {"logicalType": logical, "physicalType": plain_type}
+        options = {name: node[name] for name in _OPTIONS.get(plain_type, ()) if name in node and logical == plain_type}
         element |= {"logicalTypeOptions": options} if options else {}
-        if kind == "object" and isinstance(node.get("properties"), dict):
+        if plain_type == "object" and isinstance(node.get("properties"), dict):
             element |= {"properties": list(self.properties(node, path, seen)), **customs(_closed(node))}
-        elif kind == "object" and isinstance(node.get(CLOSED), dict):
+        elif plain_type == "object" and isinstance(node.get(CLOSED), dict):
             element |= {"physicalType": "map", **self._kept({CLOSED: node[CLOSED]})}
-        elif kind == "object":
+        elif plain_type == "object":
             element |= customs(_closed(node))
-        elif kind == "array" and isinstance(node.get("items"), dict):
+        elif plain_type == "array" and isinstance(node.get("items"), dict):
             items = self._property("", node["items"], (*path, "[]"), seen, required=False)
             element["items"] = {name: value for name, value in items.items() if name not in ("name", "required")}
-        elif _is_of_texts(node, kind):
+        elif _is_of_texts(node, plain_type):
             element |= {"physicalType": "enum", **enum_check(node["enum"])}
         more = self.others({k: v for k, v in node.items() if k != CLOSED or element["physicalType"] != "map"}, logical)
         return element | customs(custom_of(element) | more), nullable
@@ -143,14 +143,14 @@ class _Reader:
             self.shape.custom[KNOWN] = json.dumps(known, ensure_ascii=False)
         return node
 
-    def others(self, node: Mapping[str, object], kind: str) -> dict[str, str]:
+    def others(self, node: Mapping[str, object], plain_type: str) -> dict[str, str]:
         """Return the keywords that a contract has no words for, as they travel beside the words."""
-        more = {name: value for name, value in node.items() if name not in (*_SAID, *_OPTIONS.get(kind, ()))}
-        if kind in _TIMES.values():  # their options have no words either
+        more = {name: value for name, value in node.items() if name not in (*_SAID, *_OPTIONS.get(plain_type, ()))}
+        if plain_type in _TIMES.values():  # their options have no words either
             more |= {name: node[name] for name in ("minLength", "maxLength", "pattern") if name in node}
-        if "enum" in node and not _is_of_texts(node, kind):
+        if "enum" in node and not _is_of_texts(node, plain_type):
             more["enum"] = node["enum"]
-        if CLOSED in node and not (kind == "object" and isinstance(node[CLOSED], bool)):
+        if CLOSED in node and not (plain_type == "object" and isinstance(node[CLOSED], bool)):
             more[CLOSED] = node[CLOSED]
         if "items" in node and not isinstance(node["items"], dict):
             more["items"] = node["items"]
@@ -164,9 +164,9 @@ class _Reader:
         return {KEYWORDS: json.dumps(self.with_definitions(more), ensure_ascii=False)}
 
 
-def _is_of_texts(node: Mapping[str, object], kind: str) -> bool:
+def _is_of_texts(node: Mapping[str, object], plain_type: str) -> bool:
     values = node.get("enum")
-    if kind != "string" or not isinstance(values, list) or not isinstance(node.get("type"), str):
+    if plain_type != "string" or not isinstance(values, list) or not isinstance(node.get("type"), str):
         return False
     return all(isinstance(value, str) for value in values)
 
@@ -236,24 +236,24 @@ def _type_of(
     kept = json.loads(custom[EXACT]) if custom.get(EXACT) and physical in (*_UNNAMED, "map") else None
     if kept is not None and physical != "map":
         return dict(kept)
-    kind = "string" if logical in _FORMATS else logical
+    plain_type = "string" if logical in _FORMATS else logical
     options = dict(element.get("logicalTypeOptions") or {})
-    schema: dict[str, object] = {"type": kind}
+    schema: dict[str, object] = {"type": plain_type}
     value = map_value(element)
     if value is not None:
         schema = {"type": "object", CLOSED: _node(value, (*path, "value"), left_out)}
-    elif kind == "object":
+    elif plain_type == "object":
         schema = _object(element, custom, path, left_out) | (kept or {})
-    elif kind == "array" and element.get("items"):
+    elif plain_type == "array" and element.get("items"):
         schema["items"] = _node(element["items"], (*path, "[]"), left_out)
     if logical in _FORMATS:
         schema["format"] = _FORMATS[logical]
         left_out += (f"{'.'.join(path)}: {name} of a {logical}" for name in options)
         return schema
-    values = [value if kind == "string" else _plain(kind, value) for value in enum_values(element)]
+    values = [value if plain_type == "string" else _plain(plain_type, value) for value in enum_values(element)]
     schema |= {"enum": values} if values else {}
     for name, value in options.items():
-        if name in _OPTIONS.get(kind, ()) and (name != "format" or kind == "string"):
+        if name in _OPTIONS.get(plain_type, ()) and (name != "format" or plain_type == "string"):
             schema[name] = _plain(name, value)
         else:
             left_out.append(f"{'.'.join(path)}: {name}")

@@ -137,13 +137,13 @@ class _Reader:
         property_ = {"name": inner.name, **typed, "required": not has_presence or inner.label == _REQUIRED}
         return property_ | customs(more) | described(doc) | tagged(tags)
 
-    def _typed(self, kind: str, around: str, path: tuple[str, ...]) -> tuple[dict[str, object], bool]:
+    def _typed(self, type_name: str, around: str, path: tuple[str, ...]) -> tuple[dict[str, object], bool]:
         """Return a type, and whether it is that of messages."""
-        if kind in SCALARS:
-            return {"logicalType": _TO_LOGICAL[kind], "physicalType": kind}, False
-        if match := _MAP.fullmatch(kind):
+        if type_name in SCALARS:
+            return {"logicalType": _TO_LOGICAL[type_name], "physicalType": type_name}, False
+        if match := _MAP.fullmatch(type_name):
             return self._map(match, around, path), False
-        name, definition = self._found(kind, around)
+        name, definition = self._found(type_name, around)
         if isinstance(definition, Enum):
             self.used.add(name)
             numbers = {symbol.name: symbol.tag for symbol in definition.constants}
@@ -156,7 +156,7 @@ class _Reader:
         if definition is None or name in self._inside(path):
             if definition is not None:
                 self.shape.left_out.append(f"{'.'.join(path)}: the fields of {name}, which contains itself")
-            plain = kind.lstrip(".")
+            plain = type_name.lstrip(".")
             return {"logicalType": _TO_LOGICAL.get(plain, "object"), "physicalType": plain}, True
         self.used.add(name)
         self._open[path] = name
@@ -181,9 +181,9 @@ class _Reader:
         """Return the messages that a path leads through."""
         return {name for place, name in self._open.items() if path[: len(place)] == place and place != path}
 
-    def _found(self, kind: str, around: str) -> tuple[str, "Message | Enum | None"]:
+    def _found(self, type_name: str, around: str) -> tuple[str, "Message | Enum | None"]:
         """Return the type that a name means inside a message, with its name in the package."""
-        plain = kind.lstrip(".").removeprefix(f"{self._package}." if self._package else "")
+        plain = type_name.lstrip(".").removeprefix(f"{self._package}." if self._package else "")
         scopes = around.split(".")
         for depth in range(len(scopes), -1, -1):
             name = ".".join([*scopes[:depth], plain])
@@ -264,14 +264,19 @@ class _Builder:
         typed = element
         if element.get("logicalType") == "array":
             label, typed = _REPEATED, element.get("items") or {}
-        kind = self._kind(typed, f"{around}.{_camel(name)}")
-        is_plain = kind in SCALARS or isinstance(self.types.get(kind), Enum)
+        type_name = self._kind(typed, f"{around}.{_camel(name)}")
+        is_plain = type_name in SCALARS or isinstance(self.types.get(type_name), Enum)
         if label is None and is_plain and not is_required(element) and not custom_of(element).get(ONEOF):
             label = _OPTIONAL
-        if label is None and self.needs_labels and not kind.startswith("map<") and not custom_of(element).get(ONEOF):
+        if (
+            label is None
+            and self.needs_labels
+            and not type_name.startswith("map<")
+            and not custom_of(element).get(ONEOF)
+        ):
             label = _REQUIRED if is_required(element) else _OPTIONAL
         doc = element.get("description")
-        return Field(label, kind, name, number, self._options(_FIELD_META, doc, labels(element)))
+        return Field(label, type_name, name, number, self._options(_FIELD_META, doc, labels(element)))
 
     def _kind(self, element: Mapping[str, Any], own: str) -> str:
         """Return the type of a property, which is `own` if it needs one of its own and has no name."""
@@ -293,11 +298,11 @@ class _Builder:
         if logical == "array":
             self.left_out.append(f"{own}: an array in an array")
             return self._kind(element.get("items") or {}, own)
-        kind = physical if physical in _FILES else _FROM_LOGICAL.get(logical, _STRUCT)
-        if kind == _STRUCT != physical:
+        built = physical if physical in _FILES else _FROM_LOGICAL.get(logical, _STRUCT)
+        if built == _STRUCT != physical:
             self.left_out.append(f"{own}: that its object has no properties (it is a {_STRUCT})")
-        self.imports |= {_FILES[kind]} if kind in _FILES else set()
-        return kind
+        self.imports |= {_FILES[built]} if built in _FILES else set()
+        return built
 
     def _add_enum(self, name: str, numbers: Mapping[str, Any], values: list[str]) -> None:
         known = {str(value): int(number) for value, number in numbers.items()}

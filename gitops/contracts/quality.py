@@ -73,22 +73,22 @@ def conditions_of(
 
 
 def _options(value: str, field: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    options, kind = field.get("logicalTypeOptions") or {}, field.get("logicalType")
+    options, logical_type = field.get("logicalTypeOptions") or {}, field.get("logicalType")
     for name, operator in _BOUNDS.items():
-        if name in options and kind in _NUMBERS:
-            yield name, f"{value} {operator} {_number(options[name], kind)}"
+        if name in options and logical_type in _NUMBERS:
+            yield name, f"{value} {operator} {_number(options[name], logical_type)}"
     for name, operator in _LENGTHS.items():
-        if name in options and kind == "string":
+        if name in options and logical_type == "string":
             yield name, f"size({value}) {operator} {int(options[name])}"
-    if "pattern" in options and kind == "string":
+    if "pattern" in options and logical_type == "string":
         yield "pattern", f"{value}.matches({_text(options['pattern'])})"
 
 
-def _number(text: Any, kind: str) -> str:
-    return str(int(float(text))) if kind == "integer" else repr(float(text))
+def _number(text: Any, logical_type: str) -> str:
+    return str(int(float(text))) if logical_type == "integer" else repr(float(text))
 
 
-def _check(value: str, check: Mapping[str, Any], kind: str) -> str | None:
+def _check(value: str, check: Mapping[str, Any], logical_type: str) -> str | None:
     """Return the condition of one check; None if one record does not decide it."""
     if check.get("type") == "custom":
         return str(check["implementation"]) if check.get("engine") == ENGINE and check.get("implementation") else None
@@ -101,7 +101,7 @@ def _check(value: str, check: Mapping[str, Any], kind: str) -> str | None:
     if metric == "missingValues" and arguments.get("missingValues"):
         return f"!({value} in {_texts(arguments['missingValues'])})"
     if metric == "invalidValues" and arguments.get("validValues"):
-        return f"{value} in {_values(arguments['validValues'], kind)}"
+        return f"{value} in {_values(arguments['validValues'], logical_type)}"
     if metric == "invalidValues" and arguments.get("pattern"):
         return f"{value}.matches({_text(arguments['pattern'])})"
     return None
@@ -119,11 +119,15 @@ def _texts(texts: Sequence[object]) -> str:
     return f"[{', '.join(map(_text, texts))}]"
 
 
-def _values(values: Sequence[object], kind: str) -> str:
+def _values(values: Sequence[object], logical_type: str) -> str:
     """Return a list in CEL of values of a logical type."""
-    if kind == "boolean":
+    if logical_type == "boolean":
         return f"[{', '.join(str(value).lower() for value in values)}]"
-    return f"[{', '.join(_number(value, kind) for value in values)}]" if kind in _NUMBERS else _texts(values)
+    return (
+        f"[{', '.join(_number(value, logical_type) for value in values)}]"
+        if logical_type in _NUMBERS
+        else _texts(values)
+    )
 
 
 def _rule(path: Sequence[str], expression: str, doc: object = None) -> dict[str, Any]:

@@ -157,9 +157,9 @@ def map_value(element: Mapping[str, Any]) -> Mapping[str, object] | None:
     return None
 
 
-def exact(kind: object) -> dict[str, object]:
+def exact(schema: object) -> dict[str, object]:
     """Return the custom property that holds a type as it is."""
-    return customs({EXACT: json.dumps(kind, ensure_ascii=False)})
+    return customs({EXACT: json.dumps(schema, ensure_ascii=False)})
 
 
 def too_deep(depth: int) -> None:

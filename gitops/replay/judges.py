@@ -153,7 +153,7 @@ class _ProtobufReader:
         classes = self._classes.get((name, path))
         if classes is None:
             classes = self._classes[name, path] = self._found(schema, path)
-        written, read = (self._parsed(kind, payload) for kind in classes)
+        written, read = (self._parsed(message_class, payload) for message_class in classes)
         for path_text, before, after in message_differences(written, read, ""):
             yield _Seen(kinds.CHANGED, path_text, OTHER_VALUE, (shown(before), shown(after)))
         if self._writes:
@@ -171,10 +171,10 @@ class _ProtobufReader:
             raise SchemaError(f"the candidate has no message {written.full_name}")
         return GetMessageClass(written), GetMessageClass(read)
 
-    def _parsed(self, kind: Any, payload: bytes) -> Any:
+    def _parsed(self, message_class: Any, payload: bytes) -> Any:
         from google.protobuf.message import DecodeError as ParseError
 
         try:
-            return kind.FromString(payload)
+            return message_class.FromString(payload)
         except (ParseError, ValueError, RecursionError) as error:
-            raise DecodeError(DecodeReason.MALFORMED, f"not a {kind.DESCRIPTOR.full_name}: {error}") from None
+            raise DecodeError(DecodeReason.MALFORMED, f"not a {message_class.DESCRIPTOR.full_name}: {error}") from None

@@ -71,9 +71,9 @@ def _check(access: Access, state: State, step: Step, *, dry_run: bool) -> None:
     Raises:
         RegistryError: 40301 if a right is missing.
     """
-    kind, reads, writes = _RIGHTS[step.kind]
+    resource_type, reads, writes = _RIGHTS[step.kind]
     operations = (reads, writes) if dry_run or step.request is not None else (writes,)
-    access.check_one_of(operations if dry_run else operations[::-1], kind, step.subject or "")
+    access.check_one_of(operations if dry_run else operations[::-1], resource_type, step.subject or "")
     if step.request is not None:
         check_references(access, state, step.subject or "", step.request.references)
 

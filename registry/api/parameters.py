@@ -121,21 +121,21 @@ class _Call:
         self._copied = [name for name, value in self._defaults.items() if isinstance(value, list)]
 
     def _declare(self, name: str, hint: object, default: object, segments: Mapping[str, int]) -> None:
-        kind, notes = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
+        type_, notes = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
         depends = next((note for note in notes if isinstance(note, params.Depends)), None)
-        if kind is Request:
+        if type_ is Request:
             self._request = name
         elif depends is not None and depends.dependency is this_exchange:
             self._exchange = name
         elif depends is not None and depends.dependency is not None:
             self._functions.append((name, _Call(depends.dependency, segments)))
         elif name in segments:
-            self._path.append((name, segments[name], _validation(kind, notes)))
+            self._path.append((name, segments[name], _validation(type_, notes)))
         elif default is inspect.Parameter.empty:
             raise TypeError(f"the parameter {name} of {self._function} needs a default")
         else:
             alias = next((note.alias for note in notes if isinstance(note, FieldInfo) and note.alias), name)
-            self._query.append((name, alias, _validation(kind, notes), get_origin(kind) is list))
+            self._query.append((name, alias, _validation(type_, notes), get_origin(type_) is list))
             self._defaults[name] = default
 
     async def answer(self, asked: _Given) -> Any:
@@ -171,15 +171,15 @@ def _parsed(query_string: bytes) -> _Query:
     return query
 
 
-def _validation(kind: Any, notes: tuple[object, ...]) -> _Validate | None:
+def _validation(type_: Any, notes: tuple[object, ...]) -> _Validate | None:
     """Return what validates a text; None if any text is valid."""
     rules = tuple(note for note in notes if not isinstance(note, FieldInfo))
-    if kind in (str, str | None, list[str]) and not rules:
+    if type_ in (str, str | None, list[str]) and not rules:
         return None
-    validate = TypeAdapter(Annotated[(kind, *rules)] if rules else kind).validator.validate_python
+    validate = TypeAdapter(Annotated[(type_, *rules)] if rules else type_).validator.validate_python
     before: list[Any] = [rule.func for rule in reversed(rules) if isinstance(rule, BeforeValidator)]
     after: list[Any] = [rule.func for rule in rules if isinstance(rule, AfterValidator)]
-    if kind not in (str, int) or len(before) + len(after) < len(rules):
+    if type_ not in (str, int) or len(before) + len(after) < len(rules):
         return validate
 
     def validate_shortly(value: Any) -> Any:
@@ -188,7 +188,7 @@ def _validation(kind: Any, notes: tuple[object, ...]) -> _Validate | None:
         try:
             for function in before:
                 result = function(result)
-            if type(result) is kind:
+            if type(result) is type_:
                 for function in after:
                     result = function(result)
                 return result

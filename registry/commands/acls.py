@@ -173,8 +173,8 @@ def _named(*, subject: str | None, kek: str | None, registry: bool, cluster: boo
     from strata.registry.core.rights.rules import ResourceType, RuleError, parse_resource
 
     resources = [
-        (kind, name)
-        for kind, name in (
+        (resource_type, name)
+        for resource_type, name in (
             (ResourceType.SUBJECT, subject),
             (ResourceType.KEK, kek),
             (ResourceType.REGISTRY, "" if registry else None),

@@ -52,10 +52,10 @@ def _setting_options(command: Any) -> Any:
     return command
 
 
-def _metavar(kind: object) -> str:
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return "|".join(kind)
-    return "NUMBER" if kind in (int, float, int | None) else "TEXT"
+def _metavar(type_: object) -> str:
+    if isinstance(type_, type) and issubclass(type_, StrEnum):
+        return "|".join(type_)
+    return "NUMBER" if type_ in (int, float, int | None) else "TEXT"
 
 
 class _ServeCommand(click.Command):

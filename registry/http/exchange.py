@@ -333,13 +333,15 @@ class Exchange:
 
     # --- writes
 
-    async def require(self, operation: Operation, kind: ResourceType, name: str) -> None:
+    async def require(self, operation: Operation, resource_type: ResourceType, name: str) -> None:
         """Check a right that is not in the path of the request.
 
         Raises:
             RegistryError: 40301, or 401 if an anonymous client must say who it is.
         """
-        await self.access.reconsider(partial(self.access.check, operation, kind, name), self.service.writer.catch_up)
+        await self.access.reconsider(
+            partial(self.access.check, operation, resource_type, name), self.service.writer.catch_up
+        )
 
     async def change(self, decide: Decide[_T]) -> _T:
         """Write what a decision writes, if the request has the rights for it on the State that it is decided on.

@@ -52,7 +52,7 @@ def _specificity(name: bytes, known: bytes) -> int:
     """Return how specifically a range matches a type, 0 if it does not match."""
     if name == known:
         return 3
-    kind, _, subtype = name.partition(b"/")
-    if kind == b"*":
+    main_type, _, subtype = name.partition(b"/")
+    if main_type == b"*":
         return 1
-    return 2 if subtype == b"*" and known.startswith(kind + b"/") else 0
+    return 2 if subtype == b"*" and known.startswith(main_type + b"/") else 0

@@ -56,8 +56,8 @@ class Difference:
 
     def as_json(self) -> dict[str, Any]:
         """Return the difference as JSON with full values."""
-        kind, name, number = self.thing
-        content = {"kind": kind, "name": name} | ({"version": number} if number else {})
+        noun, name, number = self.thing
+        content = {"kind": noun, "name": name} | ({"version": number} if number else {})
         if self.only_in:
             return content | {"onlyIn": self.only_in}
         return content | {"property": self.property, "a": _jsonable(self.a), "b": _jsonable(self.b)}
@@ -182,9 +182,9 @@ def _scope(scope: str | None) -> str:
 
 
 def _named(thing: Thing) -> str:
-    kind, name, number = thing
-    shown = repr(name) if kind in ("subject", "context") else name
-    return f"{kind} {shown}" + (f" version {number}" if number else "")
+    noun, name, number = thing
+    shown = repr(name) if noun in ("subject", "context") else name
+    return f"{noun} {shown}" + (f" version {number}" if number else "")
 
 
 def _jsonable(value: object) -> object:

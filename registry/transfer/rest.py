@@ -186,8 +186,8 @@ class Connection:
         if response.status in (401, 403) and code != _NO_KEY_MANAGEMENT:
             refused = "rejected the credentials" if response.status == 401 else f"forbids {method} {unquote(path)}"
             why = f"{_message(content)}; " if _message(content) else ""
-            kind = Forbidden if response.status == 403 else TransferError
-            raise kind(f"the registry {self.name} {refused} ({why}status {response.status})")
+            error_class = Forbidden if response.status == 403 else TransferError
+            raise error_class(f"the registry {self.name} {refused} ({why}status {response.status})")
         if response.status in RETRIED:
             repeated = self._retries and repeats_after_status(method, response.status)
             tries = f" after {self._retries} retries" if repeated else ""

@@ -258,19 +258,19 @@ def _config(body: Mapping[str, object]) -> dict[str, object]:
 
 
 def _of_each(
-    connection: Connection, kind: str, scopes: Sequence[Scope], taken: Callable[[dict[str, object]], object]
+    connection: Connection, setting: str, scopes: Sequence[Scope], taken: Callable[[dict[str, object]], object]
 ) -> dict[Scope, Any]:
     """Return a setting by scope, without the scopes that have no setting of their own."""
 
     def read(scope: Scope) -> object:
-        path = f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}"
+        path = f"/{setting}" if scope is None else f"/{setting}/{segment(scope)}"
         answer = connection.ask("GET", path, None, is_object)
         if not answer.good and not answer.missing:
-            raise TransferError(f"{connection.name} did not return the {kind} of {scope!r} (error {answer.code})")
+            raise TransferError(f"{connection.name} did not return the {setting} of {scope!r} (error {answer.code})")
         return taken(answer.body) if answer.good else None
 
     with ThreadPoolExecutor(THREADS) as pool:
-        values = track(f"reading {connection.name}, {kind}", pool.map(read, scopes), len(scopes))
+        values = track(f"reading {connection.name}, {setting}", pool.map(read, scopes), len(scopes))
         return {scope: value for scope, value in zip(scopes, values, strict=True) if value is not None}
 
 

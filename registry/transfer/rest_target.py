@@ -78,12 +78,12 @@ def _check_part_of(copy: Copy, held: Copy, name: str) -> None:
     """Reject a target with content of its own; settings of the registry and of contexts are replaced instead."""
     wanted = facts_of(copy.state, copy.records, {})
     for thing, properties in facts_of(held.state, held.records, {}).items():
-        kind, of, number = thing
-        if kind in _REPLACED or (kind == "config of" and (of == REGISTRY or of.strip("':").startswith("."))):
+        noun, of, number = thing
+        if noun in _REPLACED or (noun == "config of" and (of == REGISTRY or of.strip("':").startswith("."))):
             continue
         other = wanted.get(thing)
         if other is None or other.get("id") != properties.get("id"):
-            shown = f"{kind} {of}" + (f" version {number}" if number else "")
+            shown = f"{noun} {of}" + (f" version {number}" if number else "")
             raise TransferError(
                 f"{name} is not empty: its {shown} differs from the source or is not in it. Nothing was written; "
                 "migrate into an empty registry"

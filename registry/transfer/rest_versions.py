@@ -91,6 +91,6 @@ def _body(entry: SchemaVersion) -> dict[str, object]:
     return {name: content[name] for name in _POSTED if content.get(name)}
 
 
-def path_of(kind: str, scope: str | None) -> str:
+def path_of(setting: str, scope: str | None) -> str:
     """Return the path of a setting (`config` or `mode`) of a scope; None is the registry."""
-    return f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}"
+    return f"/{setting}" if scope is None else f"/{setting}/{segment(scope)}"

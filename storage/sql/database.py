@@ -25,7 +25,7 @@ def kind_of(error: SQLAlchemyError) -> type[LogError]:
     """Return the kind of `LogError` that an error of the database amounts to."""
     cause = getattr(error, "orig", None)
     code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
-    return next((kind for name, kind in _KINDS.items() if code.startswith(name)), LogError)
+    return next((error_class for name, error_class in _KINDS.items() if code.startswith(name)), LogError)
 
 
 def is_transient(error: SQLAlchemyError) -> bool:

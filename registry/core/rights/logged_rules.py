@@ -60,6 +60,8 @@ def rules_of_key(key: AclKey) -> list[Rule]:
     whole = {"operation": Operation.ALL.value, "permission": Permission.DENY.value, "principal": key.principal}
     kinds = [("SUBJECT", "*"), ("KEK", "*"), ("REGISTRY", ""), ("CLUSTER", "")]
     try:
-        return [parse_rule({**whole, "resource_type": kind, "resource": name}) for kind, name in kinds]
+        return [
+            parse_rule({**whole, "resource_type": resource_type, "resource": name}) for resource_type, name in kinds
+        ]
     except RuleError:
         return []

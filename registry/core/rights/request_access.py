@@ -57,7 +57,7 @@ class Refusal(NamedTuple):
     """What was refused, and the rule that denied it; None if no rule allowed it."""
 
     operation: Operation
-    kind: ResourceType
+    resource_type: ResourceType
     name: str
     rule: Rule | None = None
 
@@ -248,13 +248,13 @@ class Access:
 
     # --- questions
 
-    def may(self, operation: Operation, kind: ResourceType, name: str = "") -> bool:
+    def may(self, operation: Operation, resource_type: ResourceType, name: str = "") -> bool:
         """Return whether the request may do something."""
-        return self._view.decide(operation, *_meant(kind, name)).allowed
+        return self._view.decide(operation, *_meant(resource_type, name)).allowed
 
-    def denies(self, operation: Operation, kind: ResourceType, name: str) -> bool:
+    def denies(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """Return whether a rule denies the request something, however it asks."""
-        verdict = self._view.decide(operation, *_meant(kind, name))
+        verdict = self._view.decide(operation, *_meant(resource_type, name))
         return not verdict.allowed and verdict.rule is not None
 
     def reads(self, subject: str) -> bool:
@@ -265,25 +265,25 @@ class Access:
         """Return whether the request may know that a subject exists."""
         return self._view.decide(Operation.DESCRIBE, ResourceType.SUBJECT, subject).allowed
 
-    def may_all(self, operation: Operation, kind: ResourceType, prefix: str = "") -> bool:
+    def may_all(self, operation: Operation, resource_type: ResourceType, prefix: str = "") -> bool:
         """Return whether the request may do something with everything whose name begins with a prefix."""
-        return self._view.allows_all(operation, kind, prefix)
+        return self._view.allows_all(operation, resource_type, prefix)
 
-    def may_some(self, operation: Operation, kind: ResourceType) -> bool:
+    def may_some(self, operation: Operation, resource_type: ResourceType) -> bool:
         """Return whether a rule allows the request something with at least some names, unless others deny those."""
-        return self._view.allows_some(operation, kind)
+        return self._view.allows_some(operation, resource_type)
 
     # --- checks
 
-    def check(self, operation: Operation, kind: ResourceType, name: str = "") -> None:
+    def check(self, operation: Operation, resource_type: ResourceType, name: str = "") -> None:
         """Check that the request may do something.
 
         Raises:
             RegistryError: 40301, or 401 if an anonymous client must say who it is.
         """
-        self.check_one_of((operation,), kind, name)
+        self.check_one_of((operation,), resource_type, name)
 
-    def check_one_of(self, operations: Iterable[Operation], kind: ResourceType, name: str = "") -> None:
+    def check_one_of(self, operations: Iterable[Operation], resource_type: ResourceType, name: str = "") -> None:
         """Check that the request may do one of some things; the error names the first of them.
 
         Raises:
@@ -291,12 +291,12 @@ class Access:
         """
         first: tuple[Operation, Rule | None] | None = None
         for operation in operations:
-            verdict = self._view.decide(operation, *_meant(kind, name))
+            verdict = self._view.decide(operation, *_meant(resource_type, name))
             if verdict.allowed:
                 return
             first = first or (operation, verdict.rule)
         if first is not None:
-            raise self._refused(first[0], kind, name, first[1])
+            raise self._refused(first[0], resource_type, name, first[1])
 
     def check_records(self, records: Iterable[Record]) -> None:
         """Check that the request may write some records.
@@ -308,12 +308,12 @@ class Access:
             return
         used: dict[Rule, None] = {}
         for record in records:
-            for operations, kind, name in rights_of(record):
-                verdicts = (self._view.decide(operation, *_meant(kind, name)) for operation in operations)
+            for operations, resource_type, name in rights_of(record):
+                verdicts = (self._view.decide(operation, *_meant(resource_type, name)) for operation in operations)
                 allowed = next((verdict for verdict in verdicts if verdict.allowed), None)
                 if allowed is None:
-                    known = self.may(Operation.DESCRIBE, kind, name)
-                    raise self._refused(operations[0], kind, name if known else self._subject)
+                    known = self.may(Operation.DESCRIBE, resource_type, name)
+                    raise self._refused(operations[0], resource_type, name if known else self._subject)
                 if allowed.rule is not None:
                     used[allowed.rule] = None
         self.allowed_by = tuple(used)
@@ -342,10 +342,12 @@ class Access:
         """Return the error for an operation on a subject that the request may not do, whether or not it exists."""
         return self._refused(operation, ResourceType.SUBJECT, subject)
 
-    def _refused(self, operation: Operation, kind: ResourceType, name: str, rule: Rule | None = None) -> RegistryError:
-        kind, name = _meant(kind, name)
-        self.refusal = Refusal(operation, kind, name, rule)
-        shown = _KINDS.get(kind, kind.value.capitalize())
+    def _refused(
+        self, operation: Operation, resource_type: ResourceType, name: str, rule: Rule | None = None
+    ) -> RegistryError:
+        resource_type, name = _meant(resource_type, name)
+        self.refusal = Refusal(operation, resource_type, name, rule)
+        shown = _KINDS.get(resource_type, resource_type.value.capitalize())
         return self._denial(operation, f"{shown}: {name}" if name else shown)
 
     def _denial(self, operation: Operation, resource: str) -> RegistryError:
@@ -354,12 +356,12 @@ class Access:
         return errors.access_denied(_WORDS.get(operation, operation.value.capitalize()), resource)
 
 
-def _meant(kind: ResourceType, name: str) -> tuple[ResourceType, str]:
+def _meant(resource_type: ResourceType, name: str) -> tuple[ResourceType, str]:
     """Return the resource that a name in the place of a subject means: the registry itself is one of the scopes."""
-    if kind is not ResourceType.SUBJECT:
-        return kind, name
+    if resource_type is not ResourceType.SUBJECT:
+        return resource_type, name
     subject = subject_name(name)
-    return (ResourceType.REGISTRY, "") if subject in ("", GLOBAL_SCOPE) else (kind, subject)
+    return (ResourceType.REGISTRY, "") if subject in ("", GLOBAL_SCOPE) else (resource_type, subject)
 
 
 EVERYTHING = View((), superuser=True)

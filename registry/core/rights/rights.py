@@ -75,53 +75,53 @@ class View:
         self.is_empty = not self._rules and not superuser
         self._matchers: dict[tuple[Operation, ResourceType], tuple[_Matcher, _Matcher]] = {}
 
-    def decide(self, operation: Operation, kind: ResourceType, name: str = "") -> Verdict:
+    def decide(self, operation: Operation, resource_type: ResourceType, name: str = "") -> Verdict:
         """Return whether the principal may do something.
 
         Args:
             operation: what it wants to do.
-            kind: the type of the resource.
+            resource_type: the type of the resource.
             name: the name of the KEK, or the qualified name of the subject.
         """
         if self.superuser:
             return PASSED
-        denied, allowed = self._matchers.get((operation, kind)) or self._compiled(operation, kind)
-        if kind is ResourceType.SUBJECT:
+        denied, allowed = self._matchers.get((operation, resource_type)) or self._compiled(operation, resource_type)
+        if resource_type is ResourceType.SUBJECT:
             name = _full(name)
         if (rule := denied.match(name)) is not None:
             return Verdict(False, rule)
         rule = allowed.match(name)
         return _NOTHING if rule is None else Verdict(True, rule)
 
-    def allows_all(self, operation: Operation, kind: ResourceType, prefix: str = "") -> bool:
+    def allows_all(self, operation: Operation, resource_type: ResourceType, prefix: str = "") -> bool:
         """Return whether the principal may do something with every resource whose name begins with a prefix.
 
         Args:
             operation: what it wants to do.
-            kind: the type of the resources.
+            resource_type: the type of the resources.
             prefix: the prefix, for subjects with the context; empty for all. A denial of anything makes this False.
         """
         if self.superuser:
             return True
-        denied, allowed = self._matchers.get((operation, kind)) or self._compiled(operation, kind)
+        denied, allowed = self._matchers.get((operation, resource_type)) or self._compiled(operation, resource_type)
         return denied.is_empty and allowed.matches_all(prefix)
 
-    def allows_some(self, operation: Operation, kind: ResourceType) -> bool:
+    def allows_some(self, operation: Operation, resource_type: ResourceType) -> bool:
         """Return whether a rule allows the principal something with at least some names, unless others deny those."""
         if self.superuser:
             return True
-        _, allowed = self._matchers.get((operation, kind)) or self._compiled(operation, kind)
+        _, allowed = self._matchers.get((operation, resource_type)) or self._compiled(operation, resource_type)
         return not allowed.is_empty
 
-    def _compiled(self, operation: Operation, kind: ResourceType) -> "tuple[_Matcher, _Matcher]":
-        about = [rule for rule in self._rules if rule.resource.type is kind]
+    def _compiled(self, operation: Operation, resource_type: ResourceType) -> "tuple[_Matcher, _Matcher]":
+        about = [rule for rule in self._rules if rule.resource.type is resource_type]
         denying = {operation, Operation.ALL}
         allowing = denying | _INCLUDED_IN.get(operation, frozenset())
         made = (
             _Matcher(rule for rule in about if rule.permission is Permission.DENY and rule.operation in denying),
             _Matcher(rule for rule in about if rule.permission is Permission.ALLOW and rule.operation in allowing),
         )
-        self._matchers[operation, kind] = made
+        self._matchers[operation, resource_type] = made
         return made
 
 

@@ -113,9 +113,9 @@ def on_cluster(operation: Operation) -> Need:
     return Need(How.NAMED, (Right(ResourceType.CLUSTER, operation),))
 
 
-def listed(operation: Operation, kind: ResourceType = ResourceType.SUBJECT, more: str = "") -> Need:
+def listed(operation: Operation, resource_type: ResourceType = ResourceType.SUBJECT, more: str = "") -> Need:
     """Return the need of a route whose answer is filtered."""
-    return Need(How.LISTED, (Right(kind, operation),), more)
+    return Need(How.LISTED, (Right(resource_type, operation),), more)
 
 
 def by_id(operation: Operation, more: str = "") -> Need:
@@ -123,6 +123,6 @@ def by_id(operation: Operation, more: str = "") -> Need:
     return Need(How.BY_ID, (Right(ResourceType.SUBJECT, operation),), more)
 
 
-def in_body(kind: ResourceType, operation: Operation, more: str = "") -> Need:
+def in_body(resource_type: ResourceType, operation: Operation, more: str = "") -> Need:
     """Return the need of a route whose body names the resources."""
-    return Need(How.IN_BODY, (Right(kind, operation),), more)
+    return Need(How.IN_BODY, (Right(resource_type, operation),), more)

@@ -175,15 +175,15 @@ def parse_rule(content: object) -> Rule:
     if unknown := sorted(str(name) for name in content if name not in FIELDS):
         raise RuleError(f"unknown field {unknown[0]!r}; expected {', '.join(FIELDS)}")
     fields = {name: _text(content, name) for name in FIELDS}
-    kind = _member(ResourceType, fields, "resource_type")
+    resource_type = _member(ResourceType, fields, "resource_type")
     operation = _member(Operation, fields, "operation")
-    if operation not in _OPERATIONS[kind]:
-        expected = ", ".join(sorted(_OPERATIONS[kind]))
-        raise RuleError(f"operation {operation} does not exist for a {kind}; expected one of {expected}")
+    if operation not in _OPERATIONS[resource_type]:
+        expected = ", ".join(sorted(_OPERATIONS[resource_type]))
+        raise RuleError(f"operation {operation} does not exist for a {resource_type}; expected one of {expected}")
     return Rule(
         principal=_principal(fields["principal"]),
         host=_host(fields["host"]),
-        resource=_resource(kind, fields["resource"], _member(Pattern, fields, "pattern_type")),
+        resource=_resource(resource_type, fields["resource"], _member(Pattern, fields, "pattern_type")),
         operation=operation,
         permission=_member(Permission, fields, "permission"),
     )
@@ -229,19 +229,19 @@ def parse_filter(content: Mapping[Any, Any]) -> dict[str, str]:
     return members
 
 
-def parse_resource(kind: ResourceType, text: str = "") -> Resource:
+def parse_resource(resource_type: ResourceType, text: str = "") -> Resource:
     """Return the resource that a text names: `NAME`, `PREFIX*`, or `*` for every name.
 
     Args:
-        kind: the type of the resource.
+        resource_type: the type of the resource.
         text: the name or prefix; empty for the registry and the cluster.
 
     Raises:
         RuleError: if the name does not fit the type.
     """
     if text.endswith("*") and text != ALL_NAMES:
-        return _resource(kind, text[:-1], Pattern.PREFIXED)
-    return _resource(kind, text, Pattern.LITERAL)
+        return _resource(resource_type, text[:-1], Pattern.PREFIXED)
+    return _resource(resource_type, text, Pattern.LITERAL)
 
 
 def rule_json(rule: Rule) -> dict[str, str]:
@@ -276,8 +276,8 @@ def _member(words: type[_E], fields: Mapping[str, str], name: str) -> _E:
 
 
 def _principal(text: str) -> str:
-    kind, _, name = text.partition(":")
-    if text == _ANONYMOUS or (kind in ("User", "Group") and name and name == name.strip()):
+    resource_type, _, name = text.partition(":")
+    if text == _ANONYMOUS or (resource_type in ("User", "Group") and name and name == name.strip()):
         return text
     raise RuleError(f"principal is {text!r}; expected User:NAME, User:*, Group:NAME or {_ANONYMOUS}")
 
@@ -291,17 +291,17 @@ def _host(text: str) -> str:
         raise RuleError(f"host is {text!r}; expected *, an IP address or a network such as 10.0.0.0/8") from None
 
 
-def _resource(kind: ResourceType, name: str, pattern: Pattern) -> Resource:
-    if kind not in _NAMED:
+def _resource(resource_type: ResourceType, name: str, pattern: Pattern) -> Resource:
+    if resource_type not in _NAMED:
         # Redpanda's own clients write an empty name or *.
         if name in ("", ALL_NAMES) and pattern is Pattern.LITERAL:
-            return Resource(kind)
-        raise RuleError(f"resource is {name!r}; a {kind} has no name")
+            return Resource(resource_type)
+        raise RuleError(f"resource is {name!r}; a {resource_type} has no name")
     if not name:
-        raise RuleError(f"resource is missing; expected the name of a {kind}, or * for all")
+        raise RuleError(f"resource is missing; expected the name of a {resource_type}, or * for all")
     if pattern is Pattern.PREFIXED and name == ALL_NAMES:
         raise RuleError("resource is '*' and pattern_type PREFIXED; for all names, expected pattern_type LITERAL")
-    return Resource(kind, _shortest(name, pattern) if kind is ResourceType.SUBJECT else name, pattern)
+    return Resource(resource_type, _shortest(name, pattern) if resource_type is ResourceType.SUBJECT else name, pattern)
 
 
 def _shortest(name: str, pattern: Pattern) -> str:

@@ -108,12 +108,12 @@ class ProviderKeys:
         self._failed = False
         self._asking: asyncio.Task[None] | None = None
 
-    async def find(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, object]:
+    async def find(self, kid: str | None, key_type: str, algorithm: str) -> Mapping[str, object]:
         """Return a key.
 
         Args:
             kid: the name of the key; without one there must be only one key of that algorithm.
-            kind: the type of the key, such as `RSA`.
+            key_type: the type of the key, such as `RSA`.
             algorithm: the algorithm, such as `RS256`.
 
         Returns:
@@ -130,19 +130,19 @@ class ProviderKeys:
                 raise KeysUnavailable(f"the identity provider {self._issuer} does not answer")
         elif age > _FRESH_S and self._is_due(_FAILED_S):
             self._begin()
-        if known := self._known(kid, kind, algorithm):
+        if known := self._known(kid, key_type, algorithm):
             return known
         if kid is None:
             raise UnknownKey(0.0)
         asked = await self._ask(_UNKNOWN_S)
-        if known := self._known(kid, kind, algorithm):
+        if known := self._known(kid, key_type, algorithm):
             return known
         if self._failed:
             raise KeysUnavailable(f"the identity provider {self._issuer} does not answer")
         raise UnknownKey(0.0 if asked else max(0.0, self._asked_at + _UNKNOWN_S - self._now()))
 
-    def _known(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, object] | None:
-        keys = [key for key in self._keys if key.get("kty") == kind]
+    def _known(self, kid: str | None, key_type: str, algorithm: str) -> Mapping[str, object] | None:
+        keys = [key for key in self._keys if key.get("kty") == key_type]
         if kid is not None:
             return next((key for key in keys if key.get("kid") == kid), None)
         keys = [key for key in keys if key.get("alg", algorithm) == algorithm]

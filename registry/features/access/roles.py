@@ -95,10 +95,10 @@ def expand_role(role: str, principal: str, on: str | None = None) -> tuple[Rule,
         raise RuleError(f"the role {role} needs subjects: expected a name, PREFIX*, or * for all")
     subjects = parse_resource(ResourceType.SUBJECT, on or ALL_NAMES)
     granted = [(subjects, operation) for operation in meant.subjects]
-    granted += [(_all_of(kind), operation) for kind, operation in meant.whole]
+    granted += [(_all_of(resource_type), operation) for resource_type, operation in meant.whole]
     checked = parse_rule({"principal": principal, "resource_type": "REGISTRY", "operation": "ALL"}).principal
     return tuple(Rule(checked, ANYWHERE, resource, operation) for resource, operation in granted)
 
 
-def _all_of(kind: ResourceType) -> Resource:
-    return parse_resource(kind, ALL_NAMES)
+def _all_of(resource_type: ResourceType) -> Resource:
+    return parse_resource(resource_type, ALL_NAMES)

@@ -55,8 +55,8 @@ def _header(value: str | None) -> str | None:
 
 def _principals(value: str | None) -> str | None:
     for item in listed(value, ";"):
-        kind, _, name = item.partition(":")
-        if kind not in ("User", "Group"):
+        prefix, _, name = item.partition(":")
+        if prefix not in ("User", "Group"):
             raise ValueError(
                 f"expected names such as User:admin or Group:platform, separated by semicolons; got {item!r}"
             )

@@ -158,8 +158,8 @@ class Audit:
         if tried is not None:
             more["tried"] = tried._asdict()
         if access.refusal is not None:
-            operation, kind, name, rule = access.refusal
-            more |= {"operation": operation.value, "resource": {"type": kind.value, "name": name}}
+            operation, resource_type, name, rule = access.refusal
+            more |= {"operation": operation.value, "resource": {"type": resource_type.value, "name": name}}
             more["denied_by"] = _named(rule) if rule else None
         self._note(_REFUSALS.get(status, "refused"), "refused", asked, access, more)
 

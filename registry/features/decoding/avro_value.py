@@ -90,7 +90,7 @@ class _Decoder:
         return value
 
     def _logical(
-        self, kind: str, properties: Properties, value: Json | bytes, start: int, path: str
+        self, type_name: str, properties: Properties, value: Json | bytes, start: int, path: str
     ) -> tuple[object, str | None]:
         """Return the logical type of a value and the value for people; None if readers apply no logical type.
 
@@ -98,7 +98,7 @@ class _Decoder:
             Broken: the value does not fit its logical type.
         """
         name = properties.get("logicalType")
-        show = _LOGICAL.get((kind, name)) if isinstance(name, str) else None
+        show = _LOGICAL.get((type_name, name)) if isinstance(name, str) else None
         if show is None:
             return name, None
         try:
@@ -119,8 +119,8 @@ class _Decoder:
     def _fixed(self, node: FixedType, path: str) -> Json:
         start = self._cursor.offset
         taken = self._cursor.take(node.size, path, f"fixed {node.name.full}")
-        kind = f"fixed {node.size}" if node.properties.get("logicalType") == "uuid" else "fixed"
-        _, logical_value = self._logical(kind, node.properties, taken, start, path)
+        type_name = f"fixed {node.size}" if node.properties.get("logicalType") == "uuid" else "fixed"
+        _, logical_value = self._logical(type_name, node.properties, taken, start, path)
         value = f"0x{taken.hex()}" if logical_value is None else logical_value
         self._cursor.note(start, path, node.name.full, value)
         return value
@@ -158,18 +158,18 @@ class _Decoder:
 
 def _integer(bits: int) -> Callable[[Cursor, str], int]:
     def read(cursor: Cursor, path: str) -> int:
-        start, kind = cursor.offset, "an int" if bits == 32 else "a long"
-        value = cursor.zigzag(path, kind)
+        start, expected = cursor.offset, "an int" if bits == 32 else "a long"
+        value = cursor.zigzag(path, expected)
         if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-            raise Broken(start, path, f"expected {kind} of {bits} bits, got {value}")
+            raise Broken(start, path, f"expected {expected} of {bits} bits, got {value}")
         return value
 
     return read
 
 
-def _float(form: str, size: int, kind: str) -> Callable[[Cursor, str], float | str]:
+def _float(form: str, size: int, noun: str) -> Callable[[Cursor, str], float | str]:
     def read(cursor: Cursor, path: str) -> float | str:
-        value: float = struct.unpack(form, cursor.take(size, path, kind))[0]
+        value: float = struct.unpack(form, cursor.take(size, path, noun))[0]
         return value if math.isfinite(value) else str(value)
 
     return read

@@ -84,15 +84,17 @@ class _Decoder:
             self._within(path, "an entry", lambda: self._entry(entries, types, full, path))
             return
         known = None if field.type in _SCALARS else self._names.type_of(field.type, full)
-        kind = "enum" if known is not None and known.is_enum else field.type
+        type_name = "enum" if known is not None and known.is_enum else field.type
         values: list[Json] = []
         is_packed = (
-            wire == _SIZED and field.label == "repeated" and (kind == "enum" or _SCALARS.get(kind, _PLAIN)[0] != _SIZED)
+            wire == _SIZED
+            and field.label == "repeated"
+            and (type_name == "enum" or _SCALARS.get(type_name, _PLAIN)[0] != _SIZED)
         )
-        if is_packed and (kind == "enum" or kind in _SCALARS):
-            self._within(path, "packed values", lambda: self._packed(values, kind, known, path))
+        if is_packed and (type_name == "enum" or type_name in _SCALARS):
+            self._within(path, "packed values", lambda: self._packed(values, type_name, known, path))
         else:
-            values.append(self._value(kind, known, wire, path, start, field.tag))
+            values.append(self._value(type_name, known, wire, path, start, field.tag))
         if field.label == "repeated":
             held = into.setdefault(field.name, [])
             if isinstance(held, list):
@@ -100,16 +102,17 @@ class _Decoder:
         elif values:
             into[field.name] = values[0]
 
-    def _packed(self, values: list[Json], kind: str, known: Known | None, path: str) -> None:
+    def _packed(self, values: list[Json], type_name: str, known: Known | None, path: str) -> None:
         while self._cursor.offset < self._cursor.end:
             self._cursor.step(path)
             start = self._cursor.offset
-            values.append(self._value(kind, known, _wire(kind), f"{path}[{len(values)}]", start, 0))
+            values.append(self._value(type_name, known, _wire(type_name), f"{path}[{len(values)}]", start, 0))
 
     def _entry(self, entries: Json, types: tuple[str, str], full: str, path: str) -> None:
         pair: dict[str, Json] = {}
         key, value = (
-            Field("optional", kind, name, tag) for tag, name, kind in zip((1, 2), ("key", "value"), types, strict=True)
+            Field("optional", type_name, name, tag)
+            for tag, name, type_name in zip((1, 2), ("key", "value"), types, strict=True)
         )
         entry = Message("entry", (key, value))
         start = self._cursor.offset
@@ -120,30 +123,30 @@ class _Decoder:
         if isinstance(entries, dict):
             entries[str(pair.get("key", ""))] = pair.get("value")
 
-    def _value(self, kind: str, known: Known | None, wire: int, path: str, start: int, number: int) -> Json:
-        if kind in _SCALARS or kind == "enum":
-            if wire != _wire(kind):
-                raise Broken(start, path, f"expected {kind} (wire type {_wire(kind)}), got wire type {wire}")
-            return self._scalar(kind, known, path)
+    def _value(self, type_name: str, known: Known | None, wire: int, path: str, start: int, number: int) -> Json:
+        if type_name in _SCALARS or type_name == "enum":
+            if wire != _wire(type_name):
+                raise Broken(start, path, f"expected {type_name} (wire type {_wire(type_name)}), got wire type {wire}")
+            return self._scalar(type_name, known, path)
         definition = known.definition if known is not None else None
         if known is None or not isinstance(definition, Message):
-            raise Broken(start, path, f"the schema does not define the type {kind}")
+            raise Broken(start, path, f"the schema does not define the type {type_name}")
         if wire == _GROUP:
             return self.message(definition, known.full, path, number)
         if wire != _SIZED:
-            raise Broken(start, path, f"expected a message {kind} (wire type 2), got wire type {wire}")
+            raise Broken(start, path, f"expected a message {type_name} (wire type 2), got wire type {wire}")
         decoded: list[Json] = []
-        self._within(path, f"a message {kind}", lambda: decoded.append(self.message(definition, known.full, path)))
+        self._within(path, f"a message {type_name}", lambda: decoded.append(self.message(definition, known.full, path)))
         return decoded[0]
 
-    def _scalar(self, kind: str, known: Known | None, path: str) -> Json:
+    def _scalar(self, type_name: str, known: Known | None, path: str) -> Json:
         cursor, start = self._cursor, self._cursor.offset
-        if kind == "enum":
+        if type_name == "enum":
             number = _signed(cursor.varint(path, "an enum"), _BITS_32)
             value: Json = _symbol(known, number)
         else:
-            value = _SCALARS[kind][1](cursor, path)
-        cursor.note(start, path, known.relative if known is not None else kind, value)
+            value = _SCALARS[type_name][1](cursor, path)
+        cursor.note(start, path, known.relative if known is not None else type_name, value)
         return value
 
     def _within(self, path: str, what: str, read: Callable[[], None]) -> None:
@@ -190,8 +193,8 @@ def _symbol(known: Known | None, number: int) -> Json:
     return next((constant.name for constant in constants if constant.tag == number), number)
 
 
-def _wire(kind: str) -> int:
-    return _VARINT if kind == "enum" else _SCALARS[kind][0]
+def _wire(type_name: str) -> int:
+    return _VARINT if type_name == "enum" else _SCALARS[type_name][0]
 
 
 def _signed(value: int, size: int) -> int:

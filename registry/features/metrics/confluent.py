@@ -184,13 +184,23 @@ class ConfluentCollector:
 
     def _registered(self) -> Iterator[Metric]:
         state, log = self._writer.state, self._writer.log
-        created = {name: state.formats[kind].created for name, kind in _TYPES.items() if kind in state.formats}
-        removed = {name: state.formats[kind].removed for name, kind in _TYPES.items() if kind in state.formats}
+        created = {
+            name: state.formats[schema_type].created
+            for name, schema_type in _TYPES.items()
+            if schema_type in state.formats
+        }
+        removed = {
+            name: state.formats[schema_type].removed
+            for name, schema_type in _TYPES.items()
+            if schema_type in state.formats
+        }
         yield _gauge("registered_count", sum(count.created for count in state.formats.values()))
         yield _gauge("deleted_count", sum(count.removed for count in state.formats.values()))
         for name in ("schemas", "schemas_created"):
-            yield _labelled(name, "schema_type", {kind: created.get(kind, 0) for kind in _TYPES})
-        yield _labelled("schemas_deleted", "schema_type", {kind: removed.get(kind, 0) for kind in _TYPES})
+            yield _labelled(name, "schema_type", {schema_type: created.get(schema_type, 0) for schema_type in _TYPES})
+        yield _labelled(
+            "schemas_deleted", "schema_type", {schema_type: removed.get(schema_type, 0) for schema_type in _TYPES}
+        )
         holds = max(fact(self._node.running, "holds_pen"))
         yield _gauge("master_slave_role", 1 if holds else 0)
         yield _gauge("node_count", 2 if holds == 0 and log.holder() is not None else 1)

@@ -31,8 +31,8 @@ _ELSEWHERE = "none"
 def _family(name: str, numbers: Iterable[tuple[Sequence[str], float]]) -> Metric:
     """Return a metric of the table with its series: the values of its labels, and its number."""
     row = _TABLE[name]
-    kind = CounterMetricFamily if row.kind is Kind.COUNTER else GaugeMetricFamily
-    made = kind(name, row.help, labels=tuple(row.labels))
+    family = CounterMetricFamily if row.kind is Kind.COUNTER else GaugeMetricFamily
+    made = family(name, row.help, labels=tuple(row.labels))
     for values, number in numbers:
         made.add_metric(values, number)
     return made
@@ -122,7 +122,7 @@ class NodeCollector:
 
     def _registered(self) -> Iterator[Metric]:
         state = self._writer.state
-        live, every = (state.listing.count(kind) for kind in (Listed.LIVE_SUBJECTS, Listed.SUBJECTS))
+        live, every = (state.listing.count(listed) for listed in (Listed.LIVE_SUBJECTS, Listed.SUBJECTS))
         yield _family("strata_subjects", [(("live",), live), (("deleted",), every - live)])
         counts = {(what, name): 0 for what in ("live", "deleted") for name in FORMATS}
         for name, count in state.formats.items():

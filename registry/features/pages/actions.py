@@ -111,12 +111,12 @@ def _register(_page: Page, place: Place, form: Form) -> Call:
     if not place.subject:
         raise errors.unreadable_body("Name the subject to register the schema under")
     references = [_reference(line) for line in reference_lines(form)]
-    kind, normalize = form.text("format") or "AVRO", bool(form.text("normalize"))
-    body: dict[str, object] = {"schema": form.file("file") or form.text("schema"), "schemaType": kind}
+    schema_type, normalize = form.text("format") or "AVRO", bool(form.text("normalize"))
+    body: dict[str, object] = {"schema": form.file("file") or form.text("schema"), "schemaType": schema_type}
     if references:
         body["references"] = references
     options = [f"{reference['name']}={reference['subject']}:{reference['version']}" for reference in references]
-    command = ("register", "--type", kind, *(part for option in options for part in ("--reference", option)))
+    command = ("register", "--type", schema_type, *(part for option in options for part in ("--reference", option)))
     command = (*command, *(["--normalize"] if normalize else []), "--", place.subject, "FILE")
     target = api_path("subjects", place.segment, "versions", normalize="true" if normalize else "")
     return Call("POST", target, body, command)
@@ -327,8 +327,8 @@ def _tagged(line: str, records: set[str]) -> dict[str, object]:
     path = path.strip()
     if not colon:
         raise errors.unreadable_body(f"Expected tags as RECORD.FIELD: TAG, TAG, got {line!r}")
-    kind = EntityType.RECORD if path in records else EntityType.FIELD
-    entity = {"entityPath": path, "entityType": kind.value}
+    entity_type = EntityType.RECORD if path in records else EntityType.FIELD
+    entity = {"entityPath": path, "entityType": entity_type.value}
     return {"schemaEntity": entity, "tags": [tag.strip() for tag in tags.split(",") if tag.strip()]}
 
 

@@ -215,14 +215,14 @@ def _line(spots: Sequence[tuple[int, int]]) -> Markup:
 
 def _box(node: Node, spot: tuple[int, int]) -> Markup:
     x, y = spot
-    kind = "center" if node.is_center else "node" if node.address else "gone"
+    css_class = "center" if node.is_center else "node" if node.address else "gone"
     half = _LONGEST_LABEL // 2
     shown = node.label if len(node.label) <= _LONGEST_LABEL else f"{node.label[: half - 1]}…{node.label[-half:]}"
     inner = Markup('<title>{}</title><rect x="{}" y="{}" width="{}" height="{}" rx="6"/><text x="{}" y="{}">{}</text>')
     inside = inner.format(_shown(node.label), x, y, _WIDTH, _HEIGHT, x + 10, y + _HEIGHT // 2 + 5, _shown(shown))
     if node.address is None:
-        return Markup('<g class="{}">{}</g>').format(kind, inside)
-    return Markup('<a class="{}" href="{}">{}</a>').format(kind, node.address, inside)
+        return Markup('<g class="{}">{}</g>').format(css_class, inside)
+    return Markup('<a class="{}" href="{}">{}</a>').format(css_class, node.address, inside)
 
 
 def _more(count: int, spot: tuple[int, int]) -> Markup:

@@ -175,8 +175,8 @@ class SearchIndex:
         """Return the words of a version, each with the letter of its kind."""
         is_full = self._count > _MOST_POSTINGS or len(self._postings) > _MOST_WORDS
         keys: set[str] = set()
-        for kind, _, text in places(entry):
-            letter = _LETTERS[kind]
+        for place_kind, _, text in places(entry):
+            letter = _LETTERS[place_kind]
             keys.update(letter + word for word in _words(text))
             if is_full:
                 self._is_whole = False
@@ -212,8 +212,8 @@ class SearchIndex:
         kinds, word = term
         numbers: set[int] = set()
         read = 0
-        for kind in kinds:
-            start = _LETTERS[kind] + word
+        for place_kind in kinds:
+            start = _LETTERS[place_kind] + word
             words = self._sorted(start[:2])
             for place in range(bisect_left(words, start), len(words)):
                 key = words[place]
@@ -250,9 +250,11 @@ def _terms(query: str) -> list[_Term]:
     terms: list[_Term] = []
     for part in query.split():
         name, colon, rest = part.partition(":")
-        kind = _KINDS.get(name.casefold()) if colon else None
-        kinds = tuple(Kind) if kind is None else (kind,)
-        terms += ((kinds, piece.casefold()[:_LONGEST_WORD]) for piece in _PIECE.findall(part if kind is None else rest))
+        place_kind = _KINDS.get(name.casefold()) if colon else None
+        kinds = tuple(Kind) if place_kind is None else (place_kind,)
+        terms += (
+            (kinds, piece.casefold()[:_LONGEST_WORD]) for piece in _PIECE.findall(part if place_kind is None else rest)
+        )
     return terms[:_MOST_TERMS]
 
 

@@ -85,9 +85,9 @@ def _in_json(tree: object) -> Iterator[Place]:
         yield from _attributes(value, here)
         for word, inner in value.items():
             if word in _DEFINITIONS and isinstance(inner, dict):
-                kind = Kind.FIELD if word == "properties" else Kind.NAME
+                place_kind = Kind.FIELD if word == "properties" else Kind.NAME
                 for key in reversed(inner):
-                    yield Place(kind, below := f"{here}.{key}".lstrip(".")[:500], key)
+                    yield Place(place_kind, below := f"{here}.{key}".lstrip(".")[:500], key)
                     stack.append((inner[key], below))
             elif isinstance(inner, dict | list) and word not in ("default", "enum", "const", "examples", _TAGS):
                 stack.append((inner, here))
@@ -97,11 +97,11 @@ def _attributes(value: dict[str, object], path: str) -> Iterator[Place]:
     for word in _DOCS:
         if isinstance(text := value.get(word), str):
             yield Place(Kind.DOC, path, text)
-    for word, kind in (("symbols", Kind.FIELD), ("aliases", Kind.NAME), (_TAGS, Kind.TAG)):
+    for word, place_kind in (("symbols", Kind.FIELD), ("aliases", Kind.NAME), (_TAGS, Kind.TAG)):
         names = value.get(word)
         for name in names if isinstance(names, list) else ():
             if isinstance(name, str):
-                yield Place(kind, path, name)
+                yield Place(place_kind, path, name)
 
 
 def _in_protobuf(text: str) -> Iterator[Place]:

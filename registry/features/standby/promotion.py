@@ -134,9 +134,9 @@ def _worded(records: list[Record], state: State) -> Iterator[str]:
 def _named(key: Key) -> str:
     if isinstance(key, SchemaKey):
         return f"subject {key.subject!r} version {key.version}"
-    kind = type(key).__name__.removesuffix("Key").lower()
+    noun = type(key).__name__.removesuffix("Key").lower()
     about = ", ".join(str(getattr(key, name)) for name in key.__dataclass_fields__ if getattr(key, name) is not None)
-    return f"{kind} of {about or 'the registry'}"
+    return f"{noun} of {about or 'the registry'}"
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -151,12 +151,12 @@ def _belongs(key: Key, subjects: Collection[str], contexts: Collection[str], kek
 def _moved(contents: Contents, into: str) -> Contents:
     """Return contents under the names that they have below a context."""
     moved = {_key(key, into): _value(key, value, into) for key, value in contents.items()}
-    for kind, key in ((ConfigKey, ConfigKey(Subject(GLOBAL_SCOPE))), (ModeKey, ModeKey(Subject(GLOBAL_SCOPE)))):
+    for key_class, key in ((ConfigKey, ConfigKey(Subject(GLOBAL_SCOPE))), (ModeKey, ModeKey(Subject(GLOBAL_SCOPE)))):
         # What is set for all contexts of the source: each that has no setting of its own gets it.
         if (value := contents.get(key)) is not None:
             moved.pop(_key(key, into), None)
             for name in {context_of(moved_key.subject) for moved_key in moved if isinstance(moved_key, SchemaKey)}:
-                moved.setdefault(kind(Subject(f":{name}:")), _value(key, value, into))
+                moved.setdefault(key_class(Subject(f":{name}:")), _value(key, value, into))
     return moved
 
 
