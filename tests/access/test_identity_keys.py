@@ -52,7 +52,7 @@ def keys(provider):
     return ProviderKeys(ISSUER, ISSUER + "/jwks", provider.fetch, provider.changed, now=provider.time)
 
 
-async def find(keys, kid="a", key_type="RSA"):
+async def find(keys, kid="a", kind="RSA"):
     """Return a key, or the error."""
     try:
         return await keys.find(kid, kind, "RS256")
