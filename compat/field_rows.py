@@ -107,7 +107,6 @@ def _avro_type(tree: object) -> str:
 
 
 def _listed(first: Iterable[str], count: int, between: str = ", ") -> str:
-    """Return the first parts of a list, and that there are more if there are."""
     return between.join([*first, *["…"] * (count > _MOST_LISTED)])
 
 
@@ -195,7 +194,6 @@ def _words(value: object) -> str:
 
 
 def _value(node: Mapping[str, object], name: str, write: Callable[[Any], str]) -> str | None:
-    """Return an attribute as short JSON text; None if there is none."""
     return _cut(write(node[name])) if name in node else None
 
 

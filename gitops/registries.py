@@ -307,7 +307,6 @@ def _so_far(steps: Sequence[Mapping[str, object]], done: int) -> str:
 
 
 def _is_same(held: Held, latest: Held) -> bool:
-    """Return whether a look-up found what the latest version holds."""
     return held.version == latest.version or _content(held) == _content(latest)
 
 

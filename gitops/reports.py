@@ -41,7 +41,6 @@ def _people(problems: Sequence[Problem], checked: Desired) -> str:
 
 
 def _proof(problem: Problem) -> list[str]:
-    """Return the record behind a problem in sentences."""
     return [] if problem.finding is None else list(lines_of(problem.finding))
 
 
@@ -91,7 +90,6 @@ def _github(problems: Sequence[Problem], _: Desired) -> str:
 
 
 def _xml(text: str) -> str:
-    """Return a text without the characters that XML cannot hold."""
     return _NOT_IN_XML.sub("?", text)
 
 

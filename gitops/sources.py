@@ -101,7 +101,6 @@ def select(paths: Sequence[str], manifests: Sequence[str] = (), environment: str
 
 
 def _in_folder(path: str) -> str:
-    """Return the manifest in a folder; another path as it is."""
     files = [str(Path(path) / name) for name in DEFAULT_NAMES if (Path(path) / name).is_file()]
     return files[0] if files else path
 

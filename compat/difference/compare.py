@@ -226,7 +226,6 @@ def _findings(
 
 
 def _is_whole(findings: Sequence[Incompatibility], limits: Limits) -> bool:
-    """Return whether the checker has judged everything."""
     return len(findings) < limits.incompatibilities and not any(finding.kind in _GAVE_UP for finding in findings)
 
 
@@ -376,7 +375,6 @@ class _Index:
             yield at
 
     def _below(self, at: str) -> Sequence[int]:
-        """Return the first edits below an address."""
         return list(islice(self._all_below(at), _MOST_BELOW))
 
     def _all_below(self, at: str) -> Iterator[int]:

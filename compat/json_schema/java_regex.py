@@ -308,7 +308,6 @@ class _Reader:
             raise _BadPatternError("unknown property")
 
     def _class(self) -> None:
-        """Read a class after its `[`, including its `]`."""
         self._take_if("^")
         self._members(closing=True, empty=True)
 

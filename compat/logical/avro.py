@@ -188,7 +188,6 @@ class _Translation:
 
 
 def _is_plain(node: Node) -> bool:
-    """Return whether a type is a primitive or a union of primitives."""
     branches = node.branches if isinstance(node, UnionType) else (node,)
     return all(isinstance(branch, PrimitiveType) for branch in branches)
 

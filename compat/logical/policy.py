@@ -167,6 +167,5 @@ def check_engines(
 
 
 def _columns(schema: ParsedSchema, union: str, limits: Limits) -> LogicalSchema | None:
-    """Return the logical type of a schema; None if it has no columns."""
     translated = translate(schema, union, limits)
     return translated if translated.resolve(translated.root).kind in (Kind.STRUCT, Kind.UNION) else None

@@ -379,7 +379,6 @@ class _Linker:
 
     @cached_property
     def _homes(self) -> dict[int, str]:
-        """The path of the file of each definition outside this one."""
         return {id(definition): path for path, file in self._files.items() for definition in _all_types(file.types)}
 
     def _options(self, options: Sequence[model.Option], holder: Holder, scope: str) -> None:

@@ -95,7 +95,6 @@ class OptionMerger:
         return self._fields[message.full].get(key), message.full
 
     def _type_of(self, field: Field, scope: str) -> Known | None:
-        """Return the message or enum that is the type of a field, or None for a scalar or a map."""
         return None if field.type in SCALARS else self._names.type_of(field.type, scope)
 
 

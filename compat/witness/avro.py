@@ -323,7 +323,6 @@ def _leads(spot: _Spot, goal: str) -> bool:
 
 
 def _type_name(node: Node) -> str:
-    """Return a type as the findings of the checker have it."""
     return f"{node.kind} {node.name.full}" if isinstance(node, NamedType) else node.kind
 
 

@@ -294,7 +294,6 @@ def _zigzag(number: int) -> bytes:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a branch in the JSON encoding."""
     return node.name.full if isinstance(node, NamedType) else getattr(node, "full", node.kind)
 
 

@@ -102,7 +102,6 @@ def _share(number: int) -> float:
 
 
 def _steps(path: str) -> tuple[str, ...]:
-    """Return the steps of the path of a finding, such as `#/properties/a`."""
     return tuple(step for step in path.removeprefix("#").split("/")[1:] if step)
 
 

@@ -180,7 +180,6 @@ def _silent(
 
 
 def _sides(new: ParsedSchema, previous: ParsedSchema, direction: Direction) -> tuple[ParsedSchema, ParsedSchema]:
-    """Return the reader's schema and the writer's."""
     return (new, previous) if direction is Direction.BACKWARD else (previous, new)
 
 

@@ -133,7 +133,6 @@ class _Reader:
         return element | customs(custom_of(element) | more), nullable
 
     def _kept(self, node: Mapping[str, object]) -> dict[str, object]:
-        """Return a node as text."""
         return exact(self.with_definitions(node))
 
     def with_definitions(self, node: Mapping[str, object]) -> Mapping[str, object]:

@@ -178,7 +178,6 @@ class _Reader:
         return {**made, "properties": [{"name": "value", **value, "required": True}]}
 
     def _inside(self, path: tuple[str, ...]) -> Iterable[str]:
-        """Return the messages that a path leads through."""
         return {name for place, name in self._open.items() if path[: len(place)] == place and place != path}
 
     def _found(self, type_name: str, around: str) -> tuple[str, "Message | Enum | None"]:

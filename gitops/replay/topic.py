@@ -258,6 +258,5 @@ class TopicReader:
 
 
 def _named(headers: Any, name: str) -> bytes | None:
-    """Return the record header that names the schema, if there is one."""
     value = dict(headers or ()).get(name)
     return value.encode() if isinstance(value, str) else value

@@ -135,7 +135,6 @@ def _is_map(field: Any) -> bool:
 
 
 def _named(field: Any, value: Any) -> Any:
-    """Return a value, that of an enum by its name if it has one."""
     known = None if field.enum_type is None else field.enum_type.values_by_number.get(value)
     return value if known is None else known.name
 

@@ -75,7 +75,6 @@ def _explained() -> tuple[type[Exception], ...]:
 
 
 def _system_error(error: OSError) -> str:
-    """Return what the system said, with the file that it concerns."""
     reason = error.strerror or str(error)
     return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
 

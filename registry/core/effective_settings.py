@@ -186,5 +186,4 @@ def _wider_scopes(subject: Subject | None) -> Iterator[Subject | None]:
 
 
 def _fields(state: State, subject: Subject | None) -> Mapping[str, Any]:
-    """Return the fields in force that are set, by their names on the wire."""
     return {name: value for name, (value, _) in fields_in_force(state, subject).items()}

@@ -94,5 +94,4 @@ def _number(value: int | float | Decimal) -> int | float | str:
 
 
 def _text(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()

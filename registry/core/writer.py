@@ -157,7 +157,6 @@ class Writer(LogReader):
         self._passed_over = None
 
     def _signed(self) -> int | None:
-        """Return the offset of the newest signature of a holder."""
         signature = self.log.status().signature
         return None if signature is None else signature[0]
 

@@ -391,7 +391,6 @@ class Exchange:
             self.on_change(offset, self._decided, self._decided_on)
 
     def _timed(self, name: str) -> AbstractContextManager[None]:
-        """Make a block a span of the trace, if there is one."""
         return nullcontext() if self.spans is None else self.spans.timed(name)
 
     @property

@@ -38,5 +38,4 @@ def _name(der: bytes) -> str | None:
 
 
 def _suite(context: ssl.SSLContext, name: str) -> int | None:
-    """Return the number of a cipher suite in the protocol."""
     return next((int(cipher["id"]) & 0xFFFF for cipher in context.get_ciphers() if cipher["name"] == name), None)

@@ -41,6 +41,5 @@ def paged_from(page: Page, items: Callable[[int], Iterable[_T]]) -> Paged[_T]:
 
 
 def _address(page: Page, number: int) -> str:
-    """Return the address of the same page with another number."""
     asked: dict[str, object] = dict(page.query)
     return page.at(**asked | {"page": number})

@@ -107,7 +107,6 @@ def delete_version(state: State, subject: Subject, version: int, *, permanent: b
 
 
 def _is_last(state: State, entry: SchemaVersion) -> bool:
-    """Return whether a subject has no other live version."""
     return all(other.version == entry.version for other in state.versions(entry.subject, include_deleted=False))
 
 

@@ -245,7 +245,6 @@ def _shown(record: Record, before: State) -> dict[str, object]:
 
 
 def _level(value: Value) -> object:
-    """Return the level of a configuration, or a mode."""
     return value.get("compatibilityLevel") if isinstance(value, ConfigValue) else value
 
 

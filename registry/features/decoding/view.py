@@ -189,6 +189,5 @@ def _decoded(page: Page, entry: SchemaVersion, frame: Frame, data: bytes) -> Dec
 
 
 def _around(data: bytes, offset: int) -> tuple[str, str, str]:
-    """Return the bytes before the place where a record breaks, the byte there, and those after it, in hex."""
     before = data[max(0, offset - _AROUND) : offset]
     return before.hex(" "), data[offset : offset + 1].hex() or "end", data[offset + 1 : offset + 1 + _AROUND].hex(" ")

@@ -94,7 +94,6 @@ class Choice:
         return not is_copy_below(self.into, subject) and any(_matches(pattern, subject) for pattern in self.patterns)
 
     def _home(self, context: str) -> str:
-        """Return the context of the destination that takes one of the source."""
         return DEFAULT_CONTEXT if self.is_flat else _joined(self.into, context)
 
     def _reference(self, reference: Reference, context: str) -> Reference:

@@ -157,5 +157,4 @@ def _is_unregistered(value: SchemaValue, version: Held | None) -> bool:
 
 
 def _is_to_go(value: SchemaValue, held: Held) -> bool:
-    """Return whether a version has to be soft-deleted."""
     return value.deleted and not held.deleted

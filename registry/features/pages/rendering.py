@@ -80,12 +80,10 @@ def _moment(milliseconds: int) -> str:
 
 
 def _milliseconds(time: str) -> int:
-    """Return a time of the API in milliseconds since the epoch."""
     return int(datetime.fromisoformat(time).timestamp() * 1000)
 
 
 def _own_name(subject: str) -> str:
-    """Return the name of a subject within its context."""
     context = context_of(subject)
     return subject if context == DEFAULT_CONTEXT else subject.removeprefix(f":{context}:")
 

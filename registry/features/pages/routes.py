@@ -158,6 +158,5 @@ async def _static_file(exchange: Exchange) -> Response:
 
 @cache
 def _files() -> dict[str, tuple[bytes, str]]:
-    """Return the files that pages load, with their media types, by name."""
     files = (path for path in _STATIC.iterdir() if path.suffix in _MEDIA_TYPES)
     return {path.name: (path.read_bytes(), _MEDIA_TYPES[path.suffix]) for path in files}

@@ -21,7 +21,6 @@ def _usage_target(page: Page) -> str:
 
 
 def _show_usage(page: Page) -> dict[str, object]:
-    """Return what the page of a subject's usage shows."""
     usage = page.answered or {}
     return {"name": asked_subject(page), "since": usage.get("since"), "versions": usage.get("versions", [])}
 

@@ -144,7 +144,6 @@ def _referrers(page: Page, entry: SchemaVersion) -> list[SchemaVersion]:
 
 
 def _uses(page: Page, entry: SchemaVersion, used_by: IdEntry) -> list[SchemaVersion]:
-    """Return the other versions that have the same id."""
     others = (use for use in uses_of(page.state, used_by, include_deleted=True) if use[:2] != entry[:2])
     return [use for use in others if page.exchange.describable(use.subject)][:_MOST_LISTED]
 
