@@ -155,7 +155,7 @@ def _rules(
     try:
         if role is not None:
             if resource is not None or deny or host != "*":
-                raise click.UsageError("--role goes with --principal and --on alone")
+                raise click.UsageError("--role can only be combined with --principal and --on")
             return [rule_json(rule) for on in subjects or (None,) for rule in expand_role(role, principal, on)]
         if resource is None or subjects:
             raise click.UsageError("name a resource: --subject, --kek, --registry or --cluster")

@@ -176,7 +176,7 @@ def _live(place: str) -> Iterator[Answer]:
         raise TransferError("missing package botocore; install strata-registry[glue] (docs/installing.md)") from None
     region, _, registry = place.partition("/")
     if not region or not registry:
-        raise TransferError(f"glue:{place} names no registry; expected glue:REGION/REGISTRY")
+        raise TransferError(f"glue:{place} does not name a registry; expected glue:REGION/REGISTRY")
     config = Config(connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, retries={"total_max_attempts": _ATTEMPTS})
     try:
         client = get_session().create_client("glue", region_name=region, config=config)

@@ -212,7 +212,7 @@ def test_commands_change_and_test_the_rules(service):
         (("add", "--principal", "User:a", "--operation", "READ"), "name a resource"),
         (("add", "--principal", "a", "--operation", "READ", "--registry"), "principal is 'a'"),
         (("add", "--principal", "User:a", "--role", "chef"), "unknown role 'chef'"),
-        (("add", "--principal", "User:a", "--role", "owner", "--deny"), "--role goes with"),
+        (("add", "--principal", "User:a", "--role", "owner", "--deny"), "--role can only be combined with"),
         (("remove",), "name the rules to remove, or --all"),
         (("remove", "--registry", "--cluster"), "name one resource only"),
         (("test", "--principal", "User:a", "--operation", "READ"), "name a resource"),

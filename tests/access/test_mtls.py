@@ -58,9 +58,9 @@ USERS = [
 ]
 WRONG = [
     ("no rule matches", {}, "RULE:^OU=(.*)$/$1/", "no rule matches"),
-    ("a rule gives every user", {}, "RULE:.+/*/", "gives no name"),
-    ("a rule gives nothing", {}, "RULE:^CN=.*$//", "gives no name"),
-    ("a name of control characters", {"subject": [("CN", "a\tb")]}, "DEFAULT", "gives no name"),
+    ("a rule gives every user", {}, "RULE:.+/*/", "does not give a name"),
+    ("a rule gives nothing", {}, "RULE:^CN=.*$//", "does not give a name"),
+    ("a name of control characters", {"subject": [("CN", "a\tb")]}, "DEFAULT", "does not give a name"),
     ("two SPIFFE IDs", {"uris": [SPIFFE, SPIFFE + "2"]}, "DEFAULT", "more than one SPIFFE ID"),
     ("neither name nor ID", {"subject": []}, "DEFAULT", "no subject"),
     ("expired", {"until": -timedelta(days=1)}, "DEFAULT", "has expired"),

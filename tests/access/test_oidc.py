@@ -138,7 +138,7 @@ async def test_keys_at_a_given_url(provider, authenticators, asked):
 # what is wrong, the token, and what the client gets to know
 NOW = "The token has expired, or is not valid yet"
 NOT_HERE = "The token is not for this registry"
-NO_USER = "The token names no user"
+NO_USER = "The token does not name a user"
 WRONG = [
     ("expired", lambda p: KEYS["RS256"].sign(claims(p, exp=int(time.time()) - 31)), NOW),
     ("not yet valid", lambda p: KEYS["RS256"].sign(claims(p, nbf=int(time.time()) + 120)), NOW),

@@ -100,7 +100,7 @@ def test_an_existing_user_is_replaced_only_if_asked(run, path):
     """`--replace` changes the password; role and groups stay unless they are given."""
     run("add", "ada", "--password-stdin", "--role", "viewer", "--group", "a", typed="open sesame")
     code, printed = run("add", "ada", "--password-stdin", typed="another one")
-    assert (2, True) == (code, "there is a user 'ada' already" in printed)
+    assert (2, True) == (code, "the user 'ada' exists already" in printed)
     assert parse_auth_file(path.read_bytes()).users["ada"].password.matches("open sesame")
 
     assert (0, "") == run("add", "ada", "--replace", "--password-stdin", typed="another one")

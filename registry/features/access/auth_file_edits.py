@@ -60,7 +60,7 @@ def add_user(
         content |= {"users": users, "roles": roles}
         old = next((user for user in users if user["name"] == name), None)
         if old is not None and not replace:
-            raise AuthFileError(f"there is a user {name!r} already; --replace changes the password")
+            raise AuthFileError(f"the user {name!r} exists already; --replace changes the password")
         user = old if old is not None else {"name": name}
         if old is None:
             users.append(user)

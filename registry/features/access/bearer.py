@@ -68,7 +68,7 @@ class TokenCheck:
         try:
             return self._principal(claims), min(int(claims["exp"]), _LAST) + self._rules.leeway_s
         except InvalidName as error:
-            raise InvalidToken(f"the token names no user: {error}", "The token names no user") from None
+            raise InvalidToken(f"the token does not name a user: {error}", "The token does not name a user") from None
 
     def _header(self, token: bytes) -> tuple[str, str | None]:
         """Return algorithm and key name of a token whose signature is still to be checked."""

@@ -34,7 +34,7 @@ def principal_of(pem: str, mapping: PrincipalMapping) -> tuple[Principal, float]
     try:
         return Principal(check_name(name), mechanism="mtls"), ends_at
     except InvalidName as error:
-        raise InvalidCertificate(f"the certificate of {subject!r} gives no name: {error}") from None
+        raise InvalidCertificate(f"the certificate of {subject!r} does not give a name: {error}") from None
 
 
 def _subject_of(pem: str) -> tuple[str, float]:

@@ -96,7 +96,7 @@ class TrustedProxies:
         try:
             user, *members = [check_name(part.decode()) for part in (users[0], *names)]
         except (InvalidName, UnicodeDecodeError) as error:
-            raise InvalidProxyHeader(f"the proxy's header names no user: {error}") from None
+            raise InvalidProxyHeader(f"the proxy's header does not name a user: {error}") from None
         return Principal(user, frozenset(members), "proxy")
 
     def _trusts(self, address: str) -> bool:
