@@ -29,6 +29,7 @@ CompatibilityLevel = Literal[
 ]
 Mode = Literal["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"]
 
+_TokenSource = Literal["STATIC_TOKEN", "OAUTHBEARER", "OAUTHBEARER_AZURE_IMDS", "CUSTOM"]
 _Strategy = (
     Callable[..., str | None]
     | Literal[
@@ -177,9 +178,11 @@ ClientConf = TypedDict(
         "sasl.mechanisms": str | None,
         "sasl.username": str | None,
         "sasl.password": str | None,
-        "bearer.auth.credentials.source": Literal["STATIC_TOKEN", "OAUTHBEARER", "CUSTOM"] | None,
+        "bearer.auth.credentials.source": Literal["STATIC_TOKEN", "OAUTHBEARER", "OAUTHBEARER_AZURE_IMDS", "CUSTOM"]
+        | None,
         "bearer.auth.token": str | None,
         "bearer.auth.issuer.endpoint.url": str | None,
+        "bearer.auth.issuer.endpoint.query": str | None,
         "bearer.auth.client.id": str | None,
         "bearer.auth.client.secret": str | None,
         "bearer.auth.scope": str | None,

@@ -82,7 +82,7 @@ class ClientSettings(HttpSettings):
     @classmethod
     def conf_names(cls) -> frozenset[str]:
         """Return the names that `from_conf` knows."""
-        return frozenset({*_CONF, *_CUSTOM, "bearer.auth.credentials.source"})
+        return frozenset({*_CONF, *_CUSTOM, _QUERY, "bearer.auth.credentials.source"})
 
     @classmethod
     def from_conf(cls, conf: ClientConf) -> "ClientSettings":
@@ -103,7 +103,7 @@ class ClientSettings(HttpSettings):
         if source is None and any(name.startswith("bearer.") for name in given):
             raise ValueError("bearer.auth settings need bearer.auth.credentials.source")
         missing = [name for name in ("url", *needed) if given.get(name) is None]
-        for name in sorted(given.keys() - _CONF.keys() - set(_CUSTOM)):
+        for name in sorted(given.keys() - _CONF.keys() - {*_CUSTOM, _QUERY}):
             advice = did_you_mean(name, _CONF) or f"; expected {', '.join(_CONF)}"
             raise ValueError(f"unknown setting {name!r}{advice}")
         if missing:
@@ -112,6 +112,13 @@ class ClientSettings(HttpSettings):
         custom = [given.pop(name, None) for name in _CUSTOM]
         if source == "CUSTOM":
             options["authorize"] = CustomProvider(*custom)
+        query = given.pop(_QUERY, None)
+        if source == _MANAGED_IDENTITY:
+            from strata.serdes.managed_identity import ManagedIdentity
+
+            options["authorize"] = ManagedIdentity(given.pop(_ENDPOINT, None), query)
+        elif query is not None:
+            raise ValueError(f"{_QUERY} needs bearer.auth.credentials.source={_MANAGED_IDENTITY}")
         for name, value in given.items():
             if value is not None:
                 options |= _read(name, value)
@@ -164,6 +171,8 @@ class CustomProvider:
 
 
 _CUSTOM = ("bearer.auth.custom.provider.function", "bearer.auth.custom.provider.config")
+_ENDPOINT, _QUERY = "bearer.auth.issuer.endpoint.url", "bearer.auth.issuer.endpoint.query"
+_MANAGED_IDENTITY = "OAUTHBEARER_AZURE_IMDS"
 _HEADER_VALUE = re.compile(r"[!-~]+( [!-~]+)*")
 
 _Reader = Callable[[Any], dict[str, Any]]
@@ -240,6 +249,7 @@ def _read(name: str, value: Any) -> dict[str, Any]:
 _BEARER_SOURCES: Mapping[str | None, tuple[str, ...]] = {
     None: (),
     "STATIC_TOKEN": ("bearer.auth.token",),
+    _MANAGED_IDENTITY: (),
     "CUSTOM": ("bearer.auth.custom.provider.function", "bearer.auth.custom.provider.config"),
     "OAUTHBEARER": ("bearer.auth.issuer.endpoint.url", "bearer.auth.client.id", "bearer.auth.client.secret"),
 }

@@ -46,8 +46,6 @@ def client_settings(conf: Mapping[str, Any]) -> ClientSettings:
     refuse_unknown(conf, CLIENT_SETTINGS)
     if conf.get("url") is None:
         raise ValueError("Missing required configuration property url")
-    if conf.get("bearer.auth.credentials.source") == "OAUTHBEARER_AZURE_IMDS":
-        raise ValueError("bearer.auth.credentials.source: OAUTHBEARER_AZURE_IMDS is not supported; use CUSTOM")
     given = {name: value for name, value in (_DEFAULTS | dict(conf)).items() if name not in _OWN}
     source = conf.get("basic.auth.credentials.source")
     if source not in (None, *_USER_SOURCES):

@@ -240,4 +240,4 @@ def test_client_settings():
     read += inspect.getsource(importlib.import_module(f"{THEIRS}.common._oauthbearer"))
     theirs |= set(re.findall(r"""['"]((?:bearer|ssl|retries|max|cache|basic)\.[a-z.]+)['"]""", read))
 
-    assert {"bearer.auth.issuer.endpoint.query"} == theirs - CLIENT_SETTINGS  # of Azure IMDS, which is refused by name
+    assert set() == theirs - CLIENT_SETTINGS

@@ -76,7 +76,12 @@ WRONG = [
     ({"url": URL, "basic.auth.credentials.source": "SASL_INHERIT", "sasl.mechanism": "GSSAPI"}, "GSSAPI"),
     ({"url": URL, "basic.auth.credentials.source": "USER_INFO"}, "basic.auth.user.info"),
     ({"url": URL, "bearer.auth.credentials.source": "CUSTOM"}, "bearer.auth.custom.provider.function"),
-    ({"url": URL, "bearer.auth.credentials.source": "OAUTHBEARER_AZURE_IMDS"}, "use CUSTOM"),
+    ({"url": URL, "bearer.auth.credentials.source": "OAUTHBEARER_AZURE_IMDS"}, "issuer.endpoint.query"),
+    (
+        {"url": URL, "bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.token": "t"}
+        | {"bearer.auth.issuer.endpoint.query": "resource=x"},
+        "OAUTHBEARER_AZURE_IMDS",
+    ),
     ({"url": URL, "cache.latest.ttl.sec": "x"}, "cache.latest.ttl.sec"),
     ({"url": URL, "timeout": "abc"}, "timeout"),
 ]
