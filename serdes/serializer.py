@@ -234,8 +234,8 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
             if error.error_code not in _NOT_REGISTERED:
                 raise
             advice = (
-                f"{error.message}; auto.register.schemas is False: register this schema under {subject!r} before, "
-                "or write with a registered one by use.latest.version or use.schema.id"
+                f"{error.message.rstrip('.')}; auto.register.schemas is False: register this schema under "
+                f"{subject!r} before, or write with a registered one by use.latest.version or use.schema.id"
             )
             raise RegistryError(error.status, error.error_code, advice) from None
 

@@ -158,6 +158,7 @@ def _compare_classes(theirs: type, mine: type) -> None:
         if name.startswith("_") or name in dir(Exception) or (name in ABSENT_METHODS and not hasattr(mine, name)):
             continue
         assert hasattr(mine, name), f"{theirs.__name__}.{name} is missing"
+        assert not inspect.iscoroutinefunction(member) or inspect.iscoroutinefunction(getattr(mine, name)), name
         if ".rules." not in theirs.__module__ or name == "register":  # what else they have is the engine's to call
             assert _parameters(member) == _parameters(getattr(mine, name)), name
 
