@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give slow tests more time, unless a test sets its own time-out; group the tests that share fixtures.
 
     With `--dist loadgroup` a group runs in one process: tests on the session's Spark, on its classes in Java, on other
-    real services, and each file. The longest group takes less than a third of the whole time.
+    real services, and each file. None may take more than a third of the whole time.
     """
     items.sort(key=lambda item: _ORDER.get(_group(item), len(_ORDER)))
     for item in items:

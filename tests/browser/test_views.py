@@ -107,6 +107,7 @@ def test_the_checks_find_something(open_page, findings):
     until(lambda: page.wait_for_timeout(20) or any("Content Security Policy" in one for one in page.complaints))
 
 
+@pytest.mark.slow
 @views
 def test_without_javascript(open_view, name):
     """A view can be read without JavaScript."""
