@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 
 from faults.linear import WRITES
 from faults.node_faults import shift_clock
@@ -22,6 +22,7 @@ __all__ = ["commit_without_answer", "late_answers", "lengths", "repeated_answers
 _SAME, _MIXED = ("100ms", "100ms", "1s", "1s", "500ms"), ("100ms", "400ms", "700ms", "1s", "0")
 _LATE_S, _VERY_LATE_S = (0.05, 0.25), (0.25, 0.45)  # a question waits 0.5 s for its answer
 _QUESTION_S = (0.0, 0.2)
+_LULLS, _LULL_S = 0.7, (0.1, 0.3)
 _SHORT_S = (0.1, 0.5)
 _WRITTEN_S, _POLL_S = 4.0, 0.005
 _JUMPS = 0.3
@@ -49,14 +50,16 @@ def take_over(scene: Scene, rng: random.Random) -> Iterator[str]:
             yield ""
             return
         late = rng.choice(("", "late", "very late", "very late"))
-        if late:
-            _delay(member, rng, _LATE_S if late == "late" else _VERY_LATE_S)
-            time.sleep(rng.uniform(*_QUESTION_S))
         with ExitStack() as stack:
             if rng.random() < _JUMPS:
                 stack.enter_context(shift_clock(scene, rng))
-            began = scene.recorder.now()
             _only_read(stack, scene, member)
+            with _lull(scene, rng) if rng.random() < _LULLS else nullcontext():
+                if late:
+                    _delay(member, rng, _LATE_S if late == "late" else _VERY_LATE_S)
+                    time.sleep(rng.uniform(*_QUESTION_S))
+                began = scene.recorder.now()
+                _cut_off(stack, member)
             paused = _paused_meanwhile(member, rng, lambda: _other_has_written(scene, member, began))
             yield ", ".join(part for part in (f"node {member.number}", late, paused) if part)
 
@@ -78,6 +81,7 @@ def commit_without_answer(scene: Scene, rng: random.Random) -> Iterator[str]:
             if is_taken := rng.random() < 0.6:
                 began = scene.recorder.now()
                 _only_read(stack, scene, member)
+                _cut_off(stack, member)
                 paused = _paused_meanwhile(member, rng, lambda: _other_has_written(scene, member, began))
             yield f"node {member.number}" + (f", pen taken {paused}".rstrip() if is_taken else "")
 
@@ -110,6 +114,18 @@ def repeated_answers(scene: Scene, rng: random.Random) -> Iterator[str]:
 
 
 @contextmanager
+def _lull(scene: Scene, rng: random.Random) -> Iterator[None]:
+    """Keep writes from all nodes for a moment, so that what follows meets a holder that rests, and has a lease."""
+    others = {member.number for member in scene.members} - scene.only_read
+    scene.only_read.update(others)
+    try:
+        time.sleep(rng.uniform(*_LULL_S))
+        yield
+    finally:
+        scene.only_read.difference_update(others)
+
+
+@contextmanager
 def _on_path(member: Member | None) -> Iterator[Member | None]:
     """Reserve the path of a node to its log, and restore it at the end; yield None if another fault holds it."""
     if member is None or not member.to_log or not member.path_lock.acquire(blocking=False):
@@ -131,9 +147,13 @@ def _delay(member: Member, rng: random.Random, seconds: tuple[float, float]) -> 
 
 
 def _only_read(stack: ExitStack, scene: Scene, member: Member) -> None:
-    """Keep the writes of clients and of other nodes from a node."""
+    """Keep the writes of clients from a node."""
     scene.only_read.add(member.number)
     stack.callback(scene.only_read.discard, member.number)
+
+
+def _cut_off(stack: ExitStack, member: Member) -> None:
+    """Keep other nodes from a node, so that their next write takes the pen."""
     member.proxy.refuse()
     stack.callback(member.proxy.restore)
 
