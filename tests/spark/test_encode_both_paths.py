@@ -328,7 +328,7 @@ def test_timestamps_without_zone(spark: SparkSession, client: RegistryClient) ->
         assert (payload, payload) == (bytes(row["jvm"])[5:].hex(), bytes(row["python"])[5:].hex())
 
 
-@pytest.mark.parametrize(("schemas", "each"), [(3, 30), pytest.param(50, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("schemas", "each"), [(8, 40), pytest.param(50, 100, marks=pytest.mark.slow)])
 def test_random_rows_of_avro(
     spark: SparkSession, client: RegistryClient, families: Families, schemas: int, each: int
 ) -> None:
