@@ -100,13 +100,13 @@ def late_answers(scene: Scene, rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def repeated_answers(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """Give a node each answer of the log twice."""
+    """Give a node answers of the log twice, whole ones: the client library aborts the process on a broken one."""
     with _on_path(rng.choice(scene.members)) as member:
         if member is None:
             yield ""
             return
         for path in member.to_log:
-            path.repeat()
+            path.repeat(lambda data: int.from_bytes(data[:4]) == len(data) - 4)
         yield f"node {member.number}"
 
 

@@ -3,8 +3,8 @@
 `refuse` closes every connection and the port, as when the process behind it dies. `silence` keeps connections open,
 accepts new ones, and transfers nothing, as a network that drops packets does: in both directions, or in one only, so
 that requests arrive but their answers do not. `slow` delays the data, `delay_answers` some of the answers.
-`repeat` transfers answers twice. `break_after` and `silence_after` transfer a certain request, and break the connection
-before its answer, or hold all answers back.
+`repeat` transfers some answers twice. `break_after` and `silence_after` transfer a certain request, and break the
+connection before its answer, or hold all answers back.
 
 When a silent path is restored, the data that it held back is transferred, as TCP retransmissions would do.
 """
@@ -28,6 +28,10 @@ def _any(_data: bytes) -> bool:
     return True
 
 
+def _none(_data: bytes) -> bool:
+    return False
+
+
 class Proxy:
     """A proxy that forwards connections to a loopback port."""
 
@@ -38,7 +42,7 @@ class Proxy:
         self._forth, self._back = threading.Event(), threading.Event()
         self._delay, self._delayed_back = 0.0, 0.0
         self._late: Callable[[bytes], bool] = _any
-        self._repeats = False
+        self._repeats: Callable[[bytes], bool] = _none
         self._is_last: Callable[[bytes], bool] | None = None
         self._then_breaks = True
         self._lock = threading.Lock()
@@ -77,9 +81,9 @@ class Proxy:
         """Delay the data from the target by some seconds, or only the pieces that `is_late` accepts."""
         self._delayed_back, self._late = seconds, is_late or _any
 
-    def repeat(self) -> None:
-        """Transfer the data from the target twice."""
-        self._repeats = True
+    def repeat(self, is_repeated: Callable[[bytes], bool]) -> None:
+        """Transfer the pieces of data from the target that `is_repeated` accepts twice."""
+        self._repeats = is_repeated
 
     def break_after(self, is_last: Callable[[bytes], bool]) -> None:
         """Break a connection that transfers certain data to the target: it arrives, but no answer comes back."""
@@ -97,7 +101,7 @@ class Proxy:
     def restore(self) -> None:
         """Transfer data normally again."""
         self._delay, self._delayed_back, self._late = 0.0, 0.0, _any
-        self._repeats, self._is_last = False, None
+        self._repeats, self._is_last = _none, None
         self._forth.set()
         self._back.set()
         with self._lock:
@@ -173,7 +177,7 @@ class Proxy:
     def _give_back(self, near: socket.socket, data: bytes) -> None:
         self._back.wait()
         near.sendall(data)
-        if self._repeats:
+        if self._repeats(data):
             near.sendall(data)
 
     @contextlib.contextmanager

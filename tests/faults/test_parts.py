@@ -126,8 +126,8 @@ def test_proxy_that_delays_answers(proxied):
 
 
 def test_proxy_that_repeats_answers(proxied):
-    """Each piece of an answer arrives twice."""
-    proxied.repeat()
+    """Each piece of an answer that is chosen arrives twice."""
+    proxied.repeat(lambda data: data.endswith(b"hello"))
     with socket.create_connection(("127.0.0.1", proxied.port), timeout=5) as connection:
         connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
         received = b"".join(iter(lambda: connection.recv(4096), b""))

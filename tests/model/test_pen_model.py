@@ -59,7 +59,7 @@ DESIGN = [
     ("the same with two writes each", {"nodes": 2, "writes": 2, "Outages": 1, "Cuts": 1}),
     ("leases, a live holder passed over, and a crash", {"nodes": 2, "Crashes": 1, **LEASES}),
     ("three nodes and a crash", {"nodes": 3, "Crashes": 1}),
-    ("three nodes of which two write, and an outage", {"nodes": 3, "clients": 2, "Outages": 1}),
+    ("three nodes of which two write, an outage, a cut", {"nodes": 3, "clients": 2, "Outages": 1, "Cuts": 1}),
     ("three nodes of which two write, and leases", {"nodes": 3, "clients": 2, **LEASES}),
 ]  # fmt: skip
 
