@@ -39,7 +39,9 @@ class Serde(ABC, Generic[S]):
     """The positional arguments; with `_options` what a serde pickles as."""
     _options: Mapping[str, Any] = {}
 
-    def __init__(self, client: Registry, settings: type[S], conf: Mapping[str, Any] | None, **functions: Any) -> None:
+    def __init__(
+        self, client: Registry, settings: type[S], conf: Mapping[str, Any] | None, **functions: object
+    ) -> None:
         _check_arguments(client, conf, functions)
         self._client = client
         self._settings = settings.parse(conf, self.format)
@@ -62,7 +64,7 @@ class Serde(ABC, Generic[S]):
         return self._client.get_latest_with_metadata(subject, wanted, deleted=deleted)
 
 
-def _check_arguments(client: Any, conf: Any, functions: Mapping[str, Any]) -> None:
+def _check_arguments(client: object, conf: object, functions: Mapping[str, Any]) -> None:
     """Raise TypeError for arguments of other types, such as those of another library in its own order."""
     is_another_librarys = hasattr(client, "register_schema")
     if is_another_librarys or not any(hasattr(client, name) for name in ("get_schema", "register", "lookup")):

@@ -28,7 +28,7 @@ class ConfigClient(Requests):
         return self.ask(_properties, "GET", _scope("config", subject), query=query)
 
     def set_config(
-        self, compatibility: CompatibilityLevel | None = None, subject: str | None = None, **others: Any
+        self, compatibility: CompatibilityLevel | None = None, subject: str | None = None, **others: object
     ) -> dict[str, Any]:
         """Merge properties into the config of a subject, or the global one, and return the result.
 

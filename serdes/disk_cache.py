@@ -84,7 +84,7 @@ class DiskCache:
         except (OSError, ValueError, TypeError, RecursionError):
             raise KeyError(request) from None
 
-    def put(self, request: str, answer: Any) -> None:
+    def put(self, request: str, answer: object) -> None:
         """Keep an answer; a disk that is full or read-only changes nothing."""
         text = json.dumps(answer)
         checksum = _checksum(text)

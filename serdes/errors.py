@@ -25,7 +25,6 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
-from typing import Any
 
 __all__ = [
     "DecodeError",
@@ -260,12 +259,12 @@ def _placed(what: str, *places: tuple[str, object]) -> str:
     return f"{what} ({where})" if where else what
 
 
-def expected(what: str, value: Any, advice: str = "", *, path: str = "") -> EncodeError:
+def expected(what: str, value: object, advice: str = "", *, path: str = "") -> EncodeError:
     """Return the error for a value of another type: `expected <what>, got <type><advice>`."""
     return EncodeError(f"expected {what}, got {got(value)}{advice}", path=path)
 
 
-def got(value: Any) -> str:
+def got(value: object) -> str:
     """Describe a value by its type, never its content, and advise how to convert objects such as models."""
     if value is None:
         return "None"
@@ -309,7 +308,7 @@ def missing_field(name: str, path: str = "") -> EncodeError:
     )
 
 
-def unknown_symbol(value: Any, symbols: Iterable[str]) -> EncodeError:
+def unknown_symbol(value: object, symbols: Iterable[str]) -> EncodeError:
     """Return the error for a value that is not a symbol of an enum."""
     symbols = list(symbols)
     if isinstance(value, Enum):
@@ -345,7 +344,7 @@ def any_of(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def wrong_argument(name: str, what: str, value: Any, advice: str = "") -> TypeError:
+def wrong_argument(name: str, what: str, value: object, advice: str = "") -> TypeError:
     """Return the TypeError for an argument of another type.
 
     Args:
@@ -360,12 +359,12 @@ def wrong_argument(name: str, what: str, value: Any, advice: str = "") -> TypeEr
     return TypeError(f"{name}: expected {what}, got {given}{advice and f'; {advice}'}")
 
 
-def wrong_schema(given: Any, name: str = "schema") -> TypeError:
+def wrong_schema(given: object, name: str = "schema") -> TypeError:
     """Return the TypeError for an argument that is not a schema, with advice for common types."""
     return wrong_argument(name, "a schema text or a strata.serdes.client.Schema", given, _schema_advice(given))
 
 
-def _schema_advice(given: Any) -> str:
+def _schema_advice(given: object) -> str:
     match given:
         case dict() | list():
             return "give its text, json.dumps(schema)"

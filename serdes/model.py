@@ -223,7 +223,7 @@ def is_class(given: object) -> bool:
     return isinstance(given, type) or isinstance(get_origin(given), type)
 
 
-def schema_given(given: Any, kind: str | None = None, name: str = "schema") -> Schema:
+def schema_given(given: object, kind: str | None = None, name: str = "schema") -> Schema:
     """Return the schema that a caller passed as text or `Schema`.
 
     Args:
@@ -320,7 +320,7 @@ def _request(part: Any) -> dict[str, Any]:
     return {_camel(name): value for name, value in properties if value is not None and value not in ([], {})}
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Any:
     match value:
         case frozenset():
             return sorted(value)

@@ -136,7 +136,7 @@ def observe(serde: Any, observer: Observer, operation: str, prepare: Sequence[st
     """
     known, record = serde.known, partial(observer.record, operation, serde.format)
 
-    def reported(*args: Any) -> Any:
+    def reported(*args: object) -> Any:
         found = known(*args)
         observer.cached(operation, hit=found is not None)
         return found
@@ -146,7 +146,7 @@ def observe(serde: Any, observer: Observer, operation: str, prepare: Sequence[st
 
 
 def _reporting(call: Callable[..., Any], record: Callable[[str], None], *, is_last: bool = False) -> Callable[..., Any]:
-    def reported(*args: Any) -> Any:
+    def reported(*args: object) -> Any:
         try:
             result = call(*args)
         except Exception as error:

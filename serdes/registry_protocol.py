@@ -5,7 +5,7 @@ only the methods that its program reaches.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 from strata.serdes.model import RegisteredSchema, Schema
@@ -53,7 +53,7 @@ class Registry(Protocol):
         """Return the subjects that the registry associates with a topic."""
 
 
-def settings_of(client: Any) -> ClientSettings:
+def settings_of(client: object) -> ClientSettings:
     """Return the settings of a client; a stand-in without any has the defaults."""
     settings = getattr(client, "settings", None)
     return settings if isinstance(settings, ClientSettings) else _DEFAULTS

@@ -25,11 +25,11 @@ _EXECUTOR_SETTING = re.compile(r"rule\.executors\.([^.]+\..+)")
 """Settings of rule executors: `rule.executors.<rule name, _TYPE_ or _default_>.<setting>`."""
 
 
-def _is_texts(value: Any) -> bool:
+def _is_texts(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
 
 
-def _is_functions(value: Any) -> bool:
+def _is_functions(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) and callable(one) for name, one in value.items())
 
 

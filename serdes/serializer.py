@@ -132,7 +132,7 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
         """
         return self._targets.get(self._key(context), lambda: self._target(context), is_fresh=is_fresh)
 
-    def write(self, value: Any, context: RecordContext, target: Target) -> bytes:
+    def write(self, value: object, context: RecordContext, target: Target) -> bytes:
         """Serialize a value to a frame with a target from `known` or `target`.
 
         Args:

@@ -180,7 +180,7 @@ _Reader = Callable[[Any], dict[str, Any]]
 
 
 def _text(field_name: str) -> _Reader:
-    def read(value: Any) -> dict[str, Any]:
+    def read(value: object) -> dict[str, Any]:
         if not isinstance(value, str):
             raise TypeError("a string")
         return {field_name: value}
@@ -189,7 +189,7 @@ def _text(field_name: str) -> _Reader:
 
 
 def _number(field_name: str, kind: Callable[[float], float]) -> _Reader:
-    def read(value: Any) -> dict[str, Any]:
+    def read(value: object) -> dict[str, Any]:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError("a number")
         return {field_name: kind(value)}
@@ -201,14 +201,14 @@ def _seconds(milliseconds: float) -> float:
     return milliseconds / 1000
 
 
-def _user_info(value: Any) -> dict[str, Any]:
+def _user_info(value: object) -> dict[str, Any]:
     if not isinstance(value, str) or ":" not in value:
         raise TypeError("username:password")
     username, _, password = value.partition(":")
     return {"username": username, "password": password}
 
 
-def _identity_pool(value: Any) -> dict[str, Any]:
+def _identity_pool(value: object) -> dict[str, Any]:
     pools = [value] if isinstance(value, str) else value
     if not isinstance(pools, list) or not all(isinstance(one, str) for one in pools):
         raise TypeError("a string or a list of strings")
@@ -239,7 +239,7 @@ _CONF: Mapping[str, _Reader] = {
 """The names of confluent-kafka's client (2.16) and what each sets."""
 
 
-def _read(name: str, value: Any) -> dict[str, Any]:
+def _read(name: str, value: object) -> dict[str, Any]:
     try:
         return _CONF[name](value)
     except TypeError as error:

@@ -66,7 +66,7 @@ class Bending:
         if drops:
             self.names |= {"unknown": self._unknown}
 
-    def _tell(self, wanted: str, value: Any, then: str) -> None:
+    def _tell(self, wanted: str, value: object, then: str) -> None:
         """Report a change, once for a line of the compiled code, which is a field of the schema."""
         frame = sys._getframe(2)
         change = frame.f_code, frame.f_lineno, then, value.__class__
@@ -76,7 +76,7 @@ class Bending:
             self._reported.add(change)
         self._report(f"expected {wanted}, got {errors.got(value)}: {then}", path_of(frame))
 
-    def _integer(self, value: Any) -> int:
+    def _integer(self, value: object) -> int:
         if not isinstance(value, _NUMBERS):
             strict: int = NAMES["integer"](value)
             return strict
@@ -89,23 +89,23 @@ class Bending:
             NAMES["out_of_range"](number, bits)
         self._tell("an integer of at most 32 bits", number, "a larger one is written as a long")
 
-    def _real(self, value: Any) -> float:
+    def _real(self, value: object) -> float:
         if isinstance(value, bool):
             self._tell("a number", value, "it is written as 0 or 1")
             return float(value)
         strict: float = NAMES["real"](value)
         return strict
 
-    def _boolean(self, value: Any) -> bool:
+    def _boolean(self, value: object) -> bool:
         if type(value).__name__ in ("bool", "bool_"):
             return bool(value)
         self._tell("a boolean", value, "its truth value is written")
         return bool(value)
 
-    def _not_null(self, value: Any) -> None:
+    def _not_null(self, value: object) -> None:
         self._tell("null", value, "null is written")
 
-    def _raw(self, value: Any) -> bytes:
+    def _raw(self, value: object) -> bytes:
         """Return the bytes of a top-level value, which has no length in front."""
         if isinstance(value, str):
             self._tell("bytes", value, "its UTF-8 is written")
@@ -113,7 +113,7 @@ class Bending:
         strict: bytes = NAMES["raw"](value)
         return strict
 
-    def _sequence(self, value: Any) -> Sequence[Any]:
+    def _sequence(self, value: object) -> Sequence[Any]:
         if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Generator):
             self._tell("an array", value, "its items are written")
             return list(value)
@@ -148,7 +148,7 @@ class Bending:
         if strict is None or bend is None:
             return strict
 
-        def lower(value: Any) -> Any:
+        def lower(value: object) -> Any:
             bent, change = bend(value)
             if change is not None:
                 self._tell(change[0], value, change[1])
@@ -166,19 +166,19 @@ _WHOLE = "its whole part is written"
 _FINER = "a time in whole milliseconds", "it is rounded down"
 
 
-def _date(value: Any) -> tuple[Any, _Change]:
+def _date(value: object) -> tuple[Any, _Change]:
     if isinstance(value, datetime):
         return date(value.year, value.month, value.day), ("a date", "its date is written")
     return _number(value, "a date")
 
 
-def _number(value: Any, wanted: str) -> tuple[Any, _Change]:
+def _number(value: object, wanted: str) -> tuple[Any, _Change]:
     if isinstance(value, bool | float):
         return int(value), (wanted, _WHOLE)
     return value, None
 
 
-def _time(value: Any, *, millis: bool) -> tuple[Any, _Change]:
+def _time(value: object, *, millis: bool) -> tuple[Any, _Change]:
     if not isinstance(value, time):
         return _number(value, "a time of day")
     if value.tzinfo is not None:
@@ -186,7 +186,7 @@ def _time(value: Any, *, millis: bool) -> tuple[Any, _Change]:
     return value, _FINER if millis and value.microsecond % 1000 else None
 
 
-def _timestamp(value: Any, *, local: bool, millis: bool) -> tuple[Any, _Change]:
+def _timestamp(value: object, *, local: bool, millis: bool) -> tuple[Any, _Change]:
     if not isinstance(value, datetime):
         return _number(value, "a datetime")
     if (value.tzinfo is None) is local:
@@ -196,7 +196,7 @@ def _timestamp(value: Any, *, local: bool, millis: bool) -> tuple[Any, _Change]:
     return value.astimezone(), ("a datetime with a time zone", "it is taken in the time zone of this machine")
 
 
-def _uuid(value: Any) -> tuple[Any, _Change]:
+def _uuid(value: object) -> tuple[Any, _Change]:
     if isinstance(value, str):
         try:
             UUID(value)

@@ -69,7 +69,7 @@ def chooser(
     if not any(isinstance(one, Array) for one in branches):
         names = {str(one.kind): at for at, one in enumerate(branches) if isinstance(one, Primitive)} | names
 
-    def choose(value: Any) -> tuple[int, Any]:
+    def choose(value: object) -> tuple[int, Any]:
         if isinstance(value, Branch):
             if 0 <= value.position < len(branches):
                 return value
@@ -90,7 +90,7 @@ def chooser(
     return choose
 
 
-def _misfit(union: Union, names: Mapping[str, int], value: Any, explain: Explain | None) -> EncodeError:
+def _misfit(union: Union, names: Mapping[str, int], value: object, explain: Explain | None) -> EncodeError:
     """Return the error for a value that fits no branch."""
     stated = _stated(union, value)
     if stated is not None and stated not in names:
@@ -103,7 +103,7 @@ def _misfit(union: Union, names: Mapping[str, int], value: Any, explain: Explain
     return EncodeError(f"{error.detail}{where}", path=error.path)
 
 
-def _stated(union: Union, value: Any) -> str | None:
+def _stated(union: Union, value: object) -> str | None:
     """Return the branch name that a value carries."""
     stated = value.get(TYPE_MARK) if isinstance(value, Mapping) else None
     if type(value) is tuple and len(value) == 2 and not any(isinstance(one, Array) for one in union.branches):
@@ -115,7 +115,7 @@ def _listed(union: Union) -> str:
     return any_of([describe(one) for one in union.branches]) or "a branch of an empty union"
 
 
-def _likeness(node: Node, value: Any) -> int:
+def _likeness(node: Node, value: object) -> int:
     """Return how much a value that does not fit a type resembles its values."""
     match node:
         case Record() if isinstance(value, Mapping):
@@ -181,7 +181,7 @@ def _fit_record(record: Record, value: Mapping[str, Any], depth: int, *, round_t
     return _RIGHT + shared
 
 
-def _fit_logical(node: Primitive | Fixed, value: Any, *, round_times: bool) -> int:
+def _fit_logical(node: Primitive | Fixed, value: object, *, round_times: bool) -> int:
     """Return how well a value fits a logical type.
 
     A value of its Python type that cannot be stored fits a little, so that the encoder rejects it with the reason
@@ -202,7 +202,7 @@ def _fit_logical(node: Primitive | Fixed, value: Any, *, round_times: bool) -> i
     return _EXACT
 
 
-def _fit_primitive(kind: Kind, value: Any) -> int:
+def _fit_primitive(kind: Kind, value: object) -> int:
     match value:
         case None:
             return _RIGHT if kind is Kind.NULL else _NO
@@ -217,7 +217,7 @@ def _fit_primitive(kind: Kind, value: Any) -> int:
     return _fit_number(kind, value)
 
 
-def _fit_number(kind: Kind, value: Any) -> int:
+def _fit_number(kind: Kind, value: object) -> int:
     if not hasattr(value, "__index__"):
         return _ROUNDED if hasattr(value, "__float__") and kind in (Kind.FLOAT, Kind.DOUBLE) else _NO
     number = value.__index__()
@@ -230,5 +230,5 @@ def _fit_number(kind: Kind, value: Any) -> int:
     return ranks.get(kind, _NO)
 
 
-def _is_sequence(value: Any) -> bool:
+def _is_sequence(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview)

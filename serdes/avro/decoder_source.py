@@ -16,7 +16,6 @@ Rules of this file: it writes text and runs nothing. `runtime.py` has the functi
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 from strata.serdes.avro import resolution as plans
 from strata.serdes.avro.logical_types import Branch, Convert
@@ -217,7 +216,7 @@ class _DecoderWriter(SourceWriter):
         )
         self.line(f"{into} = {{{', '.join(values)}}}")
 
-    def _literal(self, value: Any) -> str:
+    def _literal(self, value: object) -> str:
         """Return the source of a default; containers are written out, so that each record gets its own."""
         match value:
             case Branch():

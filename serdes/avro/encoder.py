@@ -102,7 +102,7 @@ def _compiled(node: nodes.Node, branches: dict[int, Encoder], options: _Options)
 def _guarded(namespace: dict[str, Any], listing: Listing) -> Encoder:
     write = namespace["encode"]
 
-    def encode(value: Any) -> bytes:
+    def encode(value: object) -> bytes:
         try:
             payload: bytes = write(value)
         except Exception as error:  # noqa: BLE001 - a caller's objects may raise anything
@@ -298,7 +298,7 @@ class _EncoderWriter(SourceWriter):
         """Return the function that chooses a branch; to explain an error it tries the nearest branch."""
         encoders, options = self._branches, replace(self._options, bending=None)
 
-        def explain(branch: nodes.Node, value: Any) -> EncodeError | None:
+        def explain(branch: nodes.Node, value: object) -> EncodeError | None:
             if id(branch) not in encoders:
                 encoders[id(branch)] = _compiled(branch, encoders, options)
             try:

@@ -165,7 +165,7 @@ def _decimal(reader: nodes.Logical, writer: nodes.Logical) -> Convert:
     return convert
 
 
-def default_value(node: nodes.Node, written: Any, shape: Shape) -> Any:
+def default_value(node: nodes.Node, written: object, shape: Shape) -> Any:
     """Return the Python value of a default in JSON form.
 
     Args:
@@ -187,7 +187,7 @@ class _Defaults:
         self._shape = shape
         self._left = _MOST_DEFAULTS
 
-    def value(self, node: nodes.Node, written: Any) -> Any:
+    def value(self, node: nodes.Node, written: object) -> Any:
         self._left -= 1
         if self._left < 0:
             raise ValueError("the default holds too many values")
@@ -210,13 +210,13 @@ class _Defaults:
                 return self._logical(node.logical, _primitive(node.kind, written))
         raise ValueError(f"expected {nodes.describe(node)}, got {written!r:.60}")
 
-    def _field(self, name: str, node: nodes.Node, written: dict[str, Any], default: Any) -> Any:
+    def _field(self, name: str, node: nodes.Node, written: dict[str, Any], default: object) -> Any:
         value = written.get(name, default)
         if value is nodes.MISSING:
             raise ValueError(f"the default has no value for {name}")
         return self.value(node, value)
 
-    def _union(self, node: nodes.Union, written: Any) -> Any:
+    def _union(self, node: nodes.Union, written: object) -> Any:
         for index, branch in enumerate(node.branches):
             try:
                 value = self.value(branch, written)
@@ -225,7 +225,7 @@ class _Defaults:
             return Branch(index, value) if value is not None and is_tagged(node, self._shape) else value
         raise ValueError(f"expected {nodes.describe(node)}, got {written!r:.60}")
 
-    def _logical(self, logical: nodes.Logical | None, raw: Any) -> Any:
+    def _logical(self, logical: nodes.Logical | None, raw: object) -> Any:
         convert = converter(None, logical, self._shape)
         try:
             return raw if convert is None else convert(raw)

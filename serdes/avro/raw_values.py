@@ -38,36 +38,36 @@ _DATETIME_TEXT = re.compile(rf"{_DATE}[Tt ]{_CLOCK}([Zz]|[+-]\d\d:\d\d)?", re.AS
 _DECIMAL_TEXT = re.compile(r"[+-]?\d{1,4096}(\.\d{1,4096})?", re.ASCII)
 
 
-def _wrong(what: str, value: Any) -> NoReturn:
+def _wrong(what: str, value: object) -> NoReturn:
     raise errors.expected(what, value)
 
 
-def _integer(value: Any) -> int:
+def _integer(value: object) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         _wrong("an integer", value)
     return operator.index(value)
 
 
-def _real(value: Any) -> float:
+def _real(value: object) -> float:
     if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
         _wrong("a number", value)
     return float(value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     """Return a boolean; NumPy's class counts."""
     if type(value).__name__ not in ("bool", "bool_"):
         _wrong("a boolean", value)
     return bool(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         _wrong("a string", value)
     return str.__str__(value)
 
 
-def _raw(value: Any) -> bytes:
+def _raw(value: object) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         _wrong("bytes", value)
     return bytes(value)
@@ -79,13 +79,13 @@ def _sequence(value: Any) -> Sequence[Any]:
     return value if isinstance(value, Sequence) else list(value)
 
 
-def _mapping(value: Any) -> Mapping[Any, Any]:
+def _mapping(value: object) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         _wrong("a mapping", value)
     return value
 
 
-def _not_null(value: Any) -> NoReturn:
+def _not_null(value: object) -> NoReturn:
     _wrong("null", value)
 
 
@@ -93,7 +93,7 @@ def _out_of_range(number: int, bits: int) -> NoReturn:
     raise errors.EncodeError(f"expected an integer of at most {bits} bits, got one of {number.bit_length() + 1} bits")
 
 
-def _symbol(value: Any, indexes: Mapping[str, int]) -> int:
+def _symbol(value: object, indexes: Mapping[str, int]) -> int:
     """Return the index of a symbol in a subclass of str, such as a member of a StrEnum."""
     index = indexes.get(str.__str__(value)) if isinstance(value, str) else None
     if index is None:
@@ -165,12 +165,12 @@ def lowering(
     return _TIMES[logical.name][1] if logical.name in _TIMES else None
 
 
-def _is_stored(value: Any) -> bool:
+def _is_stored(value: object) -> bool:
     """Return whether a value is the stored number."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def _date(value: Any) -> Any:
+def _date(value: object) -> Any:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.toordinal() - _EPOCH_ORDINAL
     if isinstance(value, str):
@@ -258,7 +258,7 @@ PYTHON_TYPES = {"decimal": Decimal, "uuid": UUID, **{name: kind for name, (kind,
 """The type of values by logical type; values of other logical types are the stored ones."""
 
 
-def _uuid_text(value: Any) -> Any:
+def _uuid_text(value: object) -> Any:
     """Return the text of a UUID; readers could not decode a text that is not one."""
     if isinstance(value, str):
         try:
@@ -269,7 +269,7 @@ def _uuid_text(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else _wrong("a UUID", value)
 
 
-def _uuid_bytes(value: Any) -> Any:
+def _uuid_bytes(value: object) -> Any:
     if isinstance(value, str):
         return UUID(_uuid_text(value)).bytes
     return value.bytes if isinstance(value, UUID) else value
@@ -278,7 +278,7 @@ def _uuid_bytes(value: Any) -> Any:
 def _decimal(logical: Logical, size: int | None) -> Callable[[Any], Any]:
     precision, scale = logical.precision, logical.scale
 
-    def lower(value: Any) -> Any:
+    def lower(value: object) -> Any:
         if isinstance(value, str):
             value = _parsed(value, _DECIMAL_TEXT, Decimal, "a decimal number")
         elif isinstance(value, int) and not isinstance(value, bool):

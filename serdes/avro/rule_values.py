@@ -52,23 +52,23 @@ class AvroValues(Values):
         """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
         walk = _Walk(self._node, Fields(self._metadata, rule), loosely=loosely)
 
-        def visit(transform: FieldTransform, value: Any) -> Any:
-            def leaf(node: Node, place: Place | None, message: Any, inner: Any) -> Any:
+        def visit(transform: FieldTransform, value: object) -> Any:
+            def leaf(node: Node, place: Place | None, message: object, inner: object) -> Any:
                 return inner if place is None else transform(place.context(_type_name(node), message), inner)
 
             return walk(value, leaf)
 
         return visit
 
-    def lower(self, value: Any) -> Any:
+    def lower(self, value: object) -> Any:
         """Return a value as JSON."""
         return self._everywhere(value, lambda node, _, __, inner: _lowered(node, inner))
 
-    def lift(self, value: Any) -> Any:
+    def lift(self, value: object) -> Any:
         """Convert the result of a rule to a value of the schema, as far as it fits."""
         return self._everywhere(value, lambda node, _, __, inner: self._lifted(node, inner))
 
-    def _lifted(self, node: Node, value: Any) -> Any:
+    def _lifted(self, node: Node, value: object) -> Any:
         if not isinstance(node, Primitive | Fixed):
             return value
         logical = node.logical
@@ -81,7 +81,7 @@ class AvroValues(Values):
         except (DecodeError, ValueError, OverflowError, InvalidOperation):
             return value
 
-    def _lifted_time(self, logical: Logical, value: Any) -> Any:
+    def _lifted_time(self, logical: Logical, value: object) -> Any:
         if isinstance(value, timedelta):
             value = value // (_MICRO * 1000 if logical.name.endswith("millis") else _MICRO)
         if isinstance(value, float) and value.is_integer():
@@ -123,7 +123,7 @@ class _Walk:
         self._root = root  # keeps the nodes alive whose ids are keys
         self._step = self._compiled(root, None)
 
-    def __call__(self, value: Any, leaf: Leaf) -> Any:
+    def __call__(self, value: object, leaf: Leaf) -> Any:
         return value if self._step is None else self._step(None, value, leaf)
 
     def _place(self, record: Record, field: Field) -> Place | None:
@@ -189,7 +189,7 @@ class _Walk:
                 if step is not None:
                     steps.append((one.name, step))
 
-        def walk(_message: Any, value: Any, leaf: Leaf) -> Any:
+        def walk(_message: object, value: object, leaf: Leaf) -> Any:
             if not isinstance(value, Mapping):
                 return value
             made = dict(value)
@@ -221,7 +221,7 @@ class _Walk:
 
         return walk
 
-    def _unfit(self, node: Union, steps: Sequence[_Step | None], message: Any, value: Any, leaf: Leaf) -> Any:
+    def _unfit(self, node: Union, steps: Sequence[_Step | None], message: object, value: object, leaf: Leaf) -> Any:
         """Return a value that fits no branch of a union."""
         for branch, step in zip(node.branches, steps, strict=True) if self._tries else ():
             made = value if step is None else step(message, value, leaf)
@@ -233,7 +233,7 @@ class _Walk:
 
 
 def _over_items(item: _Step) -> _Step:
-    def walk(message: Any, value: Any, leaf: Leaf) -> Any:
+    def walk(message: object, value: object, leaf: Leaf) -> Any:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
             return value
         return [item(message, one, leaf) for one in value]
@@ -242,7 +242,7 @@ def _over_items(item: _Step) -> _Step:
 
 
 def _over_entries(entry: _Step) -> _Step:
-    def walk(message: Any, value: Any, leaf: Leaf) -> Any:
+    def walk(message: object, value: object, leaf: Leaf) -> Any:
         if not isinstance(value, Mapping):
             return value
         return {key: entry(message, one, leaf) for key, one in value.items()}
@@ -254,7 +254,7 @@ def _type_name(node: Node) -> str:
     return str(node.kind).upper() if isinstance(node, Primitive) else type(node).__name__.upper()
 
 
-def _lowered(node: Node, value: Any) -> Any:
+def _lowered(node: Node, value: object) -> Any:
     if isinstance(node, Enum) or not isinstance(node, Primitive | Fixed):
         return value
     if isinstance(value, Decimal | UUID):
@@ -271,7 +271,7 @@ def _lowered(node: Node, value: Any) -> Any:
     return bytes(raw).decode("latin-1")
 
 
-def _lifted_plain(node: Primitive | Fixed, value: Any) -> Any:
+def _lifted_plain(node: Primitive | Fixed, value: object) -> Any:
     if isinstance(node, Fixed) or node.kind is Kind.BYTES:
         return value.encode("latin-1") if isinstance(value, str) else value
     if node.kind in (Kind.INT, Kind.LONG) and isinstance(value, float) and value.is_integer():
@@ -279,7 +279,7 @@ def _lifted_plain(node: Primitive | Fixed, value: Any) -> Any:
     return value
 
 
-def _lifted_text(logical: Logical, value: Any) -> Any:
+def _lifted_text(logical: Logical, value: object) -> Any:
     if isinstance(value, str):
         return Decimal(value) if logical.name == "decimal" else UUID(value)
     if logical.name == "decimal" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -345,7 +345,7 @@ class AvroShapes:
         lift = AvroValues(have).lift
         encode, decode = compile_encoder(have, drop_unknown=True), compile_decoder(have, want, **self.options)
 
-        def convert(value: Any) -> Any:
+        def convert(value: object) -> Any:
             try:
                 payload = encode(lift(value))
             except EncodeError as error:

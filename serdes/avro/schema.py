@@ -226,7 +226,7 @@ def _load(text: str) -> Any:
 class _Parser:
     """A parser in two passes over a text and its references: the first declares the named types, the second builds."""
 
-    def __init__(self, tree: Any, references: Sequence[Any] = ()) -> None:
+    def __init__(self, tree: object, references: Sequence[Any] = ()) -> None:
         self._named: dict[str, Record | Enum | Fixed] = {}
         self._shells: dict[int, Record | Enum | Fixed] = {}
         for one in (tree, *references):
@@ -235,7 +235,7 @@ class _Parser:
             self._build(one, "")
         self.root = self._build(tree, "")
 
-    def _declare(self, tree: Any, namespace: str, depth: int) -> None:
+    def _declare(self, tree: object, namespace: str, depth: int) -> None:
         if depth > MAX_NESTING:
             raise SchemaError(f"the schema is nested deeper than {MAX_NESTING} types")
         if isinstance(tree, list):
@@ -260,7 +260,7 @@ class _Parser:
         self._named.setdefault(full, self._shells[id(tree)])  # texts may repeat equal definitions
         return namespace
 
-    def _build(self, tree: Any, namespace: str) -> Node:
+    def _build(self, tree: object, namespace: str) -> Node:
         if isinstance(tree, str):
             return self._find(tree, namespace)
         if isinstance(tree, list):
@@ -396,6 +396,6 @@ def _decimal(tree: dict[str, Any]) -> Logical | None:
     return Logical("decimal", precision, scale) if precision > 0 and 0 <= scale <= precision else None
 
 
-def _whole(number: Any) -> int:
+def _whole(number: object) -> int:
     """Return the number if it is an integer, else -1, which is never valid."""
     return number if isinstance(number, int) and not isinstance(number, bool) else -1

@@ -80,7 +80,7 @@ class SourceWriter:
         self._variables += 1
         return f"v{self._variables}"
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: object) -> str:
         """Return the name of a constant for a value."""
         name = f"k{len(self.listing.constants)}"
         self.listing.constants[name] = value

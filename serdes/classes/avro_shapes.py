@@ -14,6 +14,7 @@ from strata.compat.avro.model import (
     FixedType,
     MapType,
     Missing,
+    Names,
     Node,
     PrimitiveType,
     RecordType,
@@ -58,7 +59,7 @@ def avro_shape(schema: AvroSchema) -> Shape:
 
 
 class _Reader:
-    def __init__(self, names: Any) -> None:
+    def __init__(self, names: Names) -> None:
         self._names = names
         self._known: dict[str, Object | Symbols] = {}
 

@@ -35,7 +35,7 @@ class Bound:
     lift: Callable[..., Any]
     names_records: bool
 
-    def to_dict(self, value: Any, _context: RecordContext) -> Any:
+    def to_dict(self, value: object, _context: RecordContext) -> Any:
         """Return an object as the value that an encoder takes, as `to_dict` of a serializer.
 
         Raises:
@@ -52,7 +52,7 @@ class Bound:
         return self.lift
 
 
-def schema_of(cls: Any, format: str = AVRO) -> Schema:  # noqa: A002 - the field's word
+def schema_of(cls: object, format: str = AVRO) -> Schema:  # noqa: A002 - the field's word
     """Return the schema of a class.
 
     Args:
@@ -65,7 +65,7 @@ def schema_of(cls: Any, format: str = AVRO) -> Schema:  # noqa: A002 - the field
     return Schema(schema_text(shape_of(cls), format), format)
 
 
-def bound(cls: Any, schema_format: str) -> Bound:
+def bound(cls: object, schema_format: str) -> Bound:
     """Return a class bound to a format.
 
     Raises:

@@ -111,7 +111,7 @@ class _Writer:
         convert: _Convert = self._names[whole]
         return convert
 
-    def _constant(self, value: Any) -> str:
+    def _constant(self, value: object) -> str:
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
@@ -291,7 +291,7 @@ def _lower_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _
     by_class = {branch.cls: (branch, convert) for branch, convert in branches if isinstance(branch, Object | Symbols)}
     rest = [convert for branch, convert in branches if not isinstance(branch, Object | Symbols)]
 
-    def lower(value: Any) -> Any:
+    def lower(value: object) -> Any:
         found = by_class.get(type(value))
         if found is None:
             for convert in rest:
@@ -314,7 +314,7 @@ def _lift_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _C
     by_name = {branch.name: convert for branch, convert in branches if isinstance(branch, Object)}
     rest = [convert for branch, convert in branches if not isinstance(branch, Object)]
 
-    def lift(value: Any) -> Any:
+    def lift(value: object) -> Any:
         if isinstance(value, tuple) and value and value[0] in by_name:
             return by_name[value[0]](value[1])
         converts = [*by_name.values(), *rest] if is_json or isinstance(value, dict) else rest

@@ -28,7 +28,7 @@ _DEEPEST: Final = 60
 _DEFINITION: Final = re.compile(r"#/(?:definitions|\$defs)/([^/%~]+)")
 
 
-def json_shape(document: Any, name: str) -> Shape:
+def json_shape(document: object, name: str) -> Shape:
     """Return a JSON Schema as a shape.
 
     Args:
@@ -41,7 +41,7 @@ def json_shape(document: Any, name: str) -> Shape:
     return _Reader(document).shape(document, _title(document) or name, "", 0)
 
 
-def _title(node: Any) -> str:
+def _title(node: object) -> str:
     title = node.get("title") if isinstance(node, dict) else None
     return title if isinstance(title, str) and re.fullmatch(r"[A-Za-z_][\w.]*", title, re.ASCII) else ""
 
@@ -52,7 +52,7 @@ class _Reader:
         self._known: dict[int, Object | Symbols] = {}
         self._names: set[str] = set()
 
-    def shape(self, node: Any, name: str, where: str, depth: int) -> Shape:
+    def shape(self, node: object, name: str, where: str, depth: int) -> Shape:
         if depth > _DEEPEST:
             raise SchemaError(f"{where}: the types are nested too deeply")
         if not isinstance(node, dict):

@@ -6,7 +6,7 @@ Rules of this file: values only; no class is looked at.
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 __all__ = ["Absent", "Digits", "Field", "Fixed", "Float32", "Int32", "Local", "Millis", "Named", "Wire", "name_of"]
 __all__ += ["named"]
@@ -121,6 +121,6 @@ def named(
     return note
 
 
-def name_of(cls: Any) -> Named:
+def name_of(cls: object) -> Named:
     """Return what the decorator `named` says of a class."""
     return _NAMES.get(cls, Named()) if isinstance(cls, type) else Named()

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from strata.serdes.classes.markers import Field
 from strata.serdes.classes.shapes import MISSING, Choice, Items, Member, Object, Scalar, Shape, Symbols, Values
@@ -181,7 +181,7 @@ def _is_null(shape: Shape) -> bool:
     return isinstance(shape, Scalar) and shape.kind == "null"
 
 
-def _is_zero(shape: Shape, default: Any) -> bool:
+def _is_zero(shape: Shape, default: object) -> bool:
     """Return whether a default is what Protobuf reads where a field is not there; so it is for no default."""
     match shape:
         case _ if default is MISSING:
@@ -195,7 +195,7 @@ def _is_zero(shape: Shape, default: Any) -> bool:
     return False
 
 
-def _symbol(shape: Symbols, value: Any) -> str:
+def _symbol(shape: Symbols, value: object) -> str:
     if isinstance(value, Enum):
         return str(value.value if shape.by_value else value.name)
     return str(value)

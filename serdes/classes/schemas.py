@@ -169,7 +169,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-def _holds(branch: Shape, default: Any) -> bool:
+def _holds(branch: Shape, default: object) -> bool:
     """Return whether a default is a value of a branch, which then comes first."""
     match branch:
         case Scalar():
@@ -183,7 +183,7 @@ def _holds(branch: Shape, default: Any) -> bool:
     return False
 
 
-def _plain(default: Any) -> Any:
+def _plain(default: object) -> Any:
     """Return a default as Avro's JSON has it; `MISSING` if it is a value of a class or of a logical type."""
     match default:
         case Enum():

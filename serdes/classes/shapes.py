@@ -157,7 +157,7 @@ _SEQUENCES: Final = {list: list, tuple: tuple, set: set, frozenset: frozenset, S
 _DEEPEST: Final = 60
 
 
-def shape_of(cls: Any) -> Shape:
+def shape_of(cls: object) -> Shape:
     """Return the shape of a class or type hint.
 
     Args:
@@ -170,7 +170,7 @@ def shape_of(cls: Any) -> Shape:
     return _Reader().shape(cls, {}, _name_of_class(cls), 0)
 
 
-def _name_of_class(cls: Any) -> str:
+def _name_of_class(cls: object) -> str:
     return getattr(cls, "__name__", None) or str(cls)
 
 
@@ -180,7 +180,7 @@ class _Reader:
     def __init__(self) -> None:
         self._known: dict[Any, Object | Symbols] = {}
 
-    def shape(self, hint: Any, variables: Mapping[Any, Any], where: str, depth: int) -> Shape:
+    def shape(self, hint: object, variables: Mapping[Any, Any], where: str, depth: int) -> Shape:
         if depth > _DEEPEST:
             raise SchemaError(f"{where}: the types are nested too deeply")
         hint, marks = _unwrapped(hint)
@@ -210,7 +210,7 @@ class _Reader:
             return self._enum(hint, where)
         return self._object(hint, origin, arguments, where, depth)
 
-    def _scalar(self, hint: Any, marks: Sequence[Any]) -> Scalar | None:
+    def _scalar(self, hint: object, marks: Sequence[Any]) -> Scalar | None:
         for mark in marks:
             if isinstance(mark, Digits) and hint is Decimal:
                 return Scalar("decimal", (mark.precision, mark.scale))
@@ -289,7 +289,7 @@ class _Reader:
         return made
 
 
-def _parameters(cls: Any) -> tuple[Any, ...]:
+def _parameters(cls: object) -> tuple[Any, ...]:
     return tuple(getattr(cls, "__pydantic_generic_metadata__", {}).get("parameters", ()))
 
 
@@ -344,11 +344,11 @@ _Found = tuple[str, Any, Any, tuple[Any, ...]]
 """A field: its attribute, type hint, default, and what the library keeps of it."""
 
 
-def _is_typed_dict(cls: Any) -> bool:
+def _is_typed_dict(cls: object) -> bool:
     return isinstance(cls, type) and issubclass(cls, dict) and hasattr(cls, "__required_keys__")
 
 
-def _fields_of(cls: Any) -> list[_Found] | None:
+def _fields_of(cls: object) -> list[_Found] | None:
     """Return the fields of a class; None if it is not one that has them."""
     if not isinstance(cls, type):
         return None
@@ -413,7 +413,7 @@ def _of_msgspec(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
     return found
 
 
-def _of_typed_dict(_cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
+def _of_typed_dict(_cls: object, hints: Mapping[str, Any]) -> list[_Found]:
     return [(name, hint, MISSING, ()) for name, hint in hints.items()]
 
 

@@ -183,7 +183,7 @@ class AvroSerializerBuilder(SchemaBuilder, SerializerBuilder):
         self.to_dict = to_dict
         return self
 
-    def _construct(self, client: Any) -> Any:
+    def _construct(self, client: object) -> Any:
         return self._kind(
             client,
             self.schema,
@@ -225,7 +225,7 @@ class AvroDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
         self.return_record_name = return_record_name
         return self
 
-    def _construct(self, client: Any) -> Any:
+    def _construct(self, client: object) -> Any:
         return self._kind(
             client,
             self.schema,

@@ -104,7 +104,7 @@ class BaseSerde:
     def _made(
         self,
         engine: Serializer | Deserializer,
-        client: Any,
+        client: object,
         conf: Mapping[str, Any] | None,
         rule_registry: RuleRegistry | None,
     ) -> None:
@@ -184,7 +184,7 @@ class BaseSerializer(BaseSerde):
 
     engine: Serializer
 
-    def __call__(self, obj: Any, ctx: RecordContext | None = None) -> bytes | None:
+    def __call__(self, obj: object, ctx: RecordContext | None = None) -> bytes | None:
         """Serialize a value to a frame.
 
         Args:
@@ -232,7 +232,7 @@ class _AsyncSerde:
     _kind: type[BaseSerde]
     plain: BaseSerde
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         self._given = args, kwargs
         self._made: BaseSerde | None = None
 
@@ -247,7 +247,7 @@ class _AsyncSerde:
             self._wrap(self._made)
         return self._made
 
-    def _wrap(self, made: Any) -> None:
+    def _wrap(self, made: object) -> None:
         """Keep the awaitable form of the engine."""
 
     async def aclose(self) -> None:
@@ -283,7 +283,7 @@ class AsyncBaseSerializer(_AsyncSerde):
     def _wrap(self, made: Any) -> None:
         self._serialize = AsyncSerializer(made.engine)
 
-    async def __call__(self, obj: Any, ctx: SerializationContext | RecordContext | None = None) -> bytes | None:
+    async def __call__(self, obj: object, ctx: SerializationContext | RecordContext | None = None) -> bytes | None:
         """Serialize a value to a frame, with the errors of `BaseSerializer`."""
         await self._plain()
         context: Any = ctx or _NO_CONTEXT

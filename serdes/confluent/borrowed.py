@@ -17,7 +17,7 @@ __all__ = ["BorrowedClient", "engine_client"]
 _NOT_FOUND = 404
 
 
-def engine_client(given: Any) -> Any:
+def engine_client(given: object) -> Any:
     """Return the engine's client for a registry client.
 
     Args:
@@ -40,14 +40,14 @@ def engine_client(given: Any) -> Any:
 class BorrowedClient:
     """The methods of the engine's client, by the methods of another one."""
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: object) -> None:
         self._given = given
         self.settings = ClientSettings(urls=("http://borrowed.invalid",))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._given,)
 
-    def _ask(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _ask(self, name: str, *args: object, **kwargs: object) -> Any:
         method: Callable[..., Any] | None = getattr(self._given, name, None)
         if method is None:
             raise RegistryError(_NOT_FOUND, _NOT_FOUND, f"{type(self._given).__name__} has no method {name}")

@@ -32,7 +32,7 @@ class Builder:
         self.schema_registry_config = schema_registry_conf
         return self
 
-    def set_schema_registry_client(self, schema_registry_client: Any) -> Self:
+    def set_schema_registry_client(self, schema_registry_client: object) -> Self:
         """Set the registry client, which the serializer does not close."""
         self.schema_registry_client = schema_registry_client
         return self
@@ -47,7 +47,7 @@ class Builder:
         self.rule_registry = rule_registry
         return self
 
-    def _construct(self, client: Any) -> Any:
+    def _construct(self, client: object) -> Any:
         raise NotImplementedError
 
     def _init(self) -> Callable[[Any], Any] | None:
@@ -140,7 +140,7 @@ class SchemaBuilder:
 
     schema: Any
 
-    def set_schema(self, schema_str: Any) -> Self:
+    def set_schema(self, schema_str: object) -> Self:
         """Set the schema, a text or a `Schema`."""
         self.schema = schema_str
         return self

@@ -45,7 +45,7 @@ class _Whole:
     def __init__(self, given: RuleExecutor) -> None:
         self._given = given
 
-    def transform(self, context: engine.RuleContext, message: Any) -> Any:
+    def transform(self, context: engine.RuleContext, message: object) -> Any:
         return self._given.transform(_context(context), message)
 
 
@@ -60,7 +60,7 @@ class _Fields:
         transform: Any = self._given.new_transform(own)
         call = transform.transform if hasattr(transform, "transform") else transform
 
-        def one(field: engine.FieldContext, value: Any) -> Any:
+        def one(field: engine.FieldContext, value: object) -> Any:
             kind = FieldType(field.type_name)
             return call(own, FieldContext(field.message, field.full_name, field.name, kind, set(field.tags)), value)
 
@@ -141,7 +141,7 @@ class DlqProducer:
                 self._producer = Producer(self._conf)
         return self._producer
 
-    def produce(self, topic: str, **record: Any) -> None:
+    def produce(self, topic: str, **record: object) -> None:
         """Send a record."""
         self._made().produce(topic, **record)
 

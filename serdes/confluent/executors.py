@@ -51,7 +51,7 @@ RuleError = RuleFailed
 _original_key: ContextVar[Any] = ContextVar("original_key", default=None)
 
 
-def set_original_key(key: Any) -> None:
+def set_original_key(key: object) -> None:
     """Set the key of the record whose value is serialized next, for dead letters."""
     _original_key.set(key)
 
@@ -110,12 +110,12 @@ class FieldContext:
 
     def __init__(
         self,
-        containing_message: Any,
+        containing_message: object,
         full_name: str,
         name: str,
         field_type: FieldType,
         tags: set[str],
-        field_descriptor: Any = None,
+        field_descriptor: object = None,
     ) -> None:
         self.containing_message = containing_message
         self.full_name = full_name
@@ -142,7 +142,7 @@ class RuleContext:
     def __init__(
         self,
         enabled_env: str | None,
-        ser_ctx: Any,
+        ser_ctx: object,
         source: Schema | None,
         target: Schema | None,
         subject: str,
@@ -151,9 +151,9 @@ class RuleContext:
         index: int,
         rules: list[Rule],
         inline_tags: dict[str, set[str]] | None,
-        field_transformer: Any,
-        original_key: Any = None,
-        original_value: Any = None,
+        field_transformer: object,
+        original_key: object = None,
+        original_value: object = None,
     ) -> None:
         self.enabled_env = enabled_env
         self.ser_ctx = ser_ctx
@@ -193,12 +193,12 @@ class RuleContext:
 
     def enter_field(
         self,
-        containing_message: Any,
+        containing_message: object,
         full_name: str,
         name: str,
         field_type: FieldType,
         tags: set[str] | None,
-        field_descriptor: Any = None,
+        field_descriptor: object = None,
     ) -> FieldContext:
         """Enter a field and return its context."""
         known = (tags or set()) | self.get_tags(full_name)
@@ -229,7 +229,7 @@ class RuleExecutor(RuleBase):
     """An executor for whole values."""
 
     @abstractmethod
-    def transform(self, ctx: RuleContext, message: Any) -> Any:
+    def transform(self, ctx: RuleContext, message: object) -> Any:
         """Return the new value or, for a condition, whether it holds."""
 
 
@@ -240,7 +240,7 @@ class FieldRuleExecutor(RuleExecutor):
     def new_transform(self, ctx: RuleContext) -> FieldTransform:
         """Return the function to call with each field of one record."""
 
-    def transform(self, ctx: RuleContext, message: Any) -> Any:  # noqa: ARG002 - an interface
+    def transform(self, ctx: RuleContext, message: object) -> Any:  # noqa: ARG002 - an interface
         """Refuse whole values: the engine calls `new_transform`."""
         raise RuleError(f"a rule of type {self.type()} runs over fields")
 
@@ -260,7 +260,7 @@ class RuleAction(RuleBase):
     """An action after a rule."""
 
     @abstractmethod
-    def run(self, ctx: RuleContext, message: Any, ex: Exception | None) -> None:
+    def run(self, ctx: RuleContext, message: object, ex: Exception | None) -> None:
         """Act on a rule that succeeded, or failed with an error; it may raise."""
 
 
@@ -271,7 +271,7 @@ class ErrorAction(RuleAction):
         """Return the name of the action."""
         return "ERROR"
 
-    def run(self, ctx: RuleContext, message: Any, ex: Exception | None) -> None:  # noqa: ARG002 - an interface
+    def run(self, ctx: RuleContext, message: object, ex: Exception | None) -> None:  # noqa: ARG002 - an interface
         """Raise the error of the rule."""
         raise RuleError(f"rule {ctx.rule.name} failed") from ex
 
@@ -283,7 +283,7 @@ class NoneAction(RuleAction):
         """Return the name of the action."""
         return "NONE"
 
-    def run(self, ctx: RuleContext, message: Any, ex: Exception | None) -> None:
+    def run(self, ctx: RuleContext, message: object, ex: Exception | None) -> None:
         """Do nothing."""
 
 

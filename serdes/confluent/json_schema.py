@@ -198,7 +198,7 @@ class JSONSerializerBuilder(SchemaBuilder, SerializerBuilder):
         self.json_encode = json_encode
         return self
 
-    def _construct(self, client: Any) -> Any:
+    def _construct(self, client: object) -> Any:
         return self._kind(
             self.schema,
             client,
@@ -241,7 +241,7 @@ class JSONDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
         self.json_decode = json_decode
         return self
 
-    def _construct(self, client: Any) -> Any:
+    def _construct(self, client: object) -> Any:
         return self._kind(
             self.schema,
             self.from_dict,

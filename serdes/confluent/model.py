@@ -122,7 +122,7 @@ def _wire_name(name: str) -> str:
 _WIRE_NAMES = {"schema_str": "schema", "schema_id": "id"}
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Any:
     match value:
         case _Part():
             return value.to_dict()
@@ -406,7 +406,7 @@ class AssociationResponse(_Part):
     associations: list[AssociationInfo] | None = None
 
 
-def engine_schema(given: Any, format: str) -> model.Schema | None:  # noqa: A002 - the field's word
+def engine_schema(given: object, format: str) -> model.Schema | None:  # noqa: A002 - the field's word
     """Return a schema as the engine takes it; a text has the format.
 
     Args:

@@ -178,12 +178,12 @@ class ProtobufSerializerBuilder(SerializerBuilder):
     serializer_init: Callable[[Any], Any] | None = None
     _kind: ClassVar[Any] = ProtobufSerializer
 
-    def set_message_type(self, msg_type: Any) -> Self:
+    def set_message_type(self, msg_type: object) -> Self:
         """Set the class of the messages."""
         self.message_type = msg_type
         return self
 
-    def _construct(self, client: Any) -> Any:
+    def _construct(self, client: object) -> Any:
         return self._kind(
             self.message_type,
             client,
@@ -212,12 +212,12 @@ class ProtobufDeserializerBuilder(DeserializerBuilder):
     deserializer_init: Callable[[Any], Any] | None = None
     _kind: ClassVar[Any] = ProtobufDeserializer
 
-    def set_message_type(self, msg_type: Any) -> Self:
+    def set_message_type(self, msg_type: object) -> Self:
         """Set the class of the messages."""
         self.message_type = msg_type
         return self
 
-    def _construct(self, client: Any) -> Any:
+    def _construct(self, client: object) -> Any:
         return self._kind(
             self.message_type,
             self.deserializer_config,

@@ -503,7 +503,7 @@ class AsyncSchemaRegistryClient:
     delete_associations = _async(SchemaRegistryClient.delete_associations)
 
 
-def _engine(schema: Any) -> Any:
+def _engine(schema: object) -> Any:
     if not hasattr(schema, "to_dict"):
         raise wrong_argument(
             "schema", "a Schema", schema, "make one by Schema(text)" if isinstance(schema, str) else ""

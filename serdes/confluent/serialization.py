@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         field: MessageField
         headers: Any
 
-        def __init__(self, topic: str, field: MessageField, headers: Any = None) -> None: ...
+        def __init__(self, topic: str, field: MessageField, headers: object = None) -> None: ...
 
     Strategy = Callable[[SerializationContext | None, str | None], str | None]
 else:

@@ -44,7 +44,7 @@ def _topic(ctx: RecordContext | None, name: str) -> str:
     return str(ctx.topic)
 
 
-def _text(field: Any) -> str:
+def _text(field: object) -> str:
     return str(getattr(field, "value", field))
 
 
@@ -86,7 +86,7 @@ STRATEGY_TYPE_MAP = {
 """The strategies that need no registry, by type."""
 
 
-def engine_strategy(conf: Mapping[str, Any], client: Any) -> dict[str, Any]:
+def engine_strategy(conf: Mapping[str, Any], client: object) -> dict[str, Any]:
     """Return the engine's settings for a subject name strategy.
 
     Args:

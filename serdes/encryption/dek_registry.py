@@ -204,7 +204,7 @@ class DekRegistry:
         path = f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}"
         self._client.ask(Dek.from_answer, "POST", path, query={"rewrap": "true"}, body=body)
 
-    def _ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T | None:
+    def _ask(self, read: Callable[[Any], T], method: str, path: str, **more: object) -> T | None:
         """Return the answer as `read` understands it; None for an unknown key (GET) or one that exists (POST)."""
         try:
             return self._client.ask(read, method, path, **more)
@@ -235,7 +235,7 @@ def _numbers(answer: Any) -> list[int]:
     return [_number(item, 1, _HIGHEST_VERSION) for item in answer]
 
 
-def _number(value: Any, least: int, most: int) -> int:
+def _number(value: object, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
         raise ValueError("the number is out of range")
     return value

@@ -113,7 +113,7 @@ def bytes_of(text: str, *, url_safe: bool = False) -> bytes:
         raise CipherError("the answer of the KMS is not base64") from None
 
 
-def _reason(content: Any) -> str:
+def _reason(content: object) -> str:
     """Return what a service says about an error: Vault's list, or the message of Azure and Google."""
     if isinstance(content, dict):
         errors, error = content.get("errors"), content.get("error")

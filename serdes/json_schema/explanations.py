@@ -65,7 +65,7 @@ _STEPS: Mapping[str, tuple[str | None, int]] = {
 """The path part that a keyword adds, and how many steps of the schema path it takes."""
 
 
-def explain(error: Any, documents: Documents) -> tuple[str, str]:
+def explain(error: object, documents: Documents) -> tuple[str, str]:
     """Return the sentence for a validation error, with its rule, and the path of the value at fault.
 
     Args:
@@ -143,7 +143,7 @@ def _marks(error: Any, found: Any) -> tuple[str, str] | None:
     return f"expected {one_of(marks)}, got another string{did_you_mean(found.instance, marks)}", ""
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return _TYPES[_KINDS.get(type(value), "object")]
 
 

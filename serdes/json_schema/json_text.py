@@ -49,7 +49,7 @@ Report = Callable[[str, str], None]
 """Learns what was changed, and the path of the value."""
 
 
-def dump(value: Any, bends: Report | None = None) -> bytes:
+def dump(value: object, bends: Report | None = None) -> bytes:
     """Return a value as UTF-8 JSON text.
 
     Args:
@@ -68,7 +68,7 @@ def dump(value: Any, bends: Report | None = None) -> bytes:
         return _dumped(_bent(value, "", bends))
 
 
-def _bent(value: Any, path: str, report: Report) -> Any:
+def _bent(value: object, path: str, report: Report) -> Any:
     """Return a value in which what strict JSON refuses is replaced, as plain values."""
     if isinstance(value, float) and not math.isfinite(value):
         report("expected a finite number, got NaN or an infinity: null is written", path)
@@ -86,7 +86,7 @@ def _bent(value: Any, path: str, report: Report) -> Any:
     return value
 
 
-def _dumped(value: Any) -> bytes:
+def _dumped(value: object) -> bytes:
     try:
         payload = orjson.dumps(value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATETIME)
         if b"null" in payload:  # orjson writes NaN as null
@@ -96,7 +96,7 @@ def _dumped(value: Any) -> bytes:
     return payload
 
 
-def _unwritable(value: Any, error: Exception) -> errors.EncodeError:
+def _unwritable(value: object, error: Exception) -> errors.EncodeError:
     """Return the error for a value that JSON cannot represent, with the path of the part at fault."""
     try:
         _check(value, "")
@@ -107,7 +107,7 @@ def _unwritable(value: Any, error: Exception) -> errors.EncodeError:
     return errors.EncodeError(f"expected a value that JSON can hold: {error}")
 
 
-def _check(value: Any, path: str) -> None:
+def _check(value: object, path: str) -> None:
     """Raise EncodeError for the first part of a value that JSON cannot represent."""
     if isinstance(value, float) and not math.isfinite(value):
         raise errors.EncodeError("expected a finite number, got NaN or an infinity", path=path)
@@ -125,7 +125,7 @@ def _check(value: Any, path: str) -> None:
         _check(inner, f"{path}{part}".lstrip("."))
 
 
-def _inside(value: Any, path: str) -> Iterable[tuple[str, Any]]:
+def _inside(value: object, path: str) -> Iterable[tuple[str, Any]]:
     """Return the parts of a value, with the path part of each."""
     if value is None or isinstance(value, str | int | float | UUID | Enum):
         return ()

@@ -28,7 +28,7 @@ class At(NamedTuple):
         return At(self.uri, pointer, tree)
 
 
-def base_uri(document: Any, uri: str) -> str:
+def base_uri(document: object, uri: str) -> str:
     """Return the base URI of a document: its `$id`, or draft 4's `id`, resolved against the URI that it is found at."""
     own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
     return urljoin(uri, own) if isinstance(own, str) else uri
@@ -57,7 +57,7 @@ def is_recursive(documents: Documents) -> bool:
     around: set[int] = set()
     done: set[int] = set()
 
-    def visit(uri: str, tree: Any) -> bool:
+    def visit(uri: str, tree: object) -> bool:
         if not isinstance(tree, dict | list) or id(tree) in done:
             return False
         if id(tree) in around:

@@ -82,7 +82,7 @@ class JsonValues(Values):
         root = At(uri, "", document)
         return lambda transform, value: _Walk(self._documents, validator, fields, known, transform, root).value(value)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: object) -> Any:
         """Return what the JSON encoder accepts as plain JSON."""
         if type(value) is dict and _PLAIN.issuperset(map(type, value.values())) and _KEYS.issuperset(map(type, value)):
             return dict(value)
@@ -121,11 +121,11 @@ class _Walk:
     _root: At
     _steps: int = 0
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         """Call the transform with each selected field."""
         return self._at(self._root, "$", None, None, value, 0)
 
-    def _at(self, at: At, path: str, place: Place | None, message: Any, value: Any, depth: int) -> Any:
+    def _at(self, at: At, path: str, place: Place | None, message: object, value: object, depth: int) -> Any:
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise SchemaError(f"a rule needs more than {_MOST_STEPS} steps through the JSON Schema and the value")
@@ -188,7 +188,7 @@ class _Walk:
         left = value[len(made) :]
         return made + ([go(others, value=item) for item in left] if others is not None else left)
 
-    def _branches(self, at: At, value: Any) -> list[At]:
+    def _branches(self, at: At, value: object) -> list[At]:
         """Return the schemas next to this one that describe the value too."""
         found = [at.down("allOf", index) for index in range(len(_list(at.tree, "allOf")))]
         for key in ("oneOf", "anyOf"):
@@ -197,7 +197,7 @@ class _Walk:
             found += fitting if key == "anyOf" or self._validator is None else islice(fitting, 1)
         return found
 
-    def _allows(self, at: At, value: Any) -> bool:
+    def _allows(self, at: At, value: object) -> bool:
         if self._validator is None:
             return True
         try:
@@ -223,7 +223,7 @@ def _leaf(tree: Mapping[str, Any]) -> str:
     return kind if kind in _LEAVES else ""
 
 
-def _type_name(tree: Mapping[str, Any], value: Any) -> str:
+def _type_name(tree: Mapping[str, Any], value: object) -> str:
     if tree.get("const") is not None or tree.get("enum") is not None:
         return "ENUM"
     kinds = tree.get("type")
@@ -269,7 +269,7 @@ class JsonShapes:
         if validate is None:
             return None
 
-        def checked(value: Any) -> Any:
+        def checked(value: object) -> Any:
             validate(value)
             return value
 

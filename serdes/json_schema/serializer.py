@@ -92,7 +92,7 @@ class JsonSerializer(TextSerializer[T]):
         validate = validator_of(self._client, schema, subject)
         drops, is_valid = self._settings.drop_unknown, validate.is_valid
 
-        def encode(value: Any) -> bytes:
+        def encode(value: object) -> bytes:
             payload = write(value)
             written = load(payload)
             if is_valid(written):
@@ -163,7 +163,7 @@ class JsonDeserializer(Deserializer[T]):
         return JsonShapes(lambda one: _values(self._client, one, subject), validator)
 
 
-def _title(document: Any) -> str | None:
+def _title(document: object) -> str | None:
     title = document.get("title") if isinstance(document, dict) else None
     return title if isinstance(title, str) else None
 
@@ -179,7 +179,7 @@ def _values(client: Registry, schema: Schema, subject: str | None) -> "JsonValue
 
 
 def _as_bytes(encode: Callable[[Any], str | bytes]) -> Encode:
-    def write(value: Any) -> bytes:
+    def write(value: object) -> bytes:
         text = encode(value)
         return text.encode() if isinstance(text, str) else text
 
@@ -235,7 +235,7 @@ def documents_of(schema: Schema, named: Mapping[str, Schema]) -> dict[str, Any]:
     return {_BASE: document, **resources}
 
 
-def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
+def _place(document: object, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
     """Add what a schema refers to under the URIs that its `$ref`s resolve to."""
     bases = {uri, base_uri(document, uri)}  # validators differ on the base URI
     for reference in schema.references:

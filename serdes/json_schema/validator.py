@@ -45,7 +45,7 @@ class Validator:
         """
         self._validate(value, self._validator.validate)
 
-    def in_order(self, value: Any) -> None:
+    def in_order(self, value: object) -> None:
         """Validate a value; of several errors, raise that of the first path and rule.
 
         Raises:
@@ -56,7 +56,7 @@ class Validator:
     def _raise_first(self, value: Any) -> NoReturn:
         raise min(self._validator.iter_errors(value), key=order)
 
-    def _validate(self, value: Any, refuse: Callable[[Any], None]) -> None:
+    def _validate(self, value: object, refuse: Callable[[Any], None]) -> None:
         """Validate a value, and explain the error that `refuse` raises for it."""
         if self.is_valid(value):
             return
@@ -96,7 +96,7 @@ class Validator:
                 break
         return dropped
 
-    def _has_many_ways(self, value: Any) -> bool:
+    def _has_many_ways(self, value: object) -> bool:
         """Return whether the validator would try too many branches to explain the error."""
         return self._branches > 1 and self._branches ** _depth(value) > _MOST_EXPLAINED
 
@@ -135,7 +135,7 @@ def _most_branches(documents: list[Any]) -> int:
     return most
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     depth, level = 0, [value]
     while level:
         inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))

@@ -502,7 +502,7 @@ class MemoryRegistry:
             raise _not_found(ErrorCode.MODE_NOT_FOUND, message)
         return self.modes.get(subject) or self.modes.get(None, "READWRITE")
 
-    def set_mode(self, subject: str | None, mode: Any, *, force: bool) -> str:
+    def set_mode(self, subject: str | None, mode: object, *, force: bool) -> str:
         """Set a mode and return it.
 
         Raises:

@@ -21,7 +21,7 @@ _MAX_FLOAT32: Final = 3.4028235677973366e38
 _LONGEST_DECIMAL: Final = 1000
 
 
-def refuse(what: str, value: Any) -> NoReturn:
+def refuse(what: str, value: object) -> NoReturn:
     """Raise EncodeError for a value of another type."""
     raise expected(what, value)
 
@@ -98,7 +98,7 @@ def _float32(value: Any) -> Any:
     return value
 
 
-def _uuid_text(value: Any) -> str:
+def _uuid_text(value: object) -> str:
     if not isinstance(value, UUID):
         refuse("a UUID", value)
     return str(value)
@@ -111,7 +111,7 @@ def _uuid(text: str) -> UUID:
         raise DecodeError(DecodeReason.INVALID_UUID) from None
 
 
-def _local_text(value: Any) -> str:
+def _local_text(value: object) -> str:
     if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
         refuse("a datetime without a time zone", value)
     return value.isoformat()
@@ -130,7 +130,7 @@ def _local(text: str) -> datetime.datetime:
 def sized(size: int) -> Callable[[Any], bytes]:
     """Return a check that a value is bytes of a size."""
 
-    def check(value: Any) -> bytes:
+    def check(value: object) -> bytes:
         if not isinstance(value, bytes) or len(value) != size:
             refuse(f"{size} bytes", value)
         return value
@@ -141,14 +141,14 @@ def sized(size: int) -> Callable[[Any], bytes]:
 class Numbers(dict[Any, int]):
     """The numbers of an enum's values; another value raises EncodeError."""
 
-    def __missing__(self, value: Any) -> NoReturn:
+    def __missing__(self, value: object) -> NoReturn:
         refuse("a symbol of the enum", value)
 
 
 class Symbols(dict[int, Any]):
     """The members of an enum by number; for another number its default, without one DecodeError."""
 
-    def __init__(self, members: Mapping[int, Any], default: Any, name: str) -> None:
+    def __init__(self, members: Mapping[int, Any], default: object, name: str) -> None:
         super().__init__(members)
         self._default, self._name = default, name
 

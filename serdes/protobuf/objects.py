@@ -93,7 +93,7 @@ def lowering(shape: Object, descriptor: Descriptor) -> Callable[[Any, RecordCont
     fill, make = source.compiled(shape, descriptor), GetMessageClass(descriptor)
     cls = _class_of(shape)
 
-    def lower(value: Any, _context: RecordContext) -> Any:
+    def lower(value: object, _context: RecordContext) -> Any:
         message = make()
         try:
             fill(value, message)
@@ -186,7 +186,7 @@ class _Source(ABC):
         self._lines: list[str] = []
         self._places: dict[int, str] = {}
 
-    def compiled(self, shape: Shape, descriptor: Any) -> Callable[..., Any]:
+    def compiled(self, shape: Shape, descriptor: object) -> Callable[..., Any]:
         """Return the function of a class and a message type."""
         name = self._function(shape, descriptor)
         exec(compile("\n".join(self._lines), self._file, "exec"), self._names)  # noqa: S102 - our own source
@@ -227,10 +227,10 @@ class _Source(ABC):
     _parameters = ""
 
     @abstractmethod
-    def _body(self, shape: Object, descriptor: Any) -> list[tuple[str, Member | None]]:
+    def _body(self, shape: Object, descriptor: object) -> list[tuple[str, Member | None]]:
         """Return the lines of a function, each with the member that it is about."""
 
-    def _constant(self, value: Any) -> str:
+    def _constant(self, value: object) -> str:
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
@@ -264,7 +264,7 @@ class _Lowering(_Source):
             str(error).partition(":")[0].lower() if isinstance(error, ValueError) else str(error), path=path
         )
 
-    def _body(self, shape: Object, descriptor: Any) -> list[tuple[str, Member | None]]:
+    def _body(self, shape: Object, descriptor: object) -> list[tuple[str, Member | None]]:
         lines: list[tuple[str, Member | None]] = []
         for slot in layout_of(shape):
             member = slot.member
@@ -283,7 +283,7 @@ class _Lowering(_Source):
             inner = branches[0] if len(branches) == 1 else inner
         self._expected[line] = _class_of(shape), inner
 
-    def _slot(self, slot: Slot, descriptor: Any) -> list[str]:
+    def _slot(self, slot: Slot, descriptor: object) -> list[str]:
         if not slot.is_union:
             lines = self._value(slot.branches[0], descriptor)
             return ["if v is not None:", *_indented(lines)] if slot.is_nullable else lines
@@ -384,7 +384,7 @@ class _Lifting(_Source):
             return f"{cls}({', '.join(f'{attribute}={name}' for attribute, _, name in pairs)})"
         return f"{cls}(**{{{', '.join(f'{attribute!r}: {name}' for attribute, _, name in pairs)}}})"
 
-    def _slot(self, slot: Slot, descriptor: Any, name: str, has: str) -> list[str] | None:
+    def _slot(self, slot: Slot, descriptor: object, name: str, has: str) -> list[str] | None:
         """Return the lines that read a member; None if the class has to use its own default."""
         fields = [(branch, _field_of(slot, branch, descriptor)) for branch in slot.branches]
         known = [(branch, field) for branch, field in fields if field is not None]

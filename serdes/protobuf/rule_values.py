@@ -132,11 +132,11 @@ class ProtobufValues(Values):
 
         return write
 
-    def lower(self, value: Any) -> Any:
+    def lower(self, value: object) -> Any:
         """Return a message as JSON."""
         return to_json(value) if isinstance(value, Message) else value
 
-    def lift(self, value: Any) -> Any:
+    def lift(self, value: object) -> Any:
         """Convert the result of a rule to a message of the class; fields that it leaves out are not set.
 
         Raises:
@@ -210,7 +210,7 @@ class _Steps:
         kind = GetMessageClass(field.message_type)
         steps = self.of(kind, known.message_type)
 
-        def visit(message: Any, transform: FieldTransform) -> None:
+        def visit(message: object, transform: FieldTransform) -> None:
             inner = getattr(message, name)
             for one in inner if is_repeated else (inner,):
                 for step in steps:
@@ -228,7 +228,7 @@ class _Steps:
             return None
         steps = self.of(GetMessageClass(value.message_type), described)
 
-        def visit(message: Any, transform: FieldTransform) -> None:
+        def visit(message: object, transform: FieldTransform) -> None:
             entries = getattr(message, name)
             for key in entries:
                 for step in steps:
@@ -284,7 +284,7 @@ def _scalar(field: Any, place: Place) -> Step:
 
 
 def _map_of_scalars(name: str, place: Place) -> Step:
-    def visit(message: Any, transform: FieldTransform) -> None:
+    def visit(message: object, transform: FieldTransform) -> None:
         entries = getattr(message, name)
         for key in list(entries):
             entries[key] = transform(place.context("MAP", message), entries[key])
@@ -296,7 +296,7 @@ def _stamp(field: Any, place: Place) -> Step:
     """Return the step for a message that counts as a value; rules know only timestamps."""
     name = field.name
 
-    def visit(message: Any, transform: FieldTransform) -> None:
+    def visit(message: object, transform: FieldTransform) -> None:
         stamp = getattr(message, name)
         changed = transform(place.context("LONG", message), stamp)
         if isinstance(changed, datetime):
@@ -305,7 +305,7 @@ def _stamp(field: Any, place: Place) -> Step:
     return visit
 
 
-def message_of(kind: type[Message], value: Any) -> Message:
+def message_of(kind: type[Message], value: object) -> Message:
     """Convert a message of another class, or JSON, to a message of a class.
 
     Raises:
@@ -321,7 +321,7 @@ def message_of(kind: type[Message], value: Any) -> Message:
         raise RuleError(f"expected a {kind.DESCRIPTOR.full_name} from the rule, got another value") from error
 
 
-def _moved(old: type[Message], new: type[Message], value: Any) -> Message:
+def _moved(old: type[Message], new: type[Message], value: object) -> Message:
     """Convert the result of migrations from the class of one schema to that of another."""
     try:
         return new.FromString(old.SerializeToString(message_of(old, value)))
@@ -332,7 +332,7 @@ def _moved(old: type[Message], new: type[Message], value: Any) -> Message:
         ) from error.__cause__
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Any:
     match value:
         case Mapping():
             return {key if isinstance(key, str) else str(key): _json(one) for key, one in value.items()}

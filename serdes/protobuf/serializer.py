@@ -163,7 +163,7 @@ class ProtobufSerializer(Serializer[T]):
             return self._encode
         kind = GetMessageClass(registered)
 
-        def drop(message: Any) -> bytes:
+        def drop(message: object) -> bytes:
             made = kind.FromString(self._encode(message))
             kind.DiscardUnknownFields(made)
             return kind.SerializeToString(made)
@@ -182,7 +182,7 @@ class ProtobufSerializer(Serializer[T]):
         described = _found(link(schema, references), self._message)
         return ProtobufValues(described, self._type, inline_tags(schema, references), schema.metadata)
 
-    def _encode(self, message: Any) -> bytes:
+    def _encode(self, message: object) -> bytes:
         if not isinstance(message, self._type):
             advice = f"; make one by {self._type.__name__}(**fields)" if isinstance(message, dict) else ""
             raise errors.expected(f"a message {self._message.full_name}", message, advice)
@@ -307,7 +307,7 @@ class ProtobufDeserializer(Deserializer[T]):
         )
 
 
-def _shape_of(given: Any) -> "Object | None":
+def _shape_of(given: object) -> "Object | None":
     """Return the shape of a class as schema; None for a message class.
 
     Raises:

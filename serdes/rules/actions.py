@@ -35,15 +35,15 @@ def header(headers: Any, name: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _nothing(settings: SerdeSettings, context: RuleContext, value: Any, error: Exception | None) -> None:
+def _nothing(settings: SerdeSettings, context: RuleContext, value: object, error: Exception | None) -> None:
     pass
 
 
-def _error(settings: SerdeSettings, context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
+def _error(settings: SerdeSettings, context: RuleContext, value: object, error: Exception | None) -> None:  # noqa: ARG001
     raise error or RuleError("the rule's action is ERROR")
 
 
-def _dead_letter(settings: SerdeSettings, context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
+def _dead_letter(settings: SerdeSettings, context: RuleContext, value: object, error: Exception | None) -> None:  # noqa: ARG001
     """Send the original record to the dead-letter topic of the rule, the metadata or the settings, then raise."""
     topic, producer = context.parameter("dlq.topic") or settings.dlq_topic, settings.dlq_producer
     if not topic or producer is None:
@@ -88,13 +88,13 @@ def _headers(context: RuleContext, error: Exception | None) -> list[tuple[str, b
     return headers
 
 
-def _header(value: Any) -> bytes | None:
+def _header(value: object) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     return bytes(value) if isinstance(value, bytearray | memoryview) else str(value).encode()
 
 
-def _bytes(value: Any, redact: Callable[[Any], Any] | None) -> bytes | None:
+def _bytes(value: object, redact: Callable[[Any], Any] | None) -> bytes | None:
     """Return the bytes of an original key or value: as read, or as JSON; simple values as Kafka's serializers do."""
     if value is None or isinstance(value, bytes):
         return value
@@ -113,7 +113,7 @@ def _bytes(value: Any, redact: Callable[[Any], Any] | None) -> bytes | None:
     return json.dumps(shown, default=_shown).encode()
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).decode("latin-1")
     if isinstance(value, Mapping):

@@ -80,7 +80,7 @@ class CelExecutor:
     def __init__(self, client: RegistryClient, settings: Mapping[str, Any]) -> None:  # noqa: ARG002 - an interface
         self._programs = _Programs(_MESSAGE)
 
-    def transform(self, context: RuleContext, message: Any) -> Any:
+    def transform(self, context: RuleContext, message: object) -> Any:
         """Return the new value or, for a condition, whether it holds.
 
         Raises:
@@ -108,7 +108,7 @@ class CelFieldExecutor:
         """
         asks = context.rule.kind == "CONDITION"
 
-        def one(field: FieldContext, value: Any) -> Any:
+        def one(field: FieldContext, value: object) -> Any:
             if field.type_name not in _PRIMITIVES:
                 return asks or value
             data = {
@@ -136,7 +136,7 @@ class _Programs:
         self._environments: SharedCache[Any, Any] = SharedCache(_CACHED)
         self._programs: SharedCache[Any, tuple[_Program | None, _Program]] = SharedCache(_CACHED)
 
-    def result(self, context: RuleContext, message: Any, value: Any, data: dict[str, Any]) -> Any:
+    def result(self, context: RuleContext, message: object, value: object, data: dict[str, Any]) -> Any:
         expression = context.rule.expr or ""
         descriptor = type(message).DESCRIPTOR if isinstance(message, Message) else None
         pool = None if descriptor is None else descriptor.file.pool
@@ -149,7 +149,7 @@ class _Programs:
             return asks or value
         return _evaluated(program, data)
 
-    def _compiled(self, expression: str, pool: Any) -> tuple[_Program | None, _Program]:
+    def _compiled(self, expression: str, pool: object) -> tuple[_Program | None, _Program]:
         if not expression.strip():
             raise RuleError("the rule has no expression")
         if len(expression) > MAX_EXPRESSION:
@@ -170,7 +170,7 @@ class _Programs:
             raise RuleError(f"invalid CEL expression: {reason}") from None
         return _Program(compiled, cost)
 
-    def _environment(self, pool: Any) -> Any:
+    def _environment(self, pool: object) -> Any:
         return cel.NewEnv(
             descriptor_pool=pool,
             variables=self._variables,
@@ -191,7 +191,7 @@ def _evaluated(program: _Program, data: Mapping[str, Any]) -> Any:
     return _from_cel(found)
 
 
-def _reason(error: Any) -> str:
+def _reason(error: object) -> str:
     """Return the parts of an error that cannot quote the record, else the kind of error alone."""
     text = str(error)
     safe = _QUOTABLE.search(text)
@@ -242,7 +242,7 @@ _INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
 _AS_IT_IS = frozenset({type(None), bool, float})
 
 
-def _to_cel(value: Any, depth: int = 0) -> Any:
+def _to_cel(value: object, depth: int = 0) -> Any:
     """Convert a value for the library, which breaks on values that nest too deeply."""
     if type(value) in _AS_IT_IS:
         return value
@@ -264,7 +264,7 @@ def _to_cel(value: Any, depth: int = 0) -> Any:
     raise RuleError(f"the value contains a {type(value).__name__}, which CEL has no type for")
 
 
-def _key(key: Any) -> Any:
+def _key(key: object) -> Any:
     if isinstance(key, bool | int):
         return key
     text = str(key)
@@ -273,7 +273,7 @@ def _key(key: Any) -> Any:
     return text
 
 
-def _from_cel(value: Any) -> Any:
+def _from_cel(value: object) -> Any:
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, dict):

@@ -63,7 +63,7 @@ class Size(NamedTuple):
 class _Known:
     """A value of the record."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     @functools.cached_property
@@ -89,7 +89,7 @@ _SCALES = [0, *(2**power for power in range(10, 27))]
 """The sizes in bytes for which the cost is computed when an expression is compiled."""
 
 
-def _measured(value: Any) -> Size:
+def _measured(value: object) -> Size:
     if isinstance(value, str):
         return _text(len(value) if value.isascii() else 4 * len(value))
     if isinstance(value, bytes | bytearray):

@@ -71,7 +71,7 @@ class Writing:
         for step in (*self.domain, *self.encoding):
             step.prepare(step.context)
 
-    def payload(self, value: Any, record: RecordContext, encode: Encode) -> bytes:
+    def payload(self, value: object, record: RecordContext, encode: Encode) -> bytes:
         """Return the payload of a value.
 
         Args:

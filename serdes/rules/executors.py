@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def same(value: Any) -> Any:
+def same(value: object) -> Any:
     """Return the value unchanged."""
     return value
 
@@ -71,7 +71,9 @@ class RuleContext(NamedTuple):
     original_value: Any = None
     redact: Callable[[Any], Any] = same
 
-    def of_record(self, topic: str | None, headers: Any, key: Any, value: Any, *, is_key: bool) -> "RuleContext":
+    def of_record(
+        self, topic: str | None, headers: object, key: object, value: object, *, is_key: bool
+    ) -> "RuleContext":
         """Return the context for one record: the topic, the headers, and key and value as the caller passed them."""
         own = (
             self.rule, self.phase, self.mode, self.subject, topic, is_key, self.source, self.target, headers, key,
@@ -116,7 +118,7 @@ class MessageExecutor(Protocol):
     `prepare(context)`, as field executors may have too, it gets what it needs before the first record is written.
     """
 
-    def transform(self, context: RuleContext, message: Any) -> Any:
+    def transform(self, context: RuleContext, message: object) -> Any:
         """Return the new value or, for a CONDITION, whether it holds.
 
         Args:

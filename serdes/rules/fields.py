@@ -53,15 +53,15 @@ class Values(ABC):
         """
         return None
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: object) -> Any:
         """Return a value as the first rule gets it, whatever its classes."""
         return value
 
-    def lower(self, value: Any) -> Any:
+    def lower(self, value: object) -> Any:
         """Return a value as JSON; JSON does not change."""
         return value
 
-    def lift(self, value: Any) -> Any:
+    def lift(self, value: object) -> Any:
         """Convert the result of a rule to a value of the schema; such a value does not change.
 
         Raises:
@@ -79,7 +79,7 @@ class Place:
     tags: frozenset[str]
     selected: bool
 
-    def context(self, type_name: str, message: Any) -> FieldContext:
+    def context(self, type_name: str, message: object) -> FieldContext:
         """Return the field's context for a value."""
         return tuple.__new__(FieldContext, (self.full_name, self.name, type_name, self.tags, message))
 

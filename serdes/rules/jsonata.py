@@ -64,7 +64,7 @@ class JsonataExecutor:
         self._timeout = float(settings.get("timeout.sec", TIMEOUT))
         self._local = threading.local()  # a running expression of the library keeps state in itself
 
-    def transform(self, context: RuleContext, message: Any) -> Any:
+    def transform(self, context: RuleContext, message: object) -> Any:
         """Return the result of the expression over a value.
 
         Raises:
@@ -127,7 +127,7 @@ def _compiled(text: str) -> Any:
         raise RuleError(f"invalid JSONata expression: {_kind(error)}") from None
 
 
-def _bounded(result: Any) -> Any:
+def _bounded(result: object) -> Any:
     """Return the result if walking through it ends within the bounds: parts of it may be shared."""
     level, seen = [result], 0
     for _ in range(MAX_DEPTH):
@@ -139,7 +139,7 @@ def _bounded(result: Any) -> Any:
     raise RuleError(f"the result is nested deeper than {MAX_DEPTH}")
 
 
-def _inside(value: Any) -> Iterable[Any]:
+def _inside(value: object) -> Iterable[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
@@ -188,12 +188,12 @@ class _Bounded:
         return _PLAIN.join(texts, separator)
 
     @staticmethod
-    def string(value: Any, prettify: Any) -> Any:
+    def string(value: object, prettify: object) -> Any:
         _bounded(value)
         return _PLAIN.string(value, prettify)
 
     @staticmethod
-    def distinct(values: Any) -> Any:
+    def distinct(values: object) -> Any:
         if not isinstance(values, list) or len(values) <= 1:
             return values
         _bounded(values)
@@ -223,7 +223,7 @@ def _check_size(size: float) -> None:
         raise RuleError(f"the expression makes a value larger than {MAX_SIZE} characters or items")
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     if isinstance(value, dict):
         return frozenset((key, _hashable(one)) for key, one in value.items())
     return tuple(map(_hashable, value)) if isinstance(value, list) else value

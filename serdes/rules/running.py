@@ -171,7 +171,7 @@ class Runner:
             return _nothing if action is self._none else action
         rule = context.rule
 
-        def reported(context: RuleContext, value: Any, error: Exception | None) -> None:
+        def reported(context: RuleContext, value: object, error: Exception | None) -> None:
             observer.rule(rule.type, context.mode, context.subject, rule.name, name, failed=failed)
             action(context, value, error)
 
@@ -253,7 +253,7 @@ def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleCon
     def holds(context: RuleContext, value: Any) -> bool:
         ask, failed = executor.field_transform(context), []
 
-        def one(field: FieldContext, inner: Any) -> Any:
+        def one(field: FieldContext, inner: object) -> Any:
             if ask(field, inner) is not True:
                 failed.append(field.full_name)
             return inner
@@ -266,7 +266,7 @@ def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleCon
     return holds
 
 
-def _redacted(hiding: frozenset[str], rule_set: RuleSet | None, values: Values | None, value: Any) -> Any:
+def _redacted(hiding: frozenset[str], rule_set: RuleSet | None, values: Values | None, value: object) -> Any:
     """Return a value without what rules of some types encrypt, even if it does not fit the schema.
 
     If a rule encrypts the whole payload, only the marker is left.
@@ -282,7 +282,7 @@ def _redacted(hiding: frozenset[str], rule_set: RuleSet | None, values: Values |
 _MARKER = "<REDACTED>"
 
 
-def _masked(field: FieldContext, value: Any) -> Any:  # noqa: ARG001 - an interface
+def _masked(field: FieldContext, value: object) -> Any:  # noqa: ARG001 - an interface
     if isinstance(value, str):
         return _MARKER
     return _MARKER.encode() if isinstance(value, bytes | bytearray | memoryview) else value
@@ -291,7 +291,7 @@ def _masked(field: FieldContext, value: Any) -> Any:  # noqa: ARG001 - an interf
 def _refusing(message: str) -> Callable[..., Any]:
     """Return a function in the place of an executor or action that cannot be run."""
 
-    def refuse(context: RuleContext, value: Any, error: Exception | None = None) -> Any:  # noqa: ARG001 - an interface
+    def refuse(context: RuleContext, value: object, error: Exception | None = None) -> Any:  # noqa: ARG001 - an interface
         raise RuleError(message) from error
 
     return refuse
@@ -302,7 +302,7 @@ def _meaning(rule: Rule) -> str:
     return f"the condition does not hold: {said[:_MAX_DETAIL]}" if said else "the condition does not hold"
 
 
-def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: Any) -> Any:
+def run(steps: tuple[Step, ...], value: object, record: RecordContext, original: object) -> Any:
     """Run rules over a value and return the result.
 
     Args:
@@ -347,7 +347,7 @@ def _would_write_plaintext(context: RuleContext) -> bool:
     return context.mode == "WRITE" and context.rule.type.upper() in _ENCRYPTION
 
 
-def _outcome(step: Step, context: RuleContext, value: Any) -> Any:
+def _outcome(step: Step, context: RuleContext, value: object) -> Any:
     result = step.apply(context, value)
     if context.rule.kind == "CONDITION":
         if result is True:
@@ -372,7 +372,7 @@ def _located(error: Exception, context: RuleContext) -> RuleError:
     return located
 
 
-def _act(action: Action, context: RuleContext, value: Any, error: RuleError | None) -> None:
+def _act(action: Action, context: RuleContext, value: object, error: RuleError | None) -> None:
     try:
         action(context, value, error)
     except SerdeError as failure:

@@ -23,6 +23,7 @@ from typing import Any, Unpack
 from strata.serdes.client import ClientSettings, RegistryClient
 from strata.serdes.conf_types import ClientOptions
 from strata.serdes.errors import RegistryError, SerdeError
+from strata.serdes.requests import AnyTransport
 from strata.serdes.transport import Transport
 
 __all__ = ["Unrecorded", "record", "replay"]
@@ -37,7 +38,7 @@ class Unrecorded(SerdeError):
 class _Recording:
     """Sends requests, and notes each with its answer."""
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: AnyTransport) -> None:
         self._transport, self._lock = transport, Lock()
         self.answers: list[dict[str, Any]] = []
 
@@ -129,7 +130,7 @@ def record(url: Any, path: str | Path, **options: Unpack[ClientOptions]) -> Iter
         _write(Path(path), {"version": _VERSION, "answers": recording.answers})
 
 
-def _write(path: Path, content: Any) -> None:
+def _write(path: Path, content: object) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     with os.fdopen(handle, "w") as file:
         json.dump(content, file, indent=1, sort_keys=True)

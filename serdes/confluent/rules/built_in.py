@@ -33,7 +33,7 @@ class KnownExecutor(BuiltIn, RuleExecutor):
         """Return the type of the rules."""
         return self.TYPE
 
-    def transform(self, ctx: RuleContext, message: Any) -> Any:  # noqa: ARG002 - an interface
+    def transform(self, ctx: RuleContext, message: object) -> Any:  # noqa: ARG002 - an interface
         """Refuse a call: serializers and deserializers run the rules of their schemas."""
         raise RuleError(f"rules of type {self.TYPE} run in serializers and deserializers")
 
@@ -82,7 +82,7 @@ class KnownAction(BuiltIn, RuleAction):
         """Return the name of the action."""
         return self.TYPE
 
-    def run(self, ctx: RuleContext, message: Any, ex: Exception | None) -> None:  # noqa: ARG002 - an interface
+    def run(self, ctx: RuleContext, message: object, ex: Exception | None) -> None:  # noqa: ARG002 - an interface
         """Refuse a call: serializers and deserializers run the rules of their schemas."""
         raise RuleError(f"the action {self.TYPE} runs in serializers and deserializers")
 
