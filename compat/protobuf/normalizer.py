@@ -196,9 +196,9 @@ class _Normalizer:
             name = self._names.extension_of(option.name, scope) or option.name
             path = tuple(self._part(part, scope) for part in option.path)
             custom.setdefault(name, []).append(model.Option(name, value, custom=True, path=path))
-        statements_ = own + [option_ for statements in custom.values() for option_ in self._merger.merged(statements)]
-        statements_.sort(key=lambda option: (option.name, option.custom))
-        return tuple(statements_)
+        merged = own + [statement for statements in custom.values() for statement in self._merger.merged(statements)]
+        merged.sort(key=lambda option: (option.name, option.custom))
+        return tuple(merged)
 
     def _part(self, part: str, scope: str) -> str:
         """Return a part of a dotted name, with the full name for an extension (in brackets or parentheses)."""

@@ -61,8 +61,8 @@ class OptionMerger:
         """Merge maps key by key; the keys of the result are sorted."""
         self._limits.look_at_clock()
         parts: dict[str, list[Value]] = {}
-        for value_ in maps:
-            for key, value in value_.entries if isinstance(value_, MapValue) else ():
+        for part in maps:
+            for key, value in part.entries if isinstance(part, MapValue) else ():
                 parts.setdefault(key, []).append(value)
         entries: list[tuple[str, Value]] = []
         for key in sorted(parts):

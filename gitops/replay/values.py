@@ -106,16 +106,14 @@ def message_differences(written: Any, read: Any, path: str) -> Iterator[tuple[st
 
 def _field_differences(field: Any, other: Any, written: Any, read: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     if _is_map(field) and _is_map(other):
-        value, value_read = (field_.message_type.fields_by_name["value"] for field_ in (field, other))
+        value, value_read = (side.message_type.fields_by_name["value"] for side in (field, other))
         for key in written:
             if key in read:
                 yield from _value_differences(value, value_read, written[key], read[key], f"{path}{{}}")
             else:
                 yield f"{path}{{}}", key, None
         return
-    before, after = (
-        list(value) if field_.is_repeated else [value] for field_, value in ((field, written), (other, read))
-    )
+    before, after = (list(value) if side.is_repeated else [value] for side, value in ((field, written), (other, read)))
     if len(before) != len(after) or _is_map(field) or _is_map(other):
         yield path, str(written), str(read)
         return

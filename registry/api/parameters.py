@@ -91,11 +91,11 @@ class Endpoint:
         """
         scope = exchange.scope
         query = _parsed(scope["query_string"]) if scope["query_string"] else _NO_QUERY
-        response: Response = await self._call.answer(_Given(exchange, scope["path"].split("/"), query))
+        response: Response = await self._call.answer(_RequestParts(exchange, scope["path"].split("/"), query))
         return response
 
 
-class _Given:
+class _RequestParts:
     """A request with the segments of its path and the parameters of its query string."""
 
     __slots__ = ("exchange", "query", "segments")
@@ -138,24 +138,24 @@ class _Call:
             self._query.append((name, alias, _validation(type_, notes), get_origin(type_) is list))
             self._defaults[name] = default
 
-    async def answer(self, asked: _Given) -> Any:
+    async def answer(self, parts: _RequestParts) -> Any:
         """Call the function and return its result."""
         values = self._defaults.copy()
         for name in self._copied:
             values[name] = values[name].copy()
         for name, call in self._functions:
-            values[name] = await call.answer(asked)
+            values[name] = await call.answer(parts)
         for name, place, validate in self._path:
-            text = asked.segments[place]
+            text = parts.segments[place]
             values[name] = _validated(f"path.{name}", text, validate) if validate else text
-        for name, alias, validate, is_list in self._query if asked.query else ():
-            if alias in asked.query:
-                value = asked.query[alias] if is_list else asked.query[alias][-1]
+        for name, alias, validate, is_list in self._query if parts.query else ():
+            if alias in parts.query:
+                value = parts.query[alias] if is_list else parts.query[alias][-1]
                 values[name] = _validated(f"query.{alias}", value, validate) if validate else value
         if self._request is not None:
-            values[self._request] = Request(asked.exchange.scope, asked.exchange.receive)
+            values[self._request] = Request(parts.exchange.scope, parts.exchange.receive)
         if self._exchange is not None:
-            values[self._exchange] = asked.exchange
+            values[self._exchange] = parts.exchange
         return await self._function(**values)
 
 

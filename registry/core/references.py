@@ -36,14 +36,14 @@ def pinned(
     """
     if len(references) > limits.references:
         raise errors.invalid_schema(f"{len(references)} references, more than the {limits.references} allowed")
-    references_ = []
+    versioned = []
     for reference in references:
         target = qualified(reference.subject, context_of(subject))
         entry = state.latest(target) if reference.version == LATEST else state.version(target, reference.version)
         if entry is None or (entry.deleted and not include_deleted):
             raise errors.no_such_reference(reference.subject, reference.version)
-        references_.append(replace(reference, version=entry.version))
-    return tuple(references_)
+        versioned.append(replace(reference, version=entry.version))
+    return tuple(versioned)
 
 
 def check_not_owned(state: State, subject: str, references: Sequence[Reference]) -> None:

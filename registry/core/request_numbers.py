@@ -120,5 +120,5 @@ def rows(all_cells: Sequence[Cells], route: int) -> list[Row] | None:
 def tops(all_cells: Sequence[Cells], route: int) -> Tops:
     """Return the largest of a route in the last two windows, over processes."""
     start = _TOPS + route * _TOP
-    tops_ = [max(max(cells[start + at], cells[start + at + 1]) for cells in all_cells) for at in (0, 2, 4)]
-    return Tops(*tops_)
+    highest = [max(max(cells[start + at], cells[start + at + 1]) for cells in all_cells) for at in (0, 2, 4)]
+    return Tops(*highest)

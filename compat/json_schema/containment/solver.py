@@ -106,14 +106,14 @@ class Solver:
         inner = list(self._provisional)[provisional:]
         if answer is not Nothing.PROVED:
             self._known[goal] = answer
-            for goal_ in inner:
-                del self._provisional[goal_]
+            for inner_goal in inner:
+                del self._provisional[inner_goal]
             self._lowest = _INFINITE  # the answer stands by itself
         elif self._lowest >= depth:
             self._known[goal] = answer
-            for goal_ in inner:
-                del self._provisional[goal_]
-                self._known[goal_] = Nothing.PROVED
+            for inner_goal in inner:
+                del self._provisional[inner_goal]
+                self._known[inner_goal] = Nothing.PROVED
             self._lowest = _INFINITE
         else:
             self._provisional[goal] = self._lowest

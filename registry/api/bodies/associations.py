@@ -245,12 +245,15 @@ def found_answer(
     held = [association for association in held if visible(association.key.subject)]
     chosen = select(held, body.resource_type or "", body.association_types or [], body.lifecycle)
     infos = []
-    for association_ in chosen:
+    for chosen_association in chosen:
         latest = (
-            state.latest(association_.key.subject) if include_schemas and readable(association_.key.subject) else None
+            state.latest(chosen_association.key.subject)
+            if include_schemas and readable(chosen_association.key.subject)
+            else None
         )
         infos.append(
-            associated(association_, AssociationInfoAnswer) | ({"schema": schema_version(latest)} if latest else {})
+            associated(chosen_association, AssociationInfoAnswer)
+            | ({"schema": schema_version(latest)} if latest else {})
         )
     first = chosen[0] if chosen else None
     resource = Resource(

@@ -73,7 +73,9 @@ def parse_auth_file(data: bytes) -> AuthFile:
     content = read_content(data)
     if karapace_file.is_one(content):
         hashes, rules = karapace_file.parse(content)
-        return AuthFile(MappingProxyType({name: User(name, hash_) for name, hash_ in hashes.items()}), tuple(rules))
+        return AuthFile(
+            MappingProxyType({name: User(name, password) for name, password in hashes.items()}), tuple(rules)
+        )
     check_keys("", content, _SECTIONS)
     users: dict[str, User] = {}
     for where, entry in entries(content, "users"):

@@ -76,10 +76,10 @@ def _rules(where: str, entry: Mapping[str, object]) -> list[Rule]:
     with at(f"{where}.resource", RuleError):
         resources = _resources(text_of(where, entry, "resource"))
     return [
-        Rule(f"User:{name}", ANYWHERE, resource, operation_)
+        Rule(f"User:{name}", ANYWHERE, resource, granted)
         for resource in resources
-        for operation_ in _OPERATIONS[operation]
-        if resource.type is ResourceType.SUBJECT or operation_ in _CONFIG
+        for granted in _OPERATIONS[operation]
+        if resource.type is ResourceType.SUBJECT or granted in _CONFIG
     ]
 
 

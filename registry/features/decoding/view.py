@@ -162,7 +162,11 @@ def _migrated(page: Page, version: UUID) -> SchemaVersion:
     """
     versions = versions_of_glue(page.state, str(version))
     entry = next(
-        (version_ for version_ in versions if is_readable(page.access, page.state, version_.subject, version_.version)),
+        (
+            candidate
+            for candidate in versions
+            if is_readable(page.access, page.state, candidate.subject, candidate.version)
+        ),
         None,
     )
     if entry is None:

@@ -38,7 +38,7 @@ async def names(
     keys, describable = (await exchange.fresh()).encryption_keys, exchange.describable
     prefixes = tuple(prefix for prefix in subject_prefix if prefix)
     if prefixes:
-        names_ = [
+        shown = [
             name
             for name in keys.deks
             if any(
@@ -47,9 +47,9 @@ async def names(
             )
         ]
     else:
-        names_ = [name for name, value in keys.keks.items() if deleted or not value.deleted]
-    names_ = [name for name in names_ if exchange.access.may(Operation.DESCRIBE, ResourceType.KEK, name)]
-    return answer(page(sorted(names_), *paging))
+        shown = [name for name, value in keys.keks.items() if deleted or not value.deleted]
+    shown = [name for name in shown if exchange.access.may(Operation.DESCRIBE, ResourceType.KEK, name)]
+    return answer(page(sorted(shown), *paging))
 
 
 @router.writes(

@@ -27,10 +27,10 @@ class Node:
     @property
     def running(self) -> list[Cells]:
         """The cells of the workers that run and have told their facts."""
-        board, cells_of_all = self.seat.board, self.ever
+        board, every = self.seat.board, self.ever
         return [
             cells
-            for number, cells in enumerate(cells_of_all)
+            for number, cells in enumerate(every)
             if number == self.seat.number or (board.runs(number) and fact([cells], "pid") != [0.0])
         ]
 

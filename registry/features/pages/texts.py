@@ -86,5 +86,5 @@ def _highlighted(text: str, lexer: str) -> Markup:
     from pygments import lexers
     from pygments.formatters import HtmlFormatter
 
-    lexer_ = getattr(lexers, lexer)(stripnl=False, ensurenl=False)
-    return Markup(pygments.highlight(text, lexer_, HtmlFormatter(nowrap=True)))  # noqa: S704 - the formatter escapes
+    loaded = getattr(lexers, lexer)(stripnl=False, ensurenl=False)
+    return Markup(pygments.highlight(text, loaded, HtmlFormatter(nowrap=True)))  # noqa: S704 - the formatter escapes

@@ -70,5 +70,5 @@ def _tags(page: Page, entry: SchemaVersion) -> list[tuple[Entity, tuple[str, ...
 
 def _aliases(page: Page, name: Subject) -> list[Subject]:
     """Return the names that stand for a subject, of those that the person may know of."""
-    names = (name_ for name_, config in page.state.configs.items() if name_ and config.get("alias"))
-    return sorted(name_ for name_ in names if aliased(page.state, name_) == name and page.exchange.describable(name_))
+    aliases = (alias for alias, config in page.state.configs.items() if alias and config.get("alias"))
+    return sorted(alias for alias in aliases if aliased(page.state, alias) == name and page.exchange.describable(alias))
