@@ -8,7 +8,7 @@ from strata.compat.entities import Entity, EntityType
 __all__ = ["entities"]
 
 
-def entities(tree: Any, namespace: str = "") -> Iterator[tuple[Entity, dict[str, Any]]]:
+def entities(tree: object, namespace: str = "") -> Iterator[tuple[Entity, dict[str, Any]]]:
     """Yield the records and fields of a schema, with the JSON objects that hold their attributes.
 
     Args:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from strata.compat.limits import Limits
 
@@ -238,7 +238,7 @@ def array(element: LogicalType) -> LogicalType:
     return LogicalType(Kind.ARRAY, parts=(element,))
 
 
-def map_key(properties: Mapping[str, Any]) -> LogicalType:
+def map_key(properties: Mapping[str, object]) -> LogicalType:
     """Return the type of the keys of a map whose keys are texts in its format."""
     length = properties.get("logical.key.length")
     if not isinstance(length, int) or isinstance(length, bool):

@@ -343,7 +343,7 @@ def _scope(route: str, subject: str) -> str:
     return f"{route}/{_segment(subject)}" if subject else route
 
 
-def _show(output: str, answer: Any, rows: _Rows, raw: object) -> None:
+def _show(output: str, answer: object, rows: _Rows, raw: object) -> None:
     """Print an answer as JSON, as a table whose first row is its head, or as the bare value for a script."""
     if output == "json":
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))

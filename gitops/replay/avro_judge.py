@@ -111,7 +111,7 @@ class AvroJudge:
     def _node(self, schema: Schema) -> Node:
         return parse(schema.text, [reference.text for reference in resolve(self._client, schema).values()])
 
-    def _unwritable(self, written: Any) -> Iterator[tuple[str, str]]:
+    def _unwritable(self, written: object) -> Iterator[tuple[str, str]]:
         """Yield where and why the candidate cannot write a value as it is."""
         try:
             again = self._again(self._encode(written))

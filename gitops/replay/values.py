@@ -13,7 +13,7 @@ from strata.serdes.avro.schema import Array, Field, Kind, Map, Node, Primitive, 
 __all__ = ["differences", "lost", "message_differences", "unknown_fields"]
 
 
-def differences(written: Any, read: Any, reader: Node, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def differences(written: object, read: object, reader: Node, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield where a reader gets another value than was written: the path, what was written, and what is read.
 
     What only one of the two schemas has is left out: a default, or a field that is not read.
@@ -54,7 +54,7 @@ def _branches(reader: Node) -> list[Node]:
     return [branch for branch in branches if not (isinstance(branch, Primitive) and branch.kind is Kind.NULL)]
 
 
-def _same(written: Any, read: Any) -> bool:
+def _same(written: object, read: object) -> bool:
     if isinstance(written, str) and isinstance(read, bytes):
         return written.encode() == read
     if isinstance(written, bytes) and isinstance(read, str):
@@ -67,7 +67,7 @@ def _same(written: Any, read: Any) -> bool:
         return False
 
 
-def lost(written: Any, again: Any, path: str = "") -> Iterator[str]:
+def lost(written: object, again: object, path: str = "") -> Iterator[str]:
     """Yield the paths of fields that a value no longer has after it was written again.
 
     Args:

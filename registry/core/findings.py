@@ -58,7 +58,7 @@ def _proof_json(proof: Proof) -> dict[str, Any]:
     return {name: _encodable(value) for name, value in as_json(proof).items()}
 
 
-def _encodable(value: Any) -> Any:
+def _encodable(value: object) -> Any:
     """Return a JSON value whose texts UTF-8 can encode; proofs are small, so nothing is cut."""
     if isinstance(value, str):
         return _text(value)

@@ -16,7 +16,7 @@ from strata.storage.state import State
 __all__ = ["delete_config", "set_config"]
 
 
-def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -> Decision[dict[str, Any]]:
+def set_config(state: State, scope: Subject | None, change: Mapping[str, object]) -> Decision[dict[str, Any]]:
     """Return the merged configuration in the form of a change, and the record that stores it.
 
     Args:
@@ -63,14 +63,14 @@ def delete_config(state: State, scope: Subject | None, default: Level) -> Decisi
     return Decision(answer, [encode(ConfigKey(scope))] if own else [])
 
 
-def _level(value: Any) -> str:
+def _level(value: object) -> str:
     try:
         return Level(str(value).upper()).value
     except ValueError:
         raise errors.invalid_level() from None
 
 
-def _policy(value: Any) -> str | None:
+def _policy(value: object) -> str | None:
     """Return the policy in upper case; an unknown one counts as none, as in the reference."""
     policy = str(value).upper()
     return policy if policy in Policy.__members__ else None

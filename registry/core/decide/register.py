@@ -12,7 +12,6 @@ property `strata.silent` is `refuse`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from strata.compat.check import explain, finding
 from strata.compat.fields import top_fields
@@ -469,6 +468,6 @@ def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) ->
         yield message, Finding("RESERVED_FIELD_CONFLICT", advice, field=name, new=name)
 
 
-def _reserved(metadata: Mapping[str, Any] | None) -> list[str]:
+def _reserved(metadata: Mapping[str, object] | None) -> list[str]:
     names = (property_of(metadata, _RESERVED) or "").split(",")
     return [name.strip() for name in names if name.strip()]
