@@ -73,7 +73,7 @@ class Page:
     def leads_to(self, view: "View") -> bool:
         """Return whether to offer a view in the navigation: only views of the cluster are refused as a whole."""
         return all(
-            right.kind is not ResourceType.CLUSTER or self.access.may(right.operation, right.kind)
+            right.resource_type is not ResourceType.CLUSTER or self.access.may(right.operation, right.resource_type)
             for right in view.need.rights
         )
 

@@ -170,7 +170,9 @@ class Access:
             raise self._challenge()
         if need.how is How.NAMED:
             for right in need.rights:
-                self.check(right.operation, right.kind, kek if right.kind is ResourceType.KEK else subject)
+                self.check(
+                    right.operation, right.resource_type, kek if right.resource_type is ResourceType.KEK else subject
+                )
         elif need.how is How.ONE_OF:
             self.check_one_of([right.operation for right in need.rights], ResourceType.SUBJECT, subject)
 
@@ -220,15 +222,17 @@ class Access:
         if need is None or self._view.superuser:
             return
         for right in need.rights if need.how in (How.NAMED, How.ONE_OF) else ():
-            if right.kind is ResourceType.SUBJECT and not self.may(right.operation, right.kind, target):
-                raise self._refused(right.operation, right.kind, self._subject)
+            if right.resource_type is ResourceType.SUBJECT and not self.may(
+                right.operation, right.resource_type, target
+            ):
+                raise self._refused(right.operation, right.resource_type, self._subject)
 
     def covers(self, name: str) -> bool:
         """Return whether the rights that the route needs on a subject cover a name."""
         need = self._need
         if need is None or self._view.superuser:
             return True
-        about = [right.operation for right in need.rights if right.kind is ResourceType.SUBJECT]
+        about = [right.operation for right in need.rights if right.resource_type is ResourceType.SUBJECT]
         some = any if need.how is How.ONE_OF else all
         return some(self.may(operation, ResourceType.SUBJECT, name) for operation in about)
 

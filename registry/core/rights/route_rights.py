@@ -43,12 +43,12 @@ class How(Enum):
 class Right:
     """An operation on resources of a type."""
 
-    kind: ResourceType
+    resource_type: ResourceType
     operation: Operation
 
     def __str__(self) -> str:
         """Return the right as the documents show it."""
-        return f"{self.operation} {self.kind.value.lower()}"
+        return f"{self.operation} {self.resource_type.value.lower()}"
 
 
 @dataclass(frozen=True, slots=True)
