@@ -1,37 +1,48 @@
 """What a candidate makes of the frames of a data frame: a lake, a topic, or a stream of one.
 
-In the JVM an aggregate function decodes each frame with the candidate and keeps counts only. In Python workers, frames
-are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is read again, by the
-deserializer of Avro, to find the place in the record. Documents of JSON Schema are validated against the candidate in
-Python workers, one by one: `decode` validates against the writer's schema.
+In the JVM a function judges each frame with the candidate, and an aggregate function keeps counts only. In Python
+workers, frames are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is read again,
+by the deserializer of Avro, to find the place in the record. Documents of JSON Schema are validated against the
+candidate in Python workers, one by one (`decode` validates against the writer's schema), and searched for the integers
+that the candidate makes doubles of, as `strata replay` does.
 
 Rules of this file: one plan over a data frame, batch or stream; nothing runs here.
 """
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StringType
 
+from strata.compat.schema import ResolvedReference
 from strata.serdes.avro.serializer import AvroDeserializer
-from strata.serdes.client import Schema
+from strata.serdes.client import Schema, schema_named
 from strata.serdes.deserializer import Deserializer
 from strata.serdes.errors import DecodeError, FrameError, SchemaError, SerdeError
-from strata.serdes.framing import open_frame
+from strata.serdes.framing import SchemaName, open_frame
 from strata.serdes.model import AVRO, JSON, PROTOBUF
+from strata.serdes.references import resolve
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Registry, names_of, settings_of
 from strata.spark_udfs.dead_letters import column_named
 from strata.spark_udfs.decoding.columns import DecodeOptions, planned
-from strata.spark_udfs.decoding.jvm_function import jvm_path, replay_in_jvm
-from strata.spark_udfs.decoding.paths import ERROR_TYPE
+from strata.spark_udfs.decoding.jvm_function import count_in_jvm, judge_in_jvm, jvm_path
 from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable, client_of, is_unknown
 
-__all__ = ["replay"]
+if TYPE_CHECKING:
+    from strata.compat.json_schema.containment.decision import Containment
+    from strata.compat.json_schema.model import JsonSchema
+
+__all__ = ["judge_document", "replay"]
+
+Outcome: TypeAlias = tuple[str | None, int | None, str | None, str | None, str | None]
 
 _ERROR: Final = "__strata_error"
+_OUTCOMES: Final = "array<struct<reason string, schema_id int, path string, written_as string, read_as string>>"
+_READ: Final[Outcome] = (None, None, None, None, None)
+_CHANGED: Final = "another value is read"
 _COLUMNS: Final = ("reason", "schema_id", "path", "count", "first", "last", "frame", "written_as", "read_as")
 
 
@@ -49,7 +60,7 @@ def replay(
 ) -> DataFrame:
     """Count what a candidate makes of frames, so that a job can guard a deployment.
 
-    Values that the candidate reads as others without an error are found in Avro, in the JVM; see `path`.
+    Values that the candidate reads as others without an error are found in Avro, in the JVM (see `path`), and in JSON.
 
     Args:
         frames: a data frame of frames, batch or stream. On a stream the output mode is `complete` or `update`.
@@ -81,21 +92,21 @@ def replay(
     where = functions.struct(*map(column_named, places)) if places else functions.lit(None).cast("string")
     settings = settings_of(registry)
     if schema.format == JSON:
-        groups = _grouped(frames, where, value, _validated(schema, settings)(column_named(value)))
-    else:
-        options: DecodeOptions = {
-            "registry": settings, "reader_schema": schema, "message": message, "headers": headers, "path": path
-        }  # fmt: skip
-        column, plan, chosen = planned(column_named(value), options)
-        if chosen is jvm_path:
-            return _counted(frames, replay_in_jvm(plan, column, where))
-        groups = _grouped(frames, where, value, chosen(plan, [column])["error"])
+        return _of_documents(frames, where, value, _judged(schema, settings))
+    options: DecodeOptions = {
+        "registry": settings, "reader_schema": schema, "message": message, "headers": headers, "path": path
+    }  # fmt: skip
+    column, plan, chosen = planned(column_named(value), options)
+    if chosen is jvm_path:
+        judged = frames.select(judge_in_jvm(plan, column).alias("judged"), where.alias("place"))
+        return _counted(judged, count_in_jvm(plan, column_named("judged"), column_named("place")))
+    groups = _grouped(frames, where, value, chosen(plan, [column])["error"])
     return groups.withColumn("path", _place_in_record(schema, settings)(column_named("frame"))).select(*_COLUMNS)
 
 
-def _counted(frames: DataFrame, counted: Column) -> DataFrame:
+def _counted(judged: DataFrame, counted: Column) -> DataFrame:
     """Return outcomes that an aggregate function has counted, as rows."""
-    outcomes = frames.agg(counted.alias("outcomes"))
+    outcomes = judged.agg(counted.alias("outcomes"))
     return outcomes.select(functions.explode("outcomes").alias("outcome")).select("outcome.*")
 
 
@@ -117,6 +128,22 @@ def _grouped(frames: DataFrame, place: Column, value: str, error: Column) -> Dat
     return groups.withColumns({"written_as": nothing, "read_as": nothing})
 
 
+def _of_documents(frames: DataFrame, place: Column, value: str, judged: Callable[[Column], Column]) -> DataFrame:
+    """Return outcomes of documents, which have each its reason, schema id and path."""
+    found = functions.explode(judged(column_named(value))).alias("outcome")
+    rows = frames.select(place.alias("place"), column_named(value).alias("frame"), found)
+    groups = rows.groupBy(*(functions.col(f"outcome.{name}").alias(name) for name in ("reason", "schema_id", "path")))
+    counted = groups.agg(
+        functions.count(functions.lit(1)).alias("count"),
+        functions.min("place").alias("first"),
+        functions.max("place").alias("last"),
+        functions.min_by("frame", "place").alias("frame"),
+        *(functions.min_by(f"outcome.{name}", "place").alias(name) for name in ("written_as", "read_as")),
+    )
+    frame = functions.when(functions.col("reason").isNotNull(), functions.col("frame"))
+    return counted.withColumn("frame", frame).select(*_COLUMNS)
+
+
 def _place_in_record(candidate: Schema, settings: ClientSettings) -> Callable[[Column], Column]:
     """Return the function from a frame to the path at which it cannot be read."""
 
@@ -129,17 +156,50 @@ def _place_in_record(candidate: Schema, settings: ClientSettings) -> Callable[[C
     return functions.udf(path, StringType(), useArrow=False)
 
 
-def _validated(candidate: Schema, settings: ClientSettings) -> Callable[[Column], Column]:
-    """Return the function from a frame of JSON Schema to the error of mode DEADLETTER."""
+def _judged(candidate: Schema, settings: ClientSettings) -> Callable[[Column], Column]:
+    """Return the function from a frame of JSON Schema to its outcomes; one without a reason if it is read."""
 
-    def refusal(frame: bytes | None) -> tuple[str, int | None, None] | None:
-        error = None if frame is None else _refusal(candidate, settings, bytes(frame))
-        if error is None:
-            return None
-        reason = f"{error.reason}: {error.detail}" if isinstance(error, DecodeError) else str(error)
-        return reason, _id_of(bytes(frame or b"")), None
+    def outcomes(frame: bytes | None) -> list[Outcome]:
+        return [_READ] if frame is None else judge_document(candidate, settings, bytes(frame))
 
-    return functions.udf(refusal, ERROR_TYPE, useArrow=False)
+    return functions.udf(outcomes, _OUTCOMES, useArrow=False)
+
+
+def judge_document(candidate: Schema, settings: ClientSettings, frame: bytes) -> list[Outcome]:
+    """Return what a candidate of JSON Schema makes of a frame: reason, schema id, path, written as, read as.
+
+    Raises:
+        RegistryNotUsable: If the registry did not answer.
+    """
+    error = _refusal(candidate, settings, frame)
+    if isinstance(error, DecodeError):
+        return [(f"{error.reason}: {error.detail}", _id_of(frame), error.path, None, None)]
+    if error is not None:
+        return [(str(error), _id_of(frame), None, None, None)]
+    from strata.serdes.json_schema import json_text
+
+    opened = open_frame(frame)
+    reading = _reading(candidate, settings, opened.schema)
+    numbers = reading.rounded_numbers(json_text.load(opened.payload))
+    found: list[Outcome] = [
+        (_CHANGED, _id_of(frame), path, str(number), str(float(number))) for path, number in numbers
+    ]
+    return [_READ, *found]
+
+
+@lru_cache(maxsize=256)
+def _reading(candidate: Schema, settings: ClientSettings, name: SchemaName) -> "Containment":
+    """Return what compares documents of a writer's schema as it and the candidate have them read."""
+    from strata.compat.json_schema.containment.decision import Containment
+    from strata.compat.json_schema.parser import parse
+
+    client = client_of(settings)
+
+    def parsed(schema: Schema) -> "JsonSchema":
+        references = [ResolvedReference(name, other.text) for name, other in resolve(client, schema).items()]
+        return parse(schema.text, strict=False, references=references)
+
+    return Containment(parsed(schema_named(client, name)), parsed(candidate))
 
 
 def _refusal(candidate: Schema, settings: ClientSettings, frame: bytes) -> SerdeError | None:

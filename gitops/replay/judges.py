@@ -9,9 +9,9 @@ Rules of this file: frames in, findings out; no Kafka and no printing.
 import json
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from strata.compat.schema import SchemaParseError
+from strata.compat.schema import ResolvedReference, SchemaParseError
 from strata.gitops.errors import GitopsError
 from strata.gitops.replay import outcome as kinds
 from strata.gitops.replay.keys import NO_FIELD, OTHER_VALUE, key_of, label, shown
@@ -24,6 +24,10 @@ from strata.serdes.errors import DecodeError, DecodeReason, FrameError, Registry
 from strata.serdes.framing import MessagePath, SchemaName, open_frame
 from strata.serdes.model import AVRO, JSON, PROTOBUF
 from strata.serdes.references import resolve
+
+if TYPE_CHECKING:
+    from strata.compat.json_schema.containment.decision import Containment
+    from strata.compat.json_schema.model import JsonSchema
 
 __all__ = ["Judge", "judge_of"]
 
@@ -120,21 +124,39 @@ class _EachJudge:
 
 
 class _JsonReader:
-    """Validates documents against a candidate."""
+    """Validates documents against a candidate, and finds the integers that it makes doubles of."""
 
     def __init__(self, candidate: Schema, client: RegistryClient) -> None:
         from strata.serdes.json_schema import json_text
         from strata.serdes.json_schema.validator import compiled
 
-        references = resolve(client, candidate)
-        resources = {name: json.loads(schema.text) for name, schema in references.items()}
+        self._client = client
+        resources = {name: json.loads(schema.text) for name, schema in resolve(client, candidate).items()}
         self._validate, self._parse = compiled(json.loads(candidate.text), resources, ""), json_text.load
+        self._candidate = self._parsed(candidate)
+        self._readings: dict[SchemaName, Containment] = {}
 
     def read(self, schema: Schema, name: SchemaName, path: MessagePath, payload: bytes) -> Iterator[_Seen]:  # noqa: ARG002
         if schema.format != JSON:
             raise SchemaError(f"the frame holds {schema.format}, the candidate is {JSON}")
-        self._validate(self._parse(payload))
-        yield from ()
+        document = self._parse(payload)
+        self._validate(document)
+        reading = self._readings.get(name)
+        if reading is None:
+            reading = self._readings[name] = self._reading(schema)
+        for at, number in reading.rounded_numbers(document):
+            yield _Seen(kinds.CHANGED, at, OTHER_VALUE, (shown(number), shown(float(number))))
+
+    def _reading(self, schema: Schema) -> "Containment":
+        from strata.compat.json_schema.containment.decision import Containment
+
+        return Containment(self._parsed(schema), self._candidate)
+
+    def _parsed(self, schema: Schema) -> "JsonSchema":
+        from strata.compat.json_schema.parser import parse
+
+        references = [ResolvedReference(name, other.text) for name, other in resolve(self._client, schema).items()]
+        return parse(schema.text, strict=False, references=references)
 
 
 class _ProtobufReader:

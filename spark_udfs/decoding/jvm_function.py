@@ -39,13 +39,14 @@ __all__ = [
     "NotInstalled",
     "a_catalog_of",
     "catalog_of",
+    "count_in_jvm",
     "function_name",
     "install",
     "is_installed",
     "is_installed_otherwise",
+    "judge_in_jvm",
     "jvm_path",
     "packed",
-    "replay_in_jvm",
 ]
 
 JAR = Path(__file__).parents[1] / "strata-spark.jar"
@@ -184,20 +185,31 @@ def jvm_path(plan: DecodePlan, columns: Sequence[Column]) -> Column:
     )
 
 
-def replay_in_jvm(plan: DecodePlan, frames: Column, place: Column) -> Column:
-    """Return the aggregate that counts what a plan's reader schema makes of frames: an array of outcomes.
+def judge_in_jvm(plan: DecodePlan, frames: Column) -> Column:
+    """Return what a plan's reader schema makes of frames: null if it reads one as it was written, else outcomes.
 
     Args:
         plan: the plan of the decode.
         frames: the column of frames.
+
+    Raises:
+        NotInstalled: If `install` was not called for the registry.
+    """
+    return functions.call_function(f"{catalog_of(plan.registry)}_judge", frames, functions.lit(function_name(plan)))
+
+
+def count_in_jvm(plan: DecodePlan, judged: Column, place: Column) -> Column:
+    """Return the aggregate that counts what `judge_in_jvm` has found: an array of outcomes.
+
+    Args:
+        plan: the plan of the decode.
+        judged: the column of `judge_in_jvm`.
         place: a struct that says where a record is, or a column of another type.
 
     Raises:
         NotInstalled: If `install` was not called for the registry.
     """
-    return functions.call_function(
-        f"{catalog_of(plan.registry)}_replay", frames, functions.lit(function_name(plan)), place
-    )
+    return functions.call_function(f"{catalog_of(plan.registry)}_replay", judged, place)
 
 
 def function_name(plan: DecodePlan) -> str:

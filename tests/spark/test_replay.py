@@ -78,6 +78,8 @@ CHANGES: dict[str, tuple[Any, Any, Any, Any, str, str, str]] = {
     "in a union": (
         ["null", "long"], ["null", "double"], None, 2**53 + 1, "f", "9007199254740993", "9.007199254740992E15",
     ),
+    "renamed": ("long", "double", 2**53, 2**53 + 1, "g", "9007199254740993", "9.007199254740992E15"),
+    "beyond a float": ("long", "float", 2**24, 2**53 + 1, "f", "9007199254740993", "9.0071993E15"),
     "a symbol": (CARRIER, {**CARRIER, "symbols": ["UA"], "default": "UA"}, "UA", "AA", "f", "AA", "UA"),
     "a time": ("long", {"type": "long", "logicalType": "timestamp-millis"}, None, 1000, "f", "1000", "1000000"),
 }  # fmt: skip
@@ -91,6 +93,9 @@ def test_values_that_change(spark: SparkSession, registry: RegistryClient, frame
             {"type": "record", "name": "R", "fields": [{"name": "f", "type": one}, {"name": "s", "type": "string"}]}
             for one in (writer, reader)
         )
+        if what == "renamed":
+            after["fields"].reverse()
+            after["fields"][1] |= {"name": "g", "aliases": ["f"]}
         schema_id = registry.register(f"changes-{what}", json.dumps(before)).schema_id
         values = [other, other] if what == "a time" else [same, other, other]
         df = spark.createDataFrame(
@@ -122,10 +127,12 @@ def test_a_stream(spark: SparkSession, registry: RegistryClient, frames: list[by
 
 
 def test_documents(spark: SparkSession, registry: RegistryClient) -> None:
-    """Documents are judged by all keywords of the candidate, with the place in the document."""
+    """Documents are judged by all keywords of the candidate, and compared by the numbers that it makes doubles of."""
     text = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}})
     schema_id = registry.register("documents", Schema(text, "JSON")).schema_id
-    frames = [b"\0" + schema_id.to_bytes(4, "big") + json.dumps({"n": number}).encode() for number in (5, 50, 50)]
+    frames = [
+        b"\0" + schema_id.to_bytes(4, "big") + json.dumps({"n": number}).encode() for number in (5, 50, 2**53 + 1)
+    ]
     df = spark.createDataFrame(rows_of(frames), f"value binary, {PLACES}")
 
     outcomes = replay(
@@ -133,3 +140,14 @@ def test_documents(spark: SparkSession, registry: RegistryClient) -> None:
     )
 
     assert told(outcomes) == {(None, None): (1, 0, 0), ("invalid value", "n"): (2, 1, 2)}
+
+    row = {
+        row.reason: row
+        for row in replay(df, text.replace("integer", "number"), registry=registry.settings, format="JSON").collect()
+    }
+    changed = row["another value is read"]
+    assert row.keys() == {None, "another value is read"}
+    assert (3, 0, 2, None) == (row[None]["count"], row[None].first.offset, row[None].last.offset, row[None].frame)
+    assert ("n", schema_id, 1, 2) == (changed.path, changed.schema_id, changed["count"], changed.first.offset)
+    assert ("9007199254740993", "9007199254740992.0") == (changed.written_as, changed.read_as)
+    assert frames[2] == bytes(changed.frame)

@@ -19,10 +19,12 @@ from strata.compat.json_schema.containment.reader import Reader
 from strata.compat.json_schema.containment.rounding import (
     Place,
     Rounding,
+    has_large_number,
     large_numbers,
     places,
     probe,
     rounded,
+    rounded_numbers,
 )
 from strata.compat.json_schema.containment.rules import Schema
 from strata.compat.json_schema.containment.schemas import Schemas
@@ -131,6 +133,23 @@ class Containment:
         except (OutOfWorkError, NotJudgedError, RecursionError, TooManyStatesError):
             return [*roundings.values()], False
         return [*roundings.values()], True
+
+    @cached_property
+    def may_round(self) -> bool:
+        """Whether some place has integers by the writer's schema and numbers by the reader's, or too many to look at."""
+        try:
+            return next(places(*self._roots, Work(self._limits, _SECONDS)), None) is not None
+        except OutOfWorkError:
+            return True
+
+    def rounded_numbers(self, document: Document) -> Iterator[tuple[str, int]]:
+        """Yield each integer of a document that only the reader's schema reads as a double, with its path.
+
+        Args:
+            document: A document that both schemas allow.
+        """
+        if self.may_round and has_large_number(document):
+            yield from rounded_numbers(*self._roots, document)
 
     def _rounding(self, place: Place, work: Work, size: int) -> Iterator[Rounding]:
         """Yield the integer at a place that is rounded, if there is one."""

@@ -20,7 +20,7 @@ from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.values import Document
 from strata.compat.json_schema.patterns import found_in
 
-__all__ = ["Place", "Rounding", "large_numbers", "places", "probe", "rounded"]
+__all__ = ["Place", "Rounding", "has_large_number", "large_numbers", "places", "probe", "rounded", "rounded_numbers"]
 
 _MOST_PLACES: Final = 2_000
 _MOST_INSIDE: Final = 1_000  # schemas that apply to one value
@@ -269,16 +269,50 @@ def rounded(writer: r.Schema, reader: r.Schema, document: Document, steps: Seque
     while pending:
         written, read, value, left = pending.pop()
         if not left:
-            if _is_rounded(value) and any(
-                of(read, value) is _Numbers.DOUBLES and of(written, value) is not _Numbers.DOUBLES
-                for of in (_of_value, _of_column)
-            ):
-                return int(value) if isinstance(value, int) else None
+            if isinstance(value, int) and _is_changed(written, read, value):
+                return value
             continue
         ours, theirs = _holds(written, value), _holds(read, value)
         for step, inner in _children(value, left[0]):
             pending.append((_below(ours, step), _below(theirs, step), inner, left[1:]))
     return None
+
+
+def rounded_numbers(writer: r.Schema, reader: r.Schema, document: Document) -> Iterator[tuple[str, int]]:
+    """Yield each integer of a document that only the reader's schema rounds, with its path, such as `a.b[].c`."""
+    pending: list[tuple[_Schemas, _Schemas, Document, str]] = [((writer,), (reader,), document, "")]
+    while pending:
+        written, read, value, path = pending.pop()
+        if isinstance(value, int) and _is_changed(written, read, value):
+            yield path, value
+        elif has_large_number(value):
+            ours, theirs = _holds(written, value), _holds(read, value)
+            for name, inner in value.items() if isinstance(value, dict) else ():
+                pending.append(
+                    (_below(ours, _Member(name)), _below(theirs, _Member(name)), inner, f"{path}.{name}".lstrip("."))
+                )
+            for place, inner in enumerate(value) if isinstance(value, list) else ():
+                pending.append((_below(ours, _Item(place)), _below(theirs, _Item(place)), inner, f"{path}[]"))
+
+
+def has_large_number(document: Document) -> bool:
+    """Return whether a document has an integer that a double rounds."""
+    pending = [document]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict | list):
+            pending += value.values() if isinstance(value, dict) else value
+        elif _is_rounded(value):
+            return True
+    return False
+
+
+def _is_changed(written: Sequence[r.Schema], read: Sequence[r.Schema], value: int) -> bool:
+    """Return whether a number is read as a double by the reader's schemas and not by the writer's, and differs."""
+    return _is_rounded(value) and any(
+        of(read, value) is _Numbers.DOUBLES and of(written, value) is not _Numbers.DOUBLES
+        for of in (_of_value, _of_column)
+    )
 
 
 def _is_rounded(value: Document) -> bool:

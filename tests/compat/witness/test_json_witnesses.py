@@ -12,6 +12,7 @@ from harness.json_pairs import PairMaker
 from harness.proof_cases import Pair, proofs, random_pairs, recorded_pairs
 from strata.compat.check import Previous, check
 from strata.compat.formats import FORMATS
+from strata.compat.json_schema.containment.decision import Containment
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.compat.proofs import LARGEST_WITNESS, Altered, NoWitness, Refused, RuleOnly, Witness
@@ -222,6 +223,8 @@ def test_no_number_is_rounded_without_a_finding(size, documents):
             said = verdict(judges(writer), proof.record), verdict(judges(reader), proof.record)
             assert said == (True, True), (writer.canonical, reader.canonical)
             assert proof.outcome.written_as != proof.outcome.read_as == float(proof.outcome.written_as)
+            numbers = [number for _, number in Containment(writer, reader).rounded_numbers(proof.record)]
+            assert proof.outcome.written_as in numbers
         found[bool(altered)] += 1
         if not altered:
             assert rounded(writer, reader, documents, number) == [], (writer.canonical, reader.canonical)

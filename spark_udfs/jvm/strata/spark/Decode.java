@@ -3,10 +3,8 @@ package strata.spark;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.Set;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -176,14 +174,14 @@ public final class Decode implements ScalarFunction<Object> {
         return record == null ? decode(null, null, origin) : decode(bytes(record, 0), bytes(record, 1), origin);
     }
 
-    private static byte[] bytes(InternalRow record, int index) {
+    static byte[] bytes(InternalRow record, int index) {
         return record.isNullAt(index) ? null : record.getBinary(index);
     }
 
     private Object decode(byte[] frame, byte[] header, InternalRow origin) {
         try {
             if (work == null) {
-                work = new Work(plan, settings, waits);
+                work = new Work(plan, settings, waits, false);
             }
             return frame == null ? work.nothing() : work.decode(frame, header);
         } catch (Refusal refusal) {
@@ -225,13 +223,22 @@ public final class Decode implements ScalarFunction<Object> {
         private final FrameHeader named = new FrameHeader();
         /** The programs of the last few schemas, found without allocating a key. */
         private final Program[] recent = new Program[RECENT];
-        /** The program of the last record, and what finds changes of values, if they can change. */
+        /** Whether values are built only to find those that the reader gets otherwise than they were written. */
+        private final boolean judges;
+        /** The program of the last record. */
         private Program last;
 
-        private final Map<Program, Optional<ValueChanges>> changes = new IdentityHashMap<>();
+        /** The names of schemas whose values may change, with what finds the changes once a record has come. */
+        private final Map<Object, ValueChanges> changes = new HashMap<>();
 
-        public Work(DecodePlan plan, RegistrySettings settings, Waits waits) {
+        /** Return what only checks records, except for the values that may change. */
+        static Work ofJudge(DecodePlan plan, RegistrySettings settings) {
+            return new Work(plan, settings, null, true);
+        }
+
+        private Work(DecodePlan plan, RegistrySettings settings, Waits waits, boolean judges) {
             this.waits = waits;
+            this.judges = judges;
             if (waits != null) {
                 Waits.begin();
             }
@@ -268,30 +275,23 @@ public final class Decode implements ScalarFunction<Object> {
                     : row.row().get(0, type);
         }
 
+        /** Return whether values of the last record may be read otherwise than they were written. */
+        public boolean mayChange() {
+            return changes.containsKey(last.name);
+        }
+
         /**
-         * Return what finds values of the last record that are read otherwise than they were written; null if there are
-         * none of its schema.
+         * Find the changes of the last record.
          *
          * @throws IllegalArgumentException if Spark has no type for its schema
          */
-        public ValueChanges changes() {
-            if (format != Registry.Format.AVRO) {
-                return null;
-            }
-            Optional<ValueChanges> known = changes.get(last);
-            if (known == null) {
-                if (changes.size() >= MAX_PROGRAMS) {
-                    changes.clear();
-                }
+        public void find(byte[] header, ValueChanges.Sink sink) {
+            ValueChanges found = changes.get(last.name);
+            if (found == null) {
                 Schema writer = (Schema) registry.schema(last.name).schema();
-                known = Optional.ofNullable(ValueChanges.of(last.name, writer, (Schema) reader, type));
-                changes.put(last, known);
+                found = new ValueChanges(last.name, writer, (Schema) reader, type);
+                changes.put(last.name, found);
             }
-            return known.orElse(null);
-        }
-
-        /** Find the changes of the last record. */
-        public void find(ValueChanges found, byte[] header, ValueChanges.Sink sink) {
             found.find(named.bytes(), header, named.start(), row.row(), sink);
         }
 
@@ -334,10 +334,23 @@ public final class Decode implements ScalarFunction<Object> {
 
         private Program program(Object name, Object writer) {
             return switch (format) {
-                case AVRO -> new AvroProgram(name, (Schema) writer, (Schema) reader, type, fields, row);
+                case AVRO -> new AvroProgram(
+                        name, (Schema) writer, (Schema) reader, type, built(name, (Schema) writer), row);
                 case PROTOBUF -> new ProtoProgram(name, (ProtoSchema) writer, (ProtoReader) reader, row);
                 case JSON -> new JsonProgram(name, (JsonReader) reader, row);
             };
+        }
+
+        /** Return the positions of the fields of a schema to build; null for all. */
+        private Set<Integer> built(Object name, Schema writer) {
+            if (!judges) {
+                return fields;
+            }
+            ValueChanges.Places places = ValueChanges.places(writer, (Schema) reader);
+            if (places.exist()) {
+                changes.put(name, null);
+            }
+            return type instanceof StructType ? places.fields() : null;
         }
 
         private Program learn(Object name) {
@@ -351,6 +364,7 @@ public final class Decode implements ScalarFunction<Object> {
             if (programs.size() >= MAX_PROGRAMS) {
                 programs.clear();
                 unusable.clear();
+                changes.clear();
             }
             try {
                 Program program = program(name, writer.schema());

@@ -33,7 +33,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.client.Waits;
 
 /**
- * The optimizer's rule for decodes and encodes: each becomes a call from generated code, and a decode builds only the
+ * The optimizer's rule for decodes, encodes and judges: each becomes a call from generated code, and a decode builds only the
  * fields that the query uses.
  *
  * <p>The analyzer knows both as a user's function, which it can move out of {@code GROUP BY} and {@code ORDER BY}.
@@ -66,7 +66,7 @@ final class DecodeRule extends Rule<LogicalPlan> {
     public LogicalPlan apply(LogicalPlan plan) {
         Uses uses = new Uses();
         uses.define(plan);
-        if (uses.calls.isEmpty() && !uses.hasEncodes) {
+        if (uses.calls.isEmpty() && !uses.hasOthers) {
             return plan;
         }
         Session.lendClasses();
@@ -125,7 +125,7 @@ final class DecodeRule extends Rule<LogicalPlan> {
     private static final class Uses {
         public final Map<Expression, Use> calls = new IdentityHashMap<>();
         private final Map<ExprId, Use> named = new HashMap<>();
-        private boolean hasEncodes;
+        private boolean hasOthers;
         private Waits waits;
 
         /** Find the decodes, and the columns that projections make of them. */
@@ -140,7 +140,8 @@ final class DecodeRule extends Rule<LogicalPlan> {
             if (expression instanceof ApplyFunctionExpression call && call.function() instanceof Decode decode) {
                 calls.put(call, new Use(decode));
             }
-            hasEncodes |= expression instanceof ApplyFunctionExpression call && call.function() instanceof Encode;
+            hasOthers |= expression instanceof ApplyFunctionExpression call
+                    && (call.function() instanceof Encode || call.function() instanceof Replay.Judge);
             for (Expression child : Scala.<Expression>list(expression, "children")) {
                 define(child, false);
                 if (isColumn && calls.containsKey(child)) {
@@ -203,6 +204,11 @@ final class DecodeRule extends Rule<LogicalPlan> {
             if (expression instanceof ApplyFunctionExpression call && call.function() instanceof Encode function) {
                 Expression row = row(Scala.list(expression, "children"));
                 return invoked(function, Encode.METHOD, List.of(row), List.of(row.dataType()));
+            }
+            if (expression instanceof ApplyFunctionExpression call
+                    && call.function() instanceof Replay.Judge function) {
+                List<DataType> types = Arrays.asList(function.inputTypes());
+                return invoked(function, Decode.METHOD, Scala.list(expression, "children"), types);
             }
             return null;
         }

@@ -1,7 +1,6 @@
 package strata.spark;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -13,19 +12,22 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.connector.catalog.functions.AggregateFunction;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import strata.spark.avro.ValueChanges;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.frame.FrameHeader.Refusal;
 import strata.spark.plan.DecodePlan;
 
 /**
- * The function behind {@code replay}: what a reader schema makes of frames, counted by reason, with the first and the
- * last place of each.
+ * The functions behind {@code replay}: {@link Judge} says what a reader schema makes of a frame, and this one counts that
+ * by reason, with the first and the last place of each.
+ *
+ * <p>A frame that is read as it was written is null to the judge, so the rows that are counted are small, and the frames
+ * stay where they are.
  *
  * <p>Spark keeps the state of an aggregate function of a catalog per partition, and writes it by Java's serialization,
  * whose reader does not know the classes of our jar. The state is therefore made of Java's and Spark's own classes, and
@@ -34,7 +36,15 @@ import strata.spark.plan.DecodePlan;
 @SuppressWarnings("NonApiType")
 public final class Replay implements AggregateFunction<HashMap<String, Object[]>, ArrayData> {
     private static final long serialVersionUID = 1L;
-    public static final String NAMESPACE = "replay";
+
+    /** What the judge says of a frame: null if it is read as it was written, or outcomes, without a reason if it is read. */
+    private static final StructType OUTCOME = new StructType()
+            .add("reason", DataTypes.StringType)
+            .add("schema_id", DataTypes.IntegerType)
+            .add("path", DataTypes.StringType)
+            .add("frame", DataTypes.BinaryType)
+            .add("written_as", DataTypes.StringType)
+            .add("read_as", DataTypes.StringType);
 
     /** The parts of an entry of the state. */
     private static final int REASON = 0;
@@ -55,25 +65,18 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     /** The key of the records that are read. */
     private static final String GOOD = "";
 
-    private final String name;
-    private final DecodePlan plan;
-    private final RegistrySettings settings;
-    private final DataType[] inputs;
+    private final DataType placeType;
 
-    private transient Decode.Work work;
     private transient Comparator<InternalRow> places;
 
-    /** @param inputs the type of frames, and the type of their places: a struct, or any other type for none */
-    Replay(String name, DecodePlan plan, RegistrySettings settings, DataType[] inputs) {
-        this.name = name;
-        this.plan = plan;
-        this.settings = settings;
-        this.inputs = inputs;
+    /** @param placeType the type of the places of records: a struct, or any other type for none */
+    Replay(DataType placeType) {
+        this.placeType = placeType;
     }
 
     @Override
     public DataType[] inputTypes() {
-        return inputs.clone();
+        return new DataType[] {DataTypes.createArrayType(OUTCOME), placeType};
     }
 
     @Override
@@ -83,8 +86,8 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
                 .add("schema_id", DataTypes.IntegerType)
                 .add("path", DataTypes.StringType)
                 .add("count", DataTypes.LongType)
-                .add("first", inputs[1])
-                .add("last", inputs[1])
+                .add("first", placeType)
+                .add("last", placeType)
                 .add("frame", DataTypes.BinaryType)
                 .add("written_as", DataTypes.StringType)
                 .add("read_as", DataTypes.StringType));
@@ -102,21 +105,12 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof Replay replay
-                && plan.equals(replay.plan)
-                && settings.equals(replay.settings)
-                && Arrays.equals(inputs, replay.inputs);
+        return other instanceof Replay replay && placeType.equals(replay.placeType);
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(plan, settings, Arrays.hashCode(inputs));
-    }
-
-    /** Return what plans show. */
-    @Override
-    public String toString() {
-        return "strata_replay[" + name + "]";
+        return placeType.hashCode();
     }
 
     // Counting
@@ -133,69 +127,26 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             count(state, GOOD, place);
             return state;
         }
-        byte[] frame = null;
-        byte[] header = null;
-        if (inputs[0] instanceof StructType record) {
-            InternalRow values = input.getStruct(0, record.size());
-            frame = values.isNullAt(0) ? null : values.getBinary(0);
-            header = values.isNullAt(1) ? null : values.getBinary(1);
-        } else {
-            frame = input.getBinary(0);
-        }
-        try {
-            if (frame != null) {
-                work().decode(frame, header);
+        ArrayData outcomes = input.getArray(0);
+        for (int index = 0; index < outcomes.numElements(); index++) {
+            InternalRow outcome = outcomes.getStruct(index, OUTCOME.size());
+            if (outcome.isNullAt(0)) {
+                count(state, GOOD, place);
+            } else {
+                count(state, outcome, place);
             }
-            count(state, GOOD, place);
-            if (frame != null) {
-                findChanges(state, frame, header, place);
-            }
-        } catch (Refusal refusal) {
-            count(state, refusal.reason, refusal.schemaId(), refusal.path, place, frame, null, null);
-        } catch (RegistryFailure failure) {
-            throw new IllegalStateException(failure.getMessage());
         }
         return state;
     }
 
-    private Decode.Work work() {
-        if (work == null) {
-            work = new Decode.Work(plan, settings, null);
-        }
-        return work;
-    }
-
-    private void findChanges(HashMap<String, Object[]> state, byte[] frame, byte[] header, InternalRow place) {
-        ValueChanges changes;
-        try {
-            changes = work.changes();
-        } catch (IllegalArgumentException unsupported) {
-            String reason = "values are not compared: " + unsupported.getMessage();
-            count(state, reason, work.schemaId(), null, place, frame, null, null);
-            return;
-        }
-        if (changes != null) {
-            Integer schema = work.schemaId();
-            work.find(
-                    changes,
-                    header,
-                    (path, written, read) -> count(state, CHANGED, schema, path, place, frame, written, read));
-        }
-    }
-
     private InternalRow place(InternalRow input) {
-        return inputs[1] instanceof StructType parts && !input.isNullAt(1) ? input.getStruct(1, parts.size()) : null;
+        return placeType instanceof StructType parts && !input.isNullAt(1) ? input.getStruct(1, parts.size()) : null;
     }
 
-    private void count(
-            Map<String, Object[]> state,
-            String reason,
-            Integer schema,
-            String path,
-            InternalRow place,
-            byte[] frame,
-            String written,
-            String read) {
+    private void count(Map<String, Object[]> state, InternalRow outcome, InternalRow place) {
+        String reason = string(outcome, 0);
+        Integer schema = outcome.isNullAt(1) ? null : outcome.getInt(1);
+        String path = string(outcome, 2);
         String key = reason + '\0' + schema + '\0' + path;
         if (!state.containsKey(key)) {
             if (state.size() >= MOST_REASONS) {
@@ -211,10 +162,14 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         }
         Object[] entry = state.get(key);
         if (count(entry, place)) {
-            entry[FRAME] = frame;
-            entry[WRITTEN] = written;
-            entry[READ] = read;
+            entry[FRAME] = outcome.getBinary(3);
+            entry[WRITTEN] = string(outcome, 4);
+            entry[READ] = string(outcome, 5);
         }
+    }
+
+    private static String string(InternalRow row, int index) {
+        return row.isNullAt(index) ? null : row.getUTF8String(index).toString();
     }
 
     private void count(Map<String, Object[]> state, String key, InternalRow place) {
@@ -265,7 +220,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     private boolean isBefore(InternalRow one, InternalRow other) {
         if (places == null) {
             List<DataType> types = new ArrayList<>();
-            for (var field : ((StructType) inputs[1]).fields()) {
+            for (var field : ((StructType) placeType).fields()) {
                 types.add(field.dataType());
             }
             places = Scala.of(
@@ -329,5 +284,136 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     private static UTF8String text(Object text) {
         return text == null ? null : UTF8String.fromString((String) text);
+    }
+
+    /** What a reader schema makes of a frame: null if it is read as it was written, else the outcomes. */
+    public static final class Judge implements ScalarFunction<ArrayData> {
+        private static final long serialVersionUID = 1L;
+        public static final String NAMESPACE = "judge";
+
+        private final String name;
+        private final DecodePlan plan;
+        private final RegistrySettings settings;
+        private final DataType frames;
+
+        private transient Decode.Work work;
+
+        /** @param frames the type of frames, or of records with headers */
+        Judge(String name, DecodePlan plan, RegistrySettings settings, DataType frames) {
+            this.name = name;
+            this.plan = plan;
+            this.settings = settings;
+            this.frames = frames;
+        }
+
+        @Override
+        public DataType[] inputTypes() {
+            return new DataType[] {frames};
+        }
+
+        @Override
+        public DataType resultType() {
+            return DataTypes.createArrayType(OUTCOME);
+        }
+
+        /** False, because the registry changes, and so that it is a column of its own below the aggregate. */
+        @Override
+        public boolean isDeterministic() {
+            return false;
+        }
+
+        @Override
+        public String name() {
+            return "strata_judge";
+        }
+
+        @Override
+        public String canonicalName() {
+            return "strata.judge." + Integer.toHexString(hashCode());
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Judge judge
+                    && plan.equals(judge.plan)
+                    && settings.equals(judge.settings)
+                    && frames.equals(judge.frames);
+        }
+
+        @Override
+        public int hashCode() {
+            return Objects.hash(plan, settings, frames);
+        }
+
+        /** Return what plans show. */
+        @Override
+        public String toString() {
+            return "strata_judge[" + name + "]";
+        }
+
+        @Override
+        public ArrayData produceResult(InternalRow row) {
+            if (row.isNullAt(0)) {
+                return null;
+            }
+            return frames instanceof StructType record
+                    ? call(row.getStruct(0, record.size()))
+                    : judge(row.getBinary(0), null);
+        }
+
+        /** Return the outcomes of a frame. */
+        public ArrayData call(byte[] frame) {
+            return judge(frame, null);
+        }
+
+        /** Return the outcomes of a record with headers: its bytes, and the header that names its schema. */
+        public ArrayData call(InternalRow record) {
+            return record == null ? null : judge(Decode.bytes(record, 0), Decode.bytes(record, 1));
+        }
+
+        private ArrayData judge(byte[] frame, byte[] header) {
+            if (frame == null) {
+                return null;
+            }
+            try {
+                if (work == null) {
+                    work = Decode.Work.ofJudge(plan, settings);
+                }
+                work.decode(frame, header);
+            } catch (Refusal refusal) {
+                return outcomes(List.of(outcome(refusal.reason, refusal.schemaId(), refusal.path, frame, null, null)));
+            } catch (RegistryFailure failure) {
+                throw new IllegalStateException(failure.getMessage());
+            }
+            return work.mayChange() ? changes(frame, header) : null;
+        }
+
+        private ArrayData changes(byte[] frame, byte[] header) {
+            Integer schema = work.schemaId();
+            List<InternalRow> found = new ArrayList<>();
+            try {
+                work.find(
+                        header,
+                        (path, written, read) -> found.add(outcome(CHANGED, schema, path, frame, written, read)));
+            } catch (IllegalArgumentException unsupported) {
+                String reason = "values are not compared: " + unsupported.getMessage();
+                found.add(outcome(reason, schema, null, frame, null, null));
+            }
+            if (found.isEmpty()) {
+                return null;
+            }
+            found.add(outcome(null, schema, null, null, null, null)); // it is read all the same
+            return outcomes(found);
+        }
+
+        private static InternalRow outcome(
+                String reason, Integer schema, String path, byte[] frame, String written, String read) {
+            return new GenericInternalRow(
+                    new Object[] {text(reason), schema, text(path), frame, text(written), text(read)});
+        }
+
+        private static ArrayData outcomes(List<InternalRow> rows) {
+            return new GenericArrayData(rows.toArray());
+        }
     }
 }

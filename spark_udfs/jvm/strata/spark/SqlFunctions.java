@@ -14,7 +14,6 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.V2Aggregator;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
-import org.apache.spark.sql.connector.catalog.functions.AggregateFunction;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.DataType;
@@ -40,6 +39,7 @@ final class SqlFunctions {
             "_decode", SqlFunctions::decode,
             "_encode", SqlFunctions::encode,
             "_headers", SqlFunctions::headers,
+            "_judge", SqlFunctions::judge,
             "_replay", SqlFunctions::replay,
             "_schema", SqlFunctions::schema,
             "_unsupported", SqlFunctions::unsupported);
@@ -73,9 +73,17 @@ final class SqlFunctions {
         return call(catalog, "encode", arguments);
     }
 
+    private static Expression judge(String catalog, List<Expression> arguments) {
+        require(arguments.size() == 2, catalog + "_judge(FRAMES, 'SUBJECT')");
+        return call(catalog, Replay.Judge.NAMESPACE, arguments);
+    }
+
     private static Expression replay(String catalog, List<Expression> arguments) {
-        require(arguments.size() == 3, catalog + "_replay(FRAMES, 'SUBJECT', PLACE)");
-        return call(catalog, Replay.NAMESPACE, arguments);
+        require(arguments.size() == 2, catalog + "_replay(" + catalog + "_judge(FRAMES, 'SUBJECT'), PLACE)");
+        Replay function = new Replay(arguments.get(1).dataType());
+        Expression call = Scala.make(V2Aggregator.class, function, Scala.list(arguments), 0, 0);
+        call.setTagValue(FunctionRegistry.FUNC_ALIAS(), catalog + "_replay");
+        return call;
     }
 
     /** Return the call of a function of the catalog, whose name is the second argument. */
@@ -88,9 +96,7 @@ final class SqlFunctions {
         }
         try {
             BoundFunction bound = function.bind(types);
-            Expression call = bound instanceof AggregateFunction
-                    ? Scala.make(V2Aggregator.class, bound, Scala.list(columns), 0, 0)
-                    : Scala.make(ApplyFunctionExpression.class, bound, Scala.list(columns));
+            Expression call = Scala.make(ApplyFunctionExpression.class, bound, Scala.list(columns));
             call.setTagValue(FunctionRegistry.FUNC_ALIAS(), catalog + "_" + kind); // in the names of columns
             return call;
         } catch (UnsupportedOperationException misfit) {

@@ -52,7 +52,7 @@ public final class StrataCatalog implements FunctionCatalog {
         return function(name, identifier.namespace().length == 1 ? identifier.namespace()[0] : "", identifier.name());
     }
 
-    /** Return the function of a kind (decode, encode, replay, waits) whose name says the rest. */
+    /** Return the function of a kind (decode, encode, judge, waits) whose name says the rest. */
     static UnboundFunction function(String catalog, String kind, String name) {
         if (kind.equals(WaitFunction.NAMESPACE)) {
             return new WaitFunction(name);
@@ -63,7 +63,7 @@ public final class StrataCatalog implements FunctionCatalog {
         if (kind.equals(EncodePlan.NAMESPACE)) {
             return new UnboundEncode(shown, EncodePlan.of(called, settings));
         }
-        return new Unbound(shown, DecodePlan.of(called, settings), settings, kind.equals(Replay.NAMESPACE));
+        return new Unbound(shown, DecodePlan.of(called, settings), settings, kind.equals(Replay.Judge.NAMESPACE));
     }
 
     private record UnboundEncode(String label, EncodePlan plan) implements UnboundFunction {
@@ -87,7 +87,7 @@ public final class StrataCatalog implements FunctionCatalog {
         }
     }
 
-    private record Unbound(String label, DecodePlan plan, RegistrySettings settings, boolean counts)
+    private record Unbound(String label, DecodePlan plan, RegistrySettings settings, boolean judges)
             implements UnboundFunction {
         @Override
         public BoundFunction bind(StructType inputs) {
@@ -100,7 +100,9 @@ public final class StrataCatalog implements FunctionCatalog {
                     types[0] instanceof StructType record && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
             requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
             types[0] = isRecord ? RECORD : DataTypes.BinaryType;
-            return counts ? new Replay(label, plan, settings, types) : new Decode(label, plan, settings, types);
+            return judges
+                    ? new Replay.Judge(label, plan, settings, types[0])
+                    : new Decode(label, plan, settings, types);
         }
 
         private static void requireBinary(DataType type) {

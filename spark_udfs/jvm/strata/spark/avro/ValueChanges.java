@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
@@ -27,6 +28,8 @@ import strata.spark.row.RowBuffer;
 public final class ValueChanges {
     private static final int LONGEST = 200;
     private static final double TOO_LARGE = 0x1p63;
+    private static final double EXACT_DOUBLE = 0x1p53;
+    private static final float EXACT_FLOAT = 0x1p24f;
 
     /** Takes what is found: the path in the reader's record, and the value before and after. */
     public interface Sink {
@@ -36,39 +39,122 @@ public final class ValueChanges {
     /** A value with its schema, which is not a union. */
     private record Value(Schema schema, DataType type, Object value) {}
 
+    /**
+     * Where values may change.
+     *
+     * @param exist whether some may
+     * @param fields the positions of the reader's fields that may, if both schemas are records; null: anywhere
+     */
+    public record Places(boolean exist, Set<Integer> fields) {}
+
     private final Schema writer;
     private final Schema reader;
     private final DataType writtenType;
     private final DataType readType;
     private final RowBuffer row = new RowBuffer(1);
     private final AvroProgram program;
+    /** The reader's fields that may change; null if the reader is not a record. */
+    private final List<Schema.Field> fields;
+    /** What shows that a field has not changed, for each of these fields. */
+    private final List<Doubt> doubts = new ArrayList<>();
 
-    private ValueChanges(Object name, Schema writer, Schema reader, DataType readType) {
+    /** @throws IllegalArgumentException if Spark has no type for the writer schema */
+    public ValueChanges(Object name, Schema writer, Schema reader, DataType readType) {
         this.writer = writer;
         this.reader = reader;
         this.readType = readType;
         writtenType = SparkTypes.of(writer, "writer schema");
-        program = new AvroProgram(name, writer, writer, writtenType, null, row);
+        Set<Integer> positions = places(writer, reader).fields();
+        Set<Integer> sources = null;
+        if (positions == null) {
+            fields = null;
+        } else {
+            fields = positions.stream().map(reader.getFields()::get).toList();
+            sources = new TreeSet<>();
+            for (Schema.Field field : fields) {
+                sources.add(source(writer, field).pos());
+                doubts.add(Doubt.of(source(writer, field).schema(), field));
+            }
+        }
+        program = new AvroProgram(name, writer, writer, writtenType, sources, row);
     }
 
-    /**
-     * Return what finds changes between two schemas, or null if no value can change.
-     *
-     * @throws IllegalArgumentException if Spark has no type for the writer schema
-     */
-    public static ValueChanges of(Object name, Schema writer, Schema reader, DataType readType) {
-        return mayChange(writer, reader, new HashSet<>()) ? new ValueChanges(name, writer, reader, readType) : null;
+    /** Return where a reader may get another value than was written. */
+    public static Places places(Schema writer, Schema reader) {
+        if (writer.getType() != Schema.Type.RECORD || reader.getType() != Schema.Type.RECORD) {
+            boolean exist = mayChange(writer, reader, new HashSet<>());
+            return new Places(exist, exist ? null : Set.of());
+        }
+        Set<Integer> fields = new TreeSet<>();
+        for (Schema.Field field : reader.getFields()) {
+            Schema.Field source = source(writer, field);
+            if (source != null && mayChange(source.schema(), field.schema(), new HashSet<>())) {
+                fields.add(field.pos());
+            }
+        }
+        return new Places(!fields.isEmpty(), fields);
     }
 
     /**
      * Find the changes of one record.
      *
-     * @param read the row whose field 0 is what the reader gets
+     * @param read the row whose field 0 is what the reader gets, or those of its fields that may change
      * @throws strata.spark.frame.FrameHeader.Refusal if the record cannot be read as it was written
      */
     public void find(byte[] frame, byte[] header, int start, InternalRow read, Sink sink) {
+        if (fields != null && !isInDoubt(read.getStruct(0, reader.getFields().size()))) {
+            return;
+        }
         program.read(frame, header, start);
-        compare(value(writer, writtenType, row.row(), 0), value(reader, readType, read, 0), "", sink);
+        Value before = value(writer, writtenType, row.row(), 0);
+        Value after = value(reader, readType, read, 0);
+        if (fields == null) {
+            compare(before, after, "", sink);
+        } else {
+            compareFields(fields, before, after, "", sink);
+        }
+    }
+
+    // Doubts
+
+    private boolean isInDoubt(InternalRow read) {
+        for (Doubt doubt : doubts) {
+            if (!read.isNullAt(doubt.position) && doubt.isAbout(read)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * What is read from a field tells whether it may have been written otherwise: a small number was not rounded, and a
+     * symbol other than the default was written. So most records need not be read as they were written.
+     *
+     * @param type the reader's type, if it decides; null: whatever is read is in doubt
+     * @param fallback the default of an enum
+     */
+    private record Doubt(int position, Schema.Type type, UTF8String fallback) {
+        static Doubt of(Schema writer, Schema.Field field) {
+            List<Schema> types = new ArrayList<>(branches(field.schema()));
+            types.removeIf(branch -> branch.getType() == Schema.Type.NULL);
+            boolean isPlain = types.size() == 1
+                    && Logical.of(types.get(0)) == null
+                    && branches(writer).stream().allMatch(one -> Logical.of(one) == null);
+            Schema.Type type = isPlain ? types.get(0).getType() : null;
+            String fallback = type == Schema.Type.ENUM ? types.get(0).getEnumDefault() : null;
+            boolean isKnown = type == Schema.Type.DOUBLE || type == Schema.Type.FLOAT || fallback != null;
+            return new Doubt(field.pos(), isKnown ? type : null, UTF8String.fromString(fallback));
+        }
+
+        boolean isAbout(InternalRow read) {
+            if (type == Schema.Type.DOUBLE) {
+                return !(Math.abs(read.getDouble(position)) < EXACT_DOUBLE);
+            }
+            if (type == Schema.Type.FLOAT) {
+                return !(Math.abs(read.getFloat(position)) < EXACT_FLOAT);
+            }
+            return type == null || read.getUTF8String(position).equals(fallback);
+        }
     }
 
     // Schemas
@@ -170,8 +256,8 @@ public final class ValueChanges {
         }
         if (written == null || read == null || !alike(written.value(), read.value())) {
             sink.changed(path, shown(written), shown(read));
-        } else if (written.value() instanceof InternalRow before && read.value() instanceof InternalRow after) {
-            compareFields(written, before, read, after, path, sink);
+        } else if (written.value() instanceof InternalRow && read.value() instanceof InternalRow) {
+            compareFields(read.schema().getFields(), written, read, path, sink);
         } else if (written.value() instanceof ArrayData before && read.value() instanceof ArrayData after) {
             compareItems(
                     new Items(written.schema().getElementType(), ((ArrayType) written.type()).elementType(), before),
@@ -192,11 +278,12 @@ public final class ValueChanges {
         }
     }
 
-    private static void compareFields(
-            Value written, InternalRow before, Value read, InternalRow after, String path, Sink sink) {
+    private static void compareFields(List<Schema.Field> fields, Value written, Value read, String path, Sink sink) {
+        InternalRow before = (InternalRow) written.value();
+        InternalRow after = (InternalRow) read.value();
         StructType writtenType = (StructType) written.type();
         StructType readType = (StructType) read.type();
-        for (Schema.Field field : read.schema().getFields()) {
+        for (Schema.Field field : fields) {
             Schema.Field source = source(written.schema(), field);
             if (source != null) {
                 int from = source.pos();
