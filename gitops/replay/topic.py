@@ -86,11 +86,11 @@ class Batch:
         elif self.headers is not None:
             self.headers += [None] * len(messages)
         self._add_places(messages)
-        if None in values:
+        try:
+            self.sizes.extend(list(map(len, values)))
+        except TypeError:  # a record without a value
             self.sizes.extend(-1 if value is None else len(value) for value in values)
             values = [value for value in values if value is not None]
-        else:
-            self.sizes.extend(map(len, values))
         part = b"".join(values)
         self._parts.append(part)
         self._filled += len(part)
