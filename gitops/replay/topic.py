@@ -133,6 +133,9 @@ class TopicReader:
             "auto.offset.reset": "earliest",
             "queued.max.messages.kbytes": 65536,
             "fetch.max.bytes": 33554432,
+            # At the end of a partition a request waits for more records, and those of the next partition wait for it.
+            "fetch.wait.max.ms": 10,
+            "fetch.queue.backoff.ms": 10,  # before more is fetched after the queue was full; a second by default
             "log_level": 2,  # errors are in our own words
         }
         self._error: KafkaError | None = None
