@@ -22,7 +22,7 @@ from strata.compat.json_schema.containment.rounding import (
     has_large_number,
     large_numbers,
     places,
-    probe,
+    probes,
     rounded,
     rounded_numbers,
 )
@@ -136,7 +136,7 @@ class Containment:
 
     @cached_property
     def may_round(self) -> bool:
-        """Whether some place has integers by the writer's schema and numbers by the reader's, or too many to look at."""
+        """Whether the writer's schema has integers where the reader's has numbers; true if there are too many places."""
         try:
             return next(places(*self._roots, Work(self._limits, _SECONDS)), None) is not None
         except OutOfWorkError:
@@ -161,8 +161,8 @@ class Containment:
                 and self._judges[1].allows(document)
             )
 
-        for large in large_numbers(self._schemas):
-            wanted = (*self._roots, probe(place.steps, large, self._schemas))
+        for probe in (probe for large in large_numbers(self._schemas) for probe in probes(place, large, self._schemas)):
+            wanted = (*self._roots, probe)
             goal = frozenset(Literal(schema, True) for schema in wanted)
             for answer in islice(self._first(work).solutions(goal), _MOST_CANDIDATES_FOR_ONE_PLACE):
                 if isinstance(answer, Found) and rounds(answer.value):

@@ -20,7 +20,7 @@ from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.values import Document
 from strata.compat.json_schema.patterns import found_in
 
-__all__ = ["Place", "Rounding", "has_large_number", "large_numbers", "places", "probe", "rounded", "rounded_numbers"]
+__all__ = ["Place", "Rounding", "has_large_number", "large_numbers", "places", "probes", "rounded", "rounded_numbers"]
 
 _MOST_PLACES: Final = 2_000
 _MOST_INSIDE: Final = 1_000  # schemas that apply to one value
@@ -40,6 +40,7 @@ class Place(NamedTuple):
 
     address: str
     steps: "tuple[_Step, ...]"
+    owners: "tuple[_Schemas, ...]"  # what leads on, for the value before each step, and what types the last one
 
 
 class _Member(NamedTuple):
@@ -95,7 +96,7 @@ def places(writer: r.Schema, reader: r.Schema, work: Work) -> Iterator[Place]:
     Raises:
         OutOfWorkError: The work is used up.
     """
-    waiting: deque[tuple[_Schemas, _Schemas, Place]] = deque([((writer,), (reader,), Place("#", ()))])
+    waiting: deque[tuple[_Schemas, _Schemas, Place]] = deque([((writer,), (reader,), Place("#", (), ()))])
     seen: set[tuple[frozenset[r.Schema], frozenset[r.Schema]]] = set()
     while waiting and len(seen) < _MOST_PLACES:
         written, read, place = waiting.popleft()
@@ -105,9 +106,11 @@ def places(writer: r.Schema, reader: r.Schema, work: Work) -> Iterator[Place]:
             continue
         seen.add(pair)
         if _has_integers(ours) and any("number" in rule.names for rule in _types(theirs)):
-            yield place
+            typed = tuple(schema for schema in (*ours, *theirs) if any(_types([schema])))
+            yield place._replace(owners=(*place.owners, typed))
         for step, word in _steps([*ours, *theirs]):
-            inner = Place(f"{place.address}/{word}", (*place.steps, step))
+            leading = tuple(schema for schema in (*ours, *theirs) if _below([schema], step))
+            inner = Place(f"{place.address}/{word}", (*place.steps, step), (*place.owners, leading))
             waiting.append((_below(ours, step), _below(theirs, step), inner))
 
 
@@ -224,12 +227,17 @@ def large_numbers(schemas: Schemas) -> Iterator[r.Schema]:
             yield schemas.schema((integer, limit, uneven))
 
 
-def probe(steps: Sequence[_Step], target: r.Schema, schemas: Schemas) -> r.Schema:
-    """Return the schema of the documents that have a value of a schema at a place."""
-    made = target
-    for step in reversed(steps):
-        made = schemas.schema(_holding(step, made, schemas))
-    return made
+def probes(place: Place, target: r.Schema, schemas: Schemas) -> Iterator[r.Schema]:
+    """Yield schemas of the documents that have a value of a schema at a place.
+
+    The second one asks for all schemas on the way too: a branch that every value passes would leave them out.
+    """
+    for is_strict in (False, True):
+        owners = place.owners if is_strict else ((),) * len(place.owners)
+        made = schemas.schema((*target.rules, *(r.All((one,)) for one in owners[-1])))
+        for step, leading in zip(reversed(place.steps), reversed(owners[:-1]), strict=True):
+            made = schemas.schema((*_holding(step, made, schemas), *(r.All((one,)) for one in leading)))
+        yield made
 
 
 def _holding(step: _Step, inner: r.Schema, schemas: Schemas) -> tuple[r.Rule, ...]:
