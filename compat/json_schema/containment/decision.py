@@ -136,7 +136,7 @@ class Containment:
 
     @cached_property
     def may_round(self) -> bool:
-        """Whether the writer's schema has integers where the reader's has numbers; true if there are too many places."""
+        """Whether the writer's schema has integers where the reader's has numbers, or has too many."""
         try:
             return next(places(*self._roots, Work(self._limits, _SECONDS)), None) is not None
         except OutOfWorkError:
