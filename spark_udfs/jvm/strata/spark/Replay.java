@@ -395,6 +395,8 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
                 work.find(
                         header,
                         (path, written, read) -> found.add(outcome(CHANGED, schema, path, frame, written, read)));
+            } catch (Refusal refusal) { // it is read, but not as it was written
+                found.add(outcome(refusal.reason, schema, refusal.path, frame, null, null));
             } catch (IllegalArgumentException unsupported) {
                 String reason = "values are not compared: " + unsupported.getMessage();
                 found.add(outcome(reason, schema, null, frame, null, null));
