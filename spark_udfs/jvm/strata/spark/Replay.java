@@ -404,7 +404,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             if (found.isEmpty()) {
                 return null;
             }
-            found.add(outcome(null, schema, null, null, null, null)); // it is read all the same
+            found.add(outcome(null, schema, null, null, null, null)); // it is read, too
             return outcomes(found);
         }
 
