@@ -47,13 +47,13 @@ class Setup:
     kafka: bool
     workers: int
     secured: bool = False
-    lease: str = ""
+    lease: str = "100ms"
 
 
 PRODUCTION = Setup("Kafka, 2 workers", kafka=True, workers=2)
 SETUPS = (
     PRODUCTION,
-    replace(PRODUCTION, name="Kafka, 2 workers, lease of 100 ms", lease="100ms"),
+    replace(PRODUCTION, name="Kafka, 2 workers, no lease", lease="0"),
     replace(PRODUCTION, name="Kafka, 2 workers, TLS and logins", secured=True),
     replace(PRODUCTION, name="Kafka, 1 worker", workers=1),
     Setup("SQLite, 2 workers", kafka=False, workers=2),
@@ -113,7 +113,7 @@ def run() -> str:
 def _node(setup: Setup, url: str, folder: Path) -> Iterator[tuple[RegistryNode, dict[str, str]]]:
     """Start a node; yield it with the headers that its requests need."""
     options, tls, headers = [f"--workers={setup.workers}"], None, {}
-    if setup.lease:
+    if setup.kafka:
         options.append(f"--read-lease={setup.lease}")
     if setup.secured:
         folder.mkdir()

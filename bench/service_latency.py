@@ -49,10 +49,10 @@ def run() -> str:
 
 
 @contextmanager
-def _node(bootstrap: str, name: str, *options: str, lease: str = "", fill: str = "") -> Iterator[RegistryNode]:
+def _node(bootstrap: str, name: str, *options: str, lease: str = "100ms", fill: str = "") -> Iterator[RegistryNode]:
     url = fill_topic(fill, name, SCHEMAS) if fill else f"kafka://{bootstrap}/{name}"
     url = f"kafka://{bootstrap}/{url.rpartition('/')[2]}"
-    with RegistryNode(url, *options, *([f"--read-lease={lease}"] if lease else [])) as node:
+    with RegistryNode(url, *options, f"--read-lease={lease or 0}") as node:
         yield node
 
 

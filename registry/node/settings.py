@@ -182,9 +182,10 @@ class CoreSettings(TlsSettings):
         description="`local` answers without checking the log for new records: faster, but possibly stale",
     )
     read_lease: Annotated[float, BeforeValidator(_lease)] = Field(
-        0.0,
-        description="how long the Kafka node that writes may answer from memory after it last asked the log, such as "
-        "100ms; a new writer waits as long. All nodes must support leases (docs/decisions/0030)  [0: it always asks]",
+        "100ms",
+        validate_default=True,
+        description="how long the Kafka node that writes may answer from memory after it last asked the log; a new "
+        "writer waits as long. 0 beside nodes that know no leases (docs/decisions/0030): it then always asks",
     )
     compatibility_level: Annotated[Level, BeforeValidator(_upper)] = Field(
         Level.BACKWARD, description="compatibility level of subjects without their own"

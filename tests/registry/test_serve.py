@@ -72,6 +72,12 @@ def test_help_names_every_setting():
     assert text.index("--listen") < text.index("--exporter-secret"), "what every node needs comes first"
 
 
+def test_the_read_lease():
+    """A node has a read lease of 100 ms unless its settings say otherwise; 0 is none."""
+    leases = [Settings(log="memory:", **given).read_lease for given in ({}, {"read_lease": "0"}, {"read_lease": "1s"})]
+    assert [0.1, 0.0, 1.0] == leases
+
+
 # name, arguments, environment, words of the message
 BAD_SETTINGS = [
     ("no port", ["--listen=here"], {}, ["--listen", "STRATA_LISTEN", "'here'", "HOST:PORT"]),
