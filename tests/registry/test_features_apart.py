@@ -33,6 +33,8 @@ BETWEEN = {
     "test_every_name_is_in_the_table": "the table of metrics has those of all features",
     "test_no_secret_is_noted": "it sends the keys of fields too",
     "test_a_name_of_dots_leads_to_its_page": "it follows the link to the usage of a subject too",
+    "test_the_audit_notes_no_refusal_for_a_rate": "it reads the audit",
+    "test_actions_are_in_the_audit": "it reads the audit",
 }
 # A part of the same in each run of all tests: what either half of the features has, without the other half.
 HALVES = [
