@@ -134,7 +134,7 @@ async def test_progress_is_in_the_log_and_in_the_health(source, monkeypatch, cap
     lines = [
         line for line in caplog.records if line.name == "strata.standby" and line.args["event"] == "follow_progress"
     ]
-    assert {"step": "pages of schemas", "done": 3, "total": None} in shown
+    assert {"step": "pages of schemas", "done": 2, "total": None} in shown
     assert {"step": "config", "done": 2, "total": 2} in shown
     assert f"reading {source.url}: config, 2 of 2" in [line.getMessage() for line in lines]
     assert "reading" not in standby.copy()

@@ -93,10 +93,10 @@ def test_what_a_route_needs_is_named_by_its_path():
     """A right on a name needs the name in the path, and only rights on the whole registry do without."""
     for route in DECLARED:
         need = route.facts.need
-        kinds = {right.kind for right in need.rights}
+        types = {right.resource_type for right in need.rights}
         if need.how in (How.NAMED, How.ONE_OF, How.REFERRED_TO):
-            assert (ResourceType.SUBJECT in kinds) == ("{subject}" in route.path)
-            assert (ResourceType.KEK in kinds) == ("{name}" in route.path)
+            assert (ResourceType.SUBJECT in types) == ("{subject}" in route.path)
+            assert (ResourceType.KEK in types) == ("{name}" in route.path)
 
 
 def test_a_route_that_declares_no_need_cannot_be_made():

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import logging
 import os
 import signal
 import socket
@@ -113,6 +114,18 @@ BAD_SETTINGS = [
 ]
 
 
+@pytest.fixture
+def logging_as_before():
+    """What a start in this process does to logging ends with the test."""
+    loggers = [logging.getLogger(name) for name in (None, "uvicorn", "urllib3")]
+    before = [(logger.level, [*logger.handlers]) for logger in loggers]
+    yield
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("logging_as_before")
 @pytest.mark.parametrize(
     ("arguments", "environment", "words"), [row[1:] for row in BAD_SETTINGS], ids=[row[0] for row in BAD_SETTINGS]
 )

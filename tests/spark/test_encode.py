@@ -337,6 +337,7 @@ def test_credentials_are_hidden(spark: SparkSession, registry: RegistryClient, c
     assert "s3cret" not in shown + repr(encoder(registry=settings, subject="ids-key", version=1))
 
 
+@pytest.mark.usefixtures("spark")
 def test_spark_without_arrow_udf(registry: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """On Spark 4.0 the call is refused with an error that names the required version and the alternative."""
     monkeypatch.delattr(functions, "arrow_udf", raising=False)
