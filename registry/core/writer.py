@@ -122,11 +122,14 @@ class Writer(LogReader):
         self._waiting: list[Command] = []
         self.gathering = Gathering()
         self._writing: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[bool] | None = None
 
     async def close(self) -> None:
         """Finish the writes under way, then close the log."""
         if self._writing:
             await asyncio.wait([self._writing])
+        if self._asking:
+            self._asking.cancel()
         await super().close()
 
     def holder(self) -> str | None:
@@ -272,11 +275,18 @@ class Writer(LogReader):
                     self.note_failure(None)
                     if self.on_append is not None:
                         self.on_append(*appended)
+                    self._ask_for_lease()
                 for command, answer, failure in outcomes:
                     command.settle(answer, failure)
                 return
         _log.error("%(races)d races with other writers lost in a row", {"event": "races_lost", "races": _MAX_TRIES})
         refuse(group, errors.not_written("other writers came first each time"))
+
+    def _ask_for_lease(self) -> None:
+        """Ask whether the log ends here, as a read does: all workers may have a lease by it, and this one no read."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self.log.ends_at(self._offset))
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _write_without_sync(self, state: State, group: Sequence[Command]) -> _Written:
         """Decide on the State in memory: while this node writes alone, the append fails if that is not the newest."""

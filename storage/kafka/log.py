@@ -191,6 +191,8 @@ class KafkaLog:
         if self._leader is None:
             return False
         self._renew()
+        if self._lease.seconds and self._has_pen():
+            self._keep(read_to)
         if not self._watch.is_confirmed_lately:
             return False
         asked, revocations, began = self._lease.now(), self._lease.revocations, self._now()
@@ -201,8 +203,8 @@ class KafkaLog:
         if not self._watch.is_confirmed_lately:
             return False
         self._seen.note(after, began)
-        if self._may_lease() and self._lease.grant(self._identity, after, asked=asked, revocations=revocations):
-            self._keep(read_to)
+        if self._may_lease():
+            self._lease.grant(self._identity, after, asked=asked, revocations=revocations)
         return True
 
     def note_append(self, last: int) -> None:

@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from harness.log_lines import events_of
+from harness.waiting import until
+from strata.registry.core.decide.decision import Decision
+from strata.registry.core.writer import Writer
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.kafka.pen import Pen
 from strata.storage.lease import LONGEST_LEASE_S, ReadLease, lease_cells
 from strata.storage.log import START, Conflict, Record
+from strata.storage.record_json import encode
+from strata.storage.records import ModeKey
 from tests.kafka.conftest import Topic
 
 _WAIT_S = 60.0
@@ -127,6 +132,18 @@ async def test_the_holder_answers_from_memory(topic: Topic, monkeypatch: pytest.
         assert not node.unchanged(second)
         assert await _asked(node, second)
         assert not node.unchanged(first)
+
+
+async def test_a_write_begins_the_lease(topic: Topic) -> None:
+    """The process that writes asks on its own: other workers answer from memory though it is sent no read."""
+    node = _node(topic, LONGEST_LEASE_S)
+    writer = Writer(node)
+    try:
+        await writer.write(lambda _state: Decision(None, [encode(ModeKey("a"))]))
+        await asyncio.to_thread(until, lambda: node.unchanged(writer.state.offset))
+    finally:
+        await writer.close()
+        await asyncio.sleep(0.02)
 
 
 async def test_an_answer_from_before_a_commit(topic: Topic) -> None:
