@@ -37,23 +37,28 @@ def after(state, subject, request):
     return state.drafted(register(state, subject, request, RULES).records, TIMESTAMP)
 
 
+def left_by(schema, state):
+    """Return how many objects in cycles ten decisions have left, or another thread of the process meanwhile."""
+    gc.collect()
+    for _ in range(10):
+        request = schema()
+        version_with(
+            after(state, Subject("other"), request),
+            Subject("other"),
+            request,
+            normalize=False,
+            include_deleted=False,
+        )
+    return gc.collect()
+
+
 @pytest.mark.parametrize("schema", [inner, outer])
 def test_decisions_leave_no_cycles(schema):
     """Reference counts alone free a State, once a registration and a look-up on it have ended."""
     state = after(after(State(), INNER, inner()), OUTER, outer())
-    gc.collect()
     gc.disable()
     try:
-        for _ in range(10):
-            request = schema()
-            version_with(
-                after(state, Subject("other"), request),
-                Subject("other"),
-                request,
-                normalize=False,
-                include_deleted=False,
-            )
-
-        assert 0 == gc.collect()
+        # Threads that earlier tests have left make cycles now and then; decisions would in each round.
+        assert 0 in (left_by(schema, state) for _ in range(5))
     finally:
         gc.enable()
