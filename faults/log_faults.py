@@ -281,14 +281,19 @@ def fill_disk(scene: Scene, rng: random.Random) -> Iterator[str]:
     """Prevent the nodes' files from growing, as on a full disk, or from being written beyond their first pages."""
     wal = _file(scene).with_name(f"{_file(scene).name}-wal")
     size = wal.stat().st_size if wal.exists() and rng.random() < _GROWTH_ONLY else _FEW_PAGES
-    nodes = [member.node.pid for member in scene.members]
-    for pid in nodes:
-        _limit_files(pid, size)
+    _limit_nodes(scene, size)
     try:
         yield f"all nodes, at {size} bytes"
     finally:
-        for pid in nodes:
-            _limit_files(pid, resource.RLIM_INFINITY)
+        _limit_nodes(scene, resource.RLIM_INFINITY)
+
+
+def _limit_nodes(scene: Scene, size: int) -> None:
+    """Limit the files of every process: a worker has the limit that its node had when it started."""
+    for member in scene.members:
+        _limit_files(member.node.pid, size)
+        for worker in member.node.workers:
+            _limit_files(worker, size)
 
 
 def _limit_files(pid: int, size: int) -> None:
