@@ -109,352 +109,346 @@ public final class JsonProgram extends Program {
             String kind = node.path("kind").asText();
             return switch (kind) {
                 case "object" -> object(node.path("fields"));
-                case "array" -> new JsonContainers.Array(column(node.path("item")));
-                case "map" -> new JsonContainers.Entries(column(node.path("item")));
+                case "array" -> new Array(column(node.path("item")));
+                case "map" -> new Entries(column(node.path("item")));
                 default -> JsonScalars.of(kind);
             };
         }
 
-        private static JsonContainers.JsonObject object(JsonNode fields) {
+        private static JsonObject object(JsonNode fields) {
             String[] names = new String[fields.size()];
             JsonColumn[] columns = new JsonColumn[fields.size()];
             for (int slot = 0; slot < names.length; slot++) {
                 names[slot] = fields.get(slot).get(0).asText();
                 columns[slot] = column(fields.get(slot).get(1));
             }
-            return new JsonContainers.JsonObject(names, columns);
+            return new JsonObject(names, columns);
         }
     }
 
-    /** Columns of arrays, and of objects as maps. */
-    static final class JsonContainers {
-        private JsonContainers() {}
+    /** Arrays. Spark needs their length first, so the head is put before what the items contain. */
+    static final class Array extends JsonColumn {
+        private final JsonColumn item;
+        private long[] words = new long[16];
+        private boolean[] nulls = new boolean[16];
 
-        /** Arrays. Spark needs their length first, so the head is put before what the items contain. */
-        static final class Array extends JsonColumn {
-            private final JsonColumn item;
-            private long[] words = new long[16];
-            private boolean[] nulls = new boolean[16];
-
-            Array(JsonColumn item) {
-                this.item = item;
-            }
-
-            @Override
-            public long read(Cursor in, RowBuffer out, int base) {
-                if (JsonSyntax.peek(in) != '[') {
-                    return nothing(in, out);
-                }
-                JsonSyntax.enter(in);
-                int start = out.at;
-                int count = 0;
-                if (!JsonSyntax.isEmpty(in, ']')) {
-                    do {
-                        if (count == words.length) {
-                            words = Arrays.copyOf(words, 2 * count);
-                            nulls = Arrays.copyOf(nulls, 2 * count);
-                        }
-                        long word = item.read(in, out, start);
-                        words[count] = word;
-                        nulls[count++] = word == RowBuffer.NULL && out.tookNothing();
-                        Containers.bound(out);
-                    } while (JsonSyntax.hasMore(in, ']'));
-                }
-                out.putArray(start, words, nulls, count, item.width(), item.isNested());
-                Containers.bound(out);
-                return out.close(start, base);
-            }
-
-            @Override
-            public void check(List<Object> values) {
-                require(values, "array", List.class);
-                List<Object> items = new ArrayList<>();
-                for (Object value : values) {
-                    if (value != null) {
-                        items.addAll((List<?>) value);
-                    }
-                }
-                checkUnder("[]", item, items);
-            }
+        Array(JsonColumn item) {
+            this.item = item;
         }
 
-        /** Objects as maps. Spark needs all names, then all values. */
-        public static final class Entries extends JsonColumn {
-            /** Up to this many names are compared with each other, without a hash table. */
-            private static final int FEW = 24;
-
-            private final JsonColumn value;
-            /** For each entry: the start of its name, the end of its name, the start of its value. */
-            private int[] places = new int[3 * 8];
-
-            private boolean hasEscapes;
-
-            public Entries(JsonColumn value) {
-                this.value = value;
+        @Override
+        public long read(Cursor in, RowBuffer out, int base) {
+            if (JsonSyntax.peek(in) != '[') {
+                return nothing(in, out);
             }
-
-            @Override
-            public long read(Cursor in, RowBuffer out, int base) {
-                if (JsonSyntax.peek(in) != '{') {
-                    return nothing(in, out);
-                }
-                JsonSyntax.enter(in);
-                int depth = in.depth;
-                int count = find(in);
-                int after = in.at;
-                int start = out.skipWord();
-                int keys = writeNames(in, out, count);
-                if (count <= FEW ? RowBuffer.hasTwins(out.bytes, keys, count) : hasTwins(out.bytes, keys, count)) {
-                    throw UNUSUAL;
-                }
-                RowBuffer.put(out.bytes, start, out.at - keys);
-                in.depth = depth;
-                writeValues(in, out, count);
-                in.at = after;
-                in.depth = depth - 1;
-                return out.close(start, base);
-            }
-
-            private int find(Cursor in) {
-                hasEscapes = false;
-                int found = 0;
-                if (JsonSyntax.isEmpty(in, '}')) {
-                    return found;
-                }
+            JsonSyntax.enter(in);
+            int start = out.at;
+            int count = 0;
+            if (!JsonSyntax.isEmpty(in, ']')) {
                 do {
-                    if (3 * found == places.length) {
-                        places = Arrays.copyOf(places, 2 * places.length);
+                    if (count == words.length) {
+                        words = Arrays.copyOf(words, 2 * count);
+                        nulls = Arrays.copyOf(nulls, 2 * count);
                     }
-                    JsonSyntax.pass(in, '"');
-                    places[3 * found] = in.at;
-                    hasEscapes |= JsonSyntax.text(in);
-                    places[3 * found + 1] = in.at - 1;
-                    JsonSyntax.pass(in, ':');
-                    places[3 * found++ + 2] = in.at;
-                    JsonSyntax.skip(in);
-                } while (JsonSyntax.hasMore(in, '}'));
+                    long word = item.read(in, out, start);
+                    words[count] = word;
+                    nulls[count++] = word == RowBuffer.NULL && out.tookNothing();
+                    Containers.bound(out);
+                } while (JsonSyntax.hasMore(in, ']'));
+            }
+            out.putArray(start, words, nulls, count, item.width(), item.isNested());
+            Containers.bound(out);
+            return out.close(start, base);
+        }
+
+        @Override
+        public void check(List<Object> values) {
+            require(values, "array", List.class);
+            List<Object> items = new ArrayList<>();
+            for (Object value : values) {
+                if (value != null) {
+                    items.addAll((List<?>) value);
+                }
+            }
+            checkUnder("[]", item, items);
+        }
+    }
+
+    /** Objects as maps. Spark needs all names, then all values. */
+    public static final class Entries extends JsonColumn {
+        /** Up to this many names are compared with each other, without a hash table. */
+        private static final int FEW = 24;
+
+        private final JsonColumn value;
+        /** For each entry: the start of its name, the end of its name, the start of its value. */
+        private int[] places = new int[3 * 8];
+
+        private boolean hasEscapes;
+
+        public Entries(JsonColumn value) {
+            this.value = value;
+        }
+
+        @Override
+        public long read(Cursor in, RowBuffer out, int base) {
+            if (JsonSyntax.peek(in) != '{') {
+                return nothing(in, out);
+            }
+            JsonSyntax.enter(in);
+            int depth = in.depth;
+            int count = find(in);
+            int after = in.at;
+            int start = out.skipWord();
+            int keys = writeNames(in, out, count);
+            if (count <= FEW ? RowBuffer.hasTwins(out.bytes, keys, count) : hasTwins(out.bytes, keys, count)) {
+                throw UNUSUAL;
+            }
+            RowBuffer.put(out.bytes, start, out.at - keys);
+            in.depth = depth;
+            writeValues(in, out, count);
+            in.at = after;
+            in.depth = depth - 1;
+            return out.close(start, base);
+        }
+
+        private int find(Cursor in) {
+            hasEscapes = false;
+            int found = 0;
+            if (JsonSyntax.isEmpty(in, '}')) {
                 return found;
             }
-
-            private int writeNames(Cursor in, RowBuffer out, int count) {
-                int keys = out.beginArray(count, 8);
-                int items = RowBuffer.items(keys, count);
-                for (int i = 0; i < count; i++) {
-                    int start = places[3 * i];
-                    in.at = places[3 * i + 1] + 1;
-                    long word = hasEscapes
-                            ? JsonScalars.unescaped(in, start, out, keys)
-                            : out.put(in.bytes, start, in.at - 1 - start, keys);
-                    out.putItem(keys, items, 8, i, word);
+            do {
+                if (3 * found == places.length) {
+                    places = Arrays.copyOf(places, 2 * places.length);
                 }
-                return keys;
-            }
-
-            private static boolean hasTwins(byte[] bytes, int keys, int count) {
-                Set<ByteBuffer> seen = new HashSet<>();
-                for (int i = 0; i < count; i++) {
-                    long word = RowBuffer.get(bytes, RowBuffer.items(keys, count) + 8 * i);
-                    if (!seen.add(ByteBuffer.wrap(bytes, keys + (int) (word >>> 32), (int) word))) {
-                        return true;
-                    }
-                }
-                return false;
-            }
-
-            private void writeValues(Cursor in, RowBuffer out, int count) {
-                int width = value.width();
-                int values = out.beginArray(count, width);
-                int items = RowBuffer.items(values, count);
-                for (int i = 0; i < count; i++) {
-                    in.at = places[3 * i + 2];
-                    out.putItem(values, items, width, i, value.read(in, out, values));
-                    Containers.bound(out);
-                }
-            }
-
-            @Override
-            public void check(List<Object> values) {
-                require(values, "object", Map.class);
-                List<Object> inside = new ArrayList<>();
-                for (Object one : values) {
-                    if (one != null) {
-                        inside.addAll(((Map<?, ?>) one).values());
-                    }
-                }
-                checkUnder("{}", value, inside);
-            }
+                JsonSyntax.pass(in, '"');
+                places[3 * found] = in.at;
+                hasEscapes |= JsonSyntax.text(in);
+                places[3 * found + 1] = in.at - 1;
+                JsonSyntax.pass(in, ':');
+                places[3 * found++ + 2] = in.at;
+                JsonSyntax.skip(in);
+            } while (JsonSyntax.hasMore(in, '}'));
+            return found;
         }
 
-        /** Objects with known properties, as rows; others are skipped. */
-        static final class JsonObject extends JsonColumn {
-            /** How many names of properties that are not read are remembered, and of what length. */
-            private static final int MAX_OTHERS = 256;
-
-            private static final int MAX_NAME = 64;
-
-            private final int size;
-            private final String[] names;
-            private final JsonColumn[] columns;
-            private final int[] nested;
-            private final boolean[] wide;
-            /** A row of nulls. */
-            private final byte[] empty;
-            /** Which fields were met; for more than 64 of them. */
-            private final boolean[] met;
-
-            private final Map<ByteBuffer, Name> known = new HashMap<>();
-            private final Name first = new Name(new byte[0], -1, 0, false);
-            private final Name other = new Name(new byte[0], -1, 0, false);
-            private int others;
-
-            JsonObject(String[] names, JsonColumn[] columns) {
-                this.size = names.length;
-                this.names = names;
-                this.columns = columns;
-                this.nested = IntStream.range(0, size)
-                        .filter(slot -> columns[slot].isNested())
-                        .toArray();
-                this.wide = new boolean[nested.length];
-                this.met = new boolean[size];
-                RowBuffer row = new RowBuffer(size);
-                row.begin();
-                for (int slot = 0; slot < size; slot++) {
-                    row.putField(slot, row.nothing());
-                    byte[] name = names[slot].getBytes(StandardCharsets.UTF_8);
-                    int place = RowBuffer.nullBytes(size) + 8 * slot;
-                    known.put(ByteBuffer.wrap(name), new Name(name, slot, place, isPlain(name)));
-                }
-                this.empty = Arrays.copyOf(row.bytes, row.at);
+        private int writeNames(Cursor in, RowBuffer out, int count) {
+            int keys = out.beginArray(count, 8);
+            int items = RowBuffer.items(keys, count);
+            for (int i = 0; i < count; i++) {
+                int start = places[3 * i];
+                in.at = places[3 * i + 1] + 1;
+                long word = hasEscapes
+                        ? JsonScalars.unescaped(in, start, out, keys)
+                        : out.put(in.bytes, start, in.at - 1 - start, keys);
+                out.putItem(keys, items, 8, i, word);
             }
+            return keys;
+        }
 
-            /** Return whether a name needs no escapes in JSON. */
-            private static boolean isPlain(byte[] name) {
-                for (byte one : name) {
-                    if (one == '"' || one == '\\' || one >= 0 && one < ' ') {
-                        return false;
-                    }
-                }
-                return true;
-            }
-
-            /** A name of a property, and the name that came after it last time, which is likely to do so again. */
-            private static final class Name {
-                public final int slot;
-                public final int place;
-                private final byte[] quoted;
-                private final long word;
-                private final long mask;
-                private final boolean isPlain;
-                public Name next;
-
-                public Name(byte[] name, int slot, int place, boolean isPlain) {
-                    this.slot = slot;
-                    this.place = place;
-                    this.isPlain = isPlain;
-                    this.quoted = Arrays.copyOf(name, name.length + 1);
-                    quoted[name.length] = '"';
-                    this.word = Cursor.word(Arrays.copyOf(quoted, Math.max(8, quoted.length)), 0);
-                    this.mask = quoted.length >= 8 ? -1L : (1L << 8 * quoted.length) - 1;
-                }
-
-                /** Pass this name and its closing quote, if they come next. */
-                public boolean passes(Cursor in) {
-                    int at = in.at;
-                    int length = quoted.length;
-                    if (at > in.end - 8 || ((Cursor.word(in.bytes, at) ^ word) & mask) != 0 || !isPlain) {
-                        return false;
-                    }
-                    if (length > 8
-                            && (length > in.end - at
-                                    || !Arrays.equals(in.bytes, at + 8, at + length, quoted, 8, length))) {
-                        return false;
-                    }
-                    in.at = at + length;
+        private static boolean hasTwins(byte[] bytes, int keys, int count) {
+            Set<ByteBuffer> seen = new HashSet<>();
+            for (int i = 0; i < count; i++) {
+                long word = RowBuffer.get(bytes, RowBuffer.items(keys, count) + 8 * i);
+                if (!seen.add(ByteBuffer.wrap(bytes, keys + (int) (word >>> 32), (int) word))) {
                     return true;
                 }
             }
+            return false;
+        }
 
-            @Override
-            public long read(Cursor in, RowBuffer out, int base) {
-                if (JsonSyntax.peek(in) != '{') {
-                    return nothing(in, out);
-                }
-                JsonSyntax.enter(in);
-                int row = out.beginRow(size);
-                System.arraycopy(empty, 0, out.bytes, row, empty.length);
-                if (!JsonSyntax.isEmpty(in, '}')) {
-                    readMembers(in, out, row);
-                }
-                out.sort(row, size, nested, wide);
+        private void writeValues(Cursor in, RowBuffer out, int count) {
+            int width = value.width();
+            int values = out.beginArray(count, width);
+            int items = RowBuffer.items(values, count);
+            for (int i = 0; i < count; i++) {
+                in.at = places[3 * i + 2];
+                out.putItem(values, items, width, i, value.read(in, out, values));
                 Containers.bound(out);
-                return out.close(row, base);
+            }
+        }
+
+        @Override
+        public void check(List<Object> values) {
+            require(values, "object", Map.class);
+            List<Object> inside = new ArrayList<>();
+            for (Object one : values) {
+                if (one != null) {
+                    inside.addAll(((Map<?, ?>) one).values());
+                }
+            }
+            checkUnder("{}", value, inside);
+        }
+    }
+
+    /** Objects with known properties, as rows; others are skipped. */
+    static final class JsonObject extends JsonColumn {
+        /** How many names of properties that are not read are remembered, and of what length. */
+        private static final int MAX_OTHERS = 256;
+
+        private static final int MAX_NAME = 64;
+
+        private final int size;
+        private final String[] names;
+        private final JsonColumn[] columns;
+        private final int[] nested;
+        private final boolean[] wide;
+        /** A row of nulls. */
+        private final byte[] empty;
+        /** Which fields were met; for more than 64 of them. */
+        private final boolean[] met;
+
+        private final Map<ByteBuffer, Name> known = new HashMap<>();
+        private final Name first = new Name(new byte[0], -1, 0, false);
+        private final Name other = new Name(new byte[0], -1, 0, false);
+        private int others;
+
+        JsonObject(String[] names, JsonColumn[] columns) {
+            this.size = names.length;
+            this.names = names;
+            this.columns = columns;
+            this.nested = IntStream.range(0, size)
+                    .filter(slot -> columns[slot].isNested())
+                    .toArray();
+            this.wide = new boolean[nested.length];
+            this.met = new boolean[size];
+            RowBuffer row = new RowBuffer(size);
+            row.begin();
+            for (int slot = 0; slot < size; slot++) {
+                row.putField(slot, row.nothing());
+                byte[] name = names[slot].getBytes(StandardCharsets.UTF_8);
+                int place = RowBuffer.nullBytes(size) + 8 * slot;
+                known.put(ByteBuffer.wrap(name), new Name(name, slot, place, isPlain(name)));
+            }
+            this.empty = Arrays.copyOf(row.bytes, row.at);
+        }
+
+        /** Return whether a name needs no escapes in JSON. */
+        private static boolean isPlain(byte[] name) {
+            for (byte one : name) {
+                if (one == '"' || one == '\\' || one >= 0 && one < ' ') {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        /** A name of a property, and the name that came after it last time, which is likely to do so again. */
+        private static final class Name {
+            public final int slot;
+            public final int place;
+            private final byte[] quoted;
+            private final long word;
+            private final long mask;
+            private final boolean isPlain;
+            public Name next;
+
+            public Name(byte[] name, int slot, int place, boolean isPlain) {
+                this.slot = slot;
+                this.place = place;
+                this.isPlain = isPlain;
+                this.quoted = Arrays.copyOf(name, name.length + 1);
+                quoted[name.length] = '"';
+                this.word = Cursor.word(Arrays.copyOf(quoted, Math.max(8, quoted.length)), 0);
+                this.mask = quoted.length >= 8 ? -1L : (1L << 8 * quoted.length) - 1;
             }
 
-            private void readMembers(Cursor in, RowBuffer out, int row) {
-                long few = 0;
-                if (size > Long.SIZE) {
-                    Arrays.fill(met, false);
+            /** Pass this name and its closing quote, if they come next. */
+            public boolean passes(Cursor in) {
+                int at = in.at;
+                int length = quoted.length;
+                if (at > in.end - 8 || ((Cursor.word(in.bytes, at) ^ word) & mask) != 0 || !isPlain) {
+                    return false;
                 }
-                Name name = first;
-                do {
-                    JsonSyntax.pass(in, '"');
-                    Name likely = name.next;
-                    name = likely != null && likely.passes(in) ? likely : find(in, name);
-                    JsonSyntax.pass(in, ':');
-                    int slot = name.slot;
-                    if (slot < 0) {
-                        JsonSyntax.skip(in);
-                        continue;
-                    }
-                    if (size > Long.SIZE ? met[slot] : (few >>> slot & 1) != 0) {
-                        throw UNUSUAL;
-                    }
-                    few |= 1L << slot;
-                    met[slot] = true;
-                    long word = columns[slot].read(in, out, row);
-                    if (word != RowBuffer.NULL || !out.tookNothing()) {
-                        out.putPresent(row, slot, name.place, word);
-                    }
-                } while (JsonSyntax.hasMore(in, '}'));
+                if (length > 8
+                        && (length > in.end - at || !Arrays.equals(in.bytes, at + 8, at + length, quoted, 8, length))) {
+                    return false;
+                }
+                in.at = at + length;
+                return true;
             }
+        }
 
-            /** Pass a name after its opening quote. */
-            private Name find(Cursor in, Name before) {
-                int start = in.at;
-                boolean hasEscapes = JsonSyntax.text(in);
-                int length = in.at - 1 - start;
-                byte[] bytes = in.bytes;
-                if (hasEscapes) {
-                    bytes = new byte[length];
-                    length = JsonSyntax.unescape(in.bytes, start, in.at - 1, bytes);
-                    start = 0;
-                }
-                Name found = known.get(ByteBuffer.wrap(bytes, start, length));
-                if (found == null) {
-                    boolean isLearned = !hasEscapes && others < MAX_OTHERS && length <= MAX_NAME;
-                    found = isLearned ? learn(Arrays.copyOfRange(bytes, start, start + length)) : other;
-                }
-                before.next = found;
-                return found;
+        @Override
+        public long read(Cursor in, RowBuffer out, int base) {
+            if (JsonSyntax.peek(in) != '{') {
+                return nothing(in, out);
             }
-
-            private Name learn(byte[] name) {
-                Name learned = new Name(name, -1, 0, true);
-                known.put(ByteBuffer.wrap(name), learned);
-                others++;
-                return learned;
+            JsonSyntax.enter(in);
+            int row = out.beginRow(size);
+            System.arraycopy(empty, 0, out.bytes, row, empty.length);
+            if (!JsonSyntax.isEmpty(in, '}')) {
+                readMembers(in, out, row);
             }
+            out.sort(row, size, nested, wide);
+            Containers.bound(out);
+            return out.close(row, base);
+        }
 
-            @Override
-            public void check(List<Object> values) {
-                require(values, "object", Map.class);
-                for (int slot = 0; slot < size; slot++) {
-                    List<Object> inside = new ArrayList<>();
-                    for (Object value : values) {
-                        inside.add(value == null ? null : ((Map<?, ?>) value).get(names[slot]));
-                    }
-                    checkUnder(names[slot], columns[slot], inside);
+        private void readMembers(Cursor in, RowBuffer out, int row) {
+            long few = 0;
+            if (size > Long.SIZE) {
+                Arrays.fill(met, false);
+            }
+            Name name = first;
+            do {
+                JsonSyntax.pass(in, '"');
+                Name likely = name.next;
+                name = likely != null && likely.passes(in) ? likely : find(in, name);
+                JsonSyntax.pass(in, ':');
+                int slot = name.slot;
+                if (slot < 0) {
+                    JsonSyntax.skip(in);
+                    continue;
                 }
+                if (size > Long.SIZE ? met[slot] : (few >>> slot & 1) != 0) {
+                    throw UNUSUAL;
+                }
+                few |= 1L << slot;
+                met[slot] = true;
+                long word = columns[slot].read(in, out, row);
+                if (word != RowBuffer.NULL || !out.tookNothing()) {
+                    out.putPresent(row, slot, name.place, word);
+                }
+            } while (JsonSyntax.hasMore(in, '}'));
+        }
+
+        /** Pass a name after its opening quote. */
+        private Name find(Cursor in, Name before) {
+            int start = in.at;
+            boolean hasEscapes = JsonSyntax.text(in);
+            int length = in.at - 1 - start;
+            byte[] bytes = in.bytes;
+            if (hasEscapes) {
+                bytes = new byte[length];
+                length = JsonSyntax.unescape(in.bytes, start, in.at - 1, bytes);
+                start = 0;
+            }
+            Name found = known.get(ByteBuffer.wrap(bytes, start, length));
+            if (found == null) {
+                boolean isLearned = !hasEscapes && others < MAX_OTHERS && length <= MAX_NAME;
+                found = isLearned ? learn(Arrays.copyOfRange(bytes, start, start + length)) : other;
+            }
+            before.next = found;
+            return found;
+        }
+
+        private Name learn(byte[] name) {
+            Name learned = new Name(name, -1, 0, true);
+            known.put(ByteBuffer.wrap(name), learned);
+            others++;
+            return learned;
+        }
+
+        @Override
+        public void check(List<Object> values) {
+            require(values, "object", Map.class);
+            for (int slot = 0; slot < size; slot++) {
+                List<Object> inside = new ArrayList<>();
+                for (Object value : values) {
+                    inside.add(value == null ? null : ((Map<?, ?>) value).get(names[slot]));
+                }
+                checkUnder(names[slot], columns[slot], inside);
             }
         }
     }
