@@ -5,24 +5,20 @@ Rules of this file: no error contains a token or more of an answer than its stat
 
 import json
 import math
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
-from strata.http.errors import AnswerTooLong, AnswerTooSlow, NoAnswer, TokenRefused, TokenUnavailable
-from strata.http.retries import RETRIED
+from strata.http.errors import TokenRefused
 from strata.http.sender import Sender
 from strata.http.settings import HttpSettings
+from strata.http.tokens import MOST_BYTES, RENEWED_AT, answered, is_bearer_token
 from strata.shared_cache import SharedCache
 
 __all__ = ["ManagedIdentity"]
 
 _SERVICE = "http://169.254.169.254/metadata/identity/oauth2/token"
-_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, section 2.1
-_RENEWED_AT = 0.8
-_MOST_BYTES = 64 * 1024
 _OK = 200
 
 
@@ -51,10 +47,10 @@ class ManagedIdentity:
             raise ValueError("bearer.auth.issuer.endpoint.query: expected api-version and resource, got none")
         parts = urlsplit(url or _SERVICE)
         self._url = urlunsplit((*parts[:3], query or parts.query, ""))
-        self._shown = urlunsplit((*parts[:3], "", ""))
+        self._service = f"the identity service {urlunsplit((*parts[:3], '', ''))}"
         self._target = urlunsplit(("", "", parts.path, query or parts.query, ""))
         self._clock = clock
-        settings = HttpSettings(urls=(f"{parts.scheme}://{parts.netloc}",), max_answer_bytes=_MOST_BYTES)
+        settings = HttpSettings(urls=(f"{parts.scheme}://{parts.netloc}",), max_answer_bytes=MOST_BYTES)
         self._sender = Sender(settings, {"Metadata": "true", "Accept": "application/json"})
         self._tokens: SharedCache[None, _Token] = SharedCache(1)
 
@@ -74,22 +70,16 @@ class ManagedIdentity:
     def _fetch(self) -> _Token:
         asked_at = self._clock()
         try:
-            answer = self._sender.send("GET", self._target)
-        except NoAnswer as silence:
-            raise TokenUnavailable(f"the identity service {self._shown} does not answer: {silence.reason}") from None
-        except (AnswerTooLong, AnswerTooSlow) as error:
-            raise TokenRefused(f"the identity service {self._shown}: {error}") from None
+            answer = answered(lambda: self._sender.send("GET", self._target), self._service)
         finally:
             self._sender.close()  # the next request is hours away
-        if answer.status in RETRIED:
-            raise TokenUnavailable(f"the identity service {self._shown} answered HTTP {answer.status} to every attempt")
         if answer.status != _OK:
-            raise TokenRefused(f"the identity service {self._shown} refused the request (HTTP {answer.status})")
+            raise TokenRefused(f"{self._service} refused the request (HTTP {answer.status})")
         try:
             body = json.loads(answer.data)
             text, life = body["access_token"], float(body.get("expires_in", math.inf))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             text, life = None, 0.0
-        if not isinstance(text, str) or not _TOKEN.fullmatch(text) or not life > 0:
-            raise TokenRefused(f"the identity service {self._shown}: expected JSON with access_token and expires_in")
-        return _Token(text, asked_at + _RENEWED_AT * life)
+        if not is_bearer_token(text) or not life > 0:
+            raise TokenRefused(f"{self._service}: expected JSON with access_token and expires_in")
+        return _Token(text, asked_at + RENEWED_AT * life)

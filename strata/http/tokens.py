@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from strata.http.errors import AnswerTooLong, AnswerTooSlow, HttpFailure, NoAnswer, TokenRefused, TokenUnavailable
@@ -20,12 +20,14 @@ from strata.http.sender import Sender
 from strata.http.settings import HttpSettings
 from strata.shared_cache import SharedCache
 
-__all__ = ["TokenSource"]
+__all__ = ["MOST_BYTES", "RENEWED_AT", "TokenSource", "answered", "is_bearer_token"]
 
-_RENEWED_AT = 0.8
+RENEWED_AT = 0.8
 """The share of its lifetime after which a token is renewed, as in Confluent's clients."""
 
-_MOST_BYTES = 64 * 1024
+MOST_BYTES = 64 * 1024
+"""The most bytes of an answer with a token."""
+
 _OK = 200
 _REGISTRYS_ALONE = (
     "token",
@@ -98,7 +100,7 @@ class TokenSource:
                 password=settings.client_secret,
                 **dict.fromkeys(_REGISTRYS_ALONE),  # type: ignore[arg-type]
                 ca_file=settings.token_ca_file,
-                max_answer_bytes=_MOST_BYTES,
+                max_answer_bytes=MOST_BYTES,
             ),
             {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"},
             sleep=self._pause,
@@ -147,18 +149,10 @@ class TokenSource:
         form = {"grant_type": "client_credentials", "scope": self._settings.scope}
         payload = urlencode({name: value for name, value in form.items() if value is not None}).encode()
         self._asked_at = self._clock()
-        try:
-            answer = self._sender.send("POST", self._target, payload, retries=retries)
-        except NoAnswer as silence:
-            if silence.fault:
-                raise TokenRefused(
-                    f"the certificate of the token endpoint {self._shown} is not accepted: {silence.fault}"
-                ) from None
-            raise TokenUnavailable(f"the token endpoint {self._shown} does not answer: {silence.reason}") from None
-        except (AnswerTooLong, AnswerTooSlow) as error:
-            raise TokenRefused(f"the token endpoint {self._shown}: {error}") from None
-        if answer.status in RETRIED:
-            raise TokenUnavailable(f"the token endpoint {self._shown} answered HTTP {answer.status} to every attempt")
+        answer = answered(
+            lambda: self._sender.send("POST", self._target, payload, retries=retries),
+            f"the token endpoint {self._shown}",
+        )
         if answer.status != _OK:
             raise TokenRefused(f"the token endpoint {self._shown} refused the request: {_refusal(answer)}")
         return self._read(answer.data)
@@ -171,7 +165,7 @@ class TokenSource:
             raise TokenRefused(
                 f"unexpected answer of the token endpoint {self._shown}: expected JSON with access_token"
             ) from None
-        if not isinstance(text, str) or not _TOKEN.fullmatch(text):
+        if not is_bearer_token(text):
             raise TokenRefused(
                 f"the token endpoint {self._shown} returned an invalid access_token: expected a bearer token (RFC 6750)"
             )
@@ -181,7 +175,36 @@ class TokenSource:
             raise TokenRefused(
                 f"the token endpoint {self._shown} returned an expired token: expected expires_in above 0"
             )
-        return _Token(text, self._asked_at + _RENEWED_AT * life, self._asked_at + life)
+        return _Token(text, self._asked_at + RENEWED_AT * life, self._asked_at + life)
+
+
+def answered(send: Callable[[], Answer], service: str) -> Answer:
+    """Return the answer of a service that gives out tokens, of any status but those that are sent again.
+
+    Args:
+        send: sends the request, with its retries.
+        service: the service, as errors name it.
+
+    Raises:
+        TokenRefused: If the answer is too long or too slow, or the certificate is not accepted.
+        TokenUnavailable: If the service does not answer after all retries.
+    """
+    try:
+        answer = send()
+    except NoAnswer as silence:
+        if silence.fault:
+            raise TokenRefused(f"the certificate of {service} is not accepted: {silence.fault}") from None
+        raise TokenUnavailable(f"{service} does not answer: {silence.reason}") from None
+    except (AnswerTooLong, AnswerTooSlow) as error:
+        raise TokenRefused(f"{service}: {error}") from None
+    if answer.status in RETRIED:
+        raise TokenUnavailable(f"{service} answered HTTP {answer.status} to every attempt")
+    return answer
+
+
+def is_bearer_token(text: object) -> TypeGuard[str]:
+    """Return whether a value is a token that a header may hold."""
+    return isinstance(text, str) and _TOKEN.fullmatch(text) is not None
 
 
 def _seconds(value: Any) -> float:
