@@ -3,12 +3,13 @@
 Rules of this file: it asks the client within bounds and knows no format.
 """
 
+from strata.compat.schema import ResolvedReference
 from strata.serdes.client import context_of
 from strata.serdes.errors import SchemaError
 from strata.serdes.model import Schema
 from strata.serdes.registry_protocol import Registry
 
-__all__ = ["MAX_DEPTH", "MAX_REFERENCES", "resolve"]
+__all__ = ["MAX_DEPTH", "MAX_REFERENCES", "resolve", "resolved"]
 
 MAX_REFERENCES = 1000
 MAX_DEPTH = 50
@@ -34,6 +35,11 @@ def resolve(client: Registry, schema: Schema, subject: str | None = None) -> dic
     found: dict[str, Schema] = {}
     _resolve(client, schema, context_of(subject), found, set(), 0)
     return found
+
+
+def resolved(client: Registry, schema: Schema) -> list[ResolvedReference]:
+    """Return what a schema refers to, as the parsers of `strata.compat` take it; the errors are those of `resolve`."""
+    return [ResolvedReference(name, other.text) for name, other in resolve(client, schema).items()]
 
 
 def _resolve(

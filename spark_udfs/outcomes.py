@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StringType
 
-from strata.compat.schema import ResolvedReference
 from strata.serdes.avro.serializer import AvroDeserializer
 from strata.serdes.client import Schema, schema_named
 from strata.serdes.deserializer import Deserializer
 from strata.serdes.errors import DecodeError, FrameError, SchemaError, SerdeError
 from strata.serdes.framing import SchemaName, open_frame
 from strata.serdes.model import AVRO, JSON, PROTOBUF
-from strata.serdes.references import resolve
+from strata.serdes.references import resolved
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Registry, names_of, settings_of
 from strata.spark_udfs.dead_letters import column_named
@@ -180,6 +179,8 @@ def judge_document(candidate: Schema, settings: ClientSettings, frame: bytes) ->
 
     opened = open_frame(frame)
     reading = _reading(candidate, settings, opened.schema)
+    if not reading.may_round:
+        return [_READ]  # the document is not parsed a second time
     numbers = reading.rounded_numbers(json_text.load(opened.payload))
     found: list[Outcome] = [
         (_CHANGED, _id_of(frame), path, str(number), str(float(number))) for path, number in numbers
@@ -196,8 +197,7 @@ def _reading(candidate: Schema, settings: ClientSettings, name: SchemaName) -> "
     client = client_of(settings)
 
     def parsed(schema: Schema) -> "JsonSchema":
-        references = [ResolvedReference(name, other.text) for name, other in resolve(client, schema).items()]
-        return parse(schema.text, strict=False, references=references)
+        return parse(schema.text, strict=False, references=resolved(client, schema))
 
     return Containment(parsed(schema_named(client, name)), parsed(candidate))
 

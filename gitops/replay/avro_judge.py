@@ -15,7 +15,7 @@ from strata.compat.difference.compare import outcomes
 from strata.compat.difference.outcomes import Verdict
 from strata.compat.formats import FORMATS
 from strata.compat.limits import DEFAULT_LIMITS
-from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.schema import ParsedSchema, SchemaFormat, SchemaParseError
 from strata.gitops.replay import outcome as kinds
 from strata.gitops.replay.keys import NO_FIELD, OTHER_VALUE, key_of, label, shortened, shown
 from strata.gitops.replay.outcome import Key, Outcome
@@ -29,7 +29,7 @@ from strata.serdes.avro.schema import Node, parse
 from strata.serdes.client import RegistryClient, Schema, schema_named
 from strata.serdes.errors import DecodeError, EncodeError, FrameError, RegistryError, SchemaError, SerdeError
 from strata.serdes.framing import SchemaName, open_frame
-from strata.serdes.references import resolve
+from strata.serdes.references import resolve, resolved
 
 __all__ = ["AvroJudge"]
 
@@ -150,7 +150,7 @@ class _Writers:
         return any(effect.verdict is not Verdict.SAFE for effect in effects)
 
     def _parsed(self, schema: Schema) -> ParsedSchema:
-        references = [ResolvedReference(name, other.text) for name, other in resolve(self._client, schema).items()]
+        references = resolved(self._client, schema)
         return FORMATS[SchemaFormat(schema.format)].parse(schema.text, strict=False, references=references)
 
 

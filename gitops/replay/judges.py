@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from strata.compat.schema import ResolvedReference, SchemaParseError
+from strata.compat.schema import SchemaParseError
 from strata.gitops.errors import GitopsError
 from strata.gitops.replay import outcome as kinds
 from strata.gitops.replay.keys import NO_FIELD, OTHER_VALUE, key_of, label, shown
@@ -23,7 +23,7 @@ from strata.serdes.client import RegistryClient, Schema, schema_named
 from strata.serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError
 from strata.serdes.framing import MessagePath, SchemaName, open_frame
 from strata.serdes.model import AVRO, JSON, PROTOBUF
-from strata.serdes.references import resolve
+from strata.serdes.references import resolve, resolved
 
 if TYPE_CHECKING:
     from strata.compat.json_schema.containment.decision import Containment
@@ -155,8 +155,7 @@ class _JsonReader:
     def _parsed(self, schema: Schema) -> "JsonSchema":
         from strata.compat.json_schema.parser import parse
 
-        references = [ResolvedReference(name, other.text) for name, other in resolve(self._client, schema).items()]
-        return parse(schema.text, strict=False, references=references)
+        return parse(schema.text, strict=False, references=resolved(self._client, schema))
 
 
 class _ProtobufReader:
