@@ -252,8 +252,8 @@ class Writer(LogReader):
             if not group:
                 return
             try:
-                base = self.state
-                write = self._write_without_sync if self._alone else self._write_after_sync
+                base, was_alone = self.state, self._alone
+                write = self._write_without_sync if was_alone else self._write_after_sync
                 state, outcomes, appended = await self._on_log(write, base, group)
             except Conflict:
                 self._alone = False
@@ -275,7 +275,8 @@ class Writer(LogReader):
                     self.note_failure(None)
                     if self.on_append is not None:
                         self.on_append(*appended)
-                    self._ask_for_lease()
+                    if not was_alone:
+                        self._ask_for_lease()
                 for command, answer, failure in outcomes:
                     command.settle(answer, failure)
                 return
@@ -283,7 +284,7 @@ class Writer(LogReader):
         refuse(group, errors.not_written("other writers came first each time"))
 
     def _ask_for_lease(self) -> None:
-        """Ask whether the log ends here, as a read does: all workers may have a lease by it, and this one no read."""
+        """Ask whether the log ends here, as a read does, so that the log keeps its lease though no read comes here."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self.log.ends_at(self._offset))
             self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
