@@ -6,6 +6,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from random import Random
 from typing import Any, Final
 from urllib.parse import unquote, urljoin
@@ -82,31 +83,26 @@ def refused(writer: JsonSchema, reader: JsonSchema, number: int, seed: int) -> l
         number: How many documents to try.
         seed: The source of chance.
     """
-    writes, reads = judges(writer), judges(reader)
-    for document in _documents(writer, reader, number, seed, writes):
-        if verdict(reads, document) is False:
-            return [document]
-    return []
+    reads = judges(reader)
+    return _first(_documents(writer, reader, number, seed), lambda document: verdict(reads, document) is False)
 
 
 def rounded(writer: JsonSchema, reader: JsonSchema, number: int, seed: int) -> list[Any]:
     """Return a random document that is valid under both schemas and has other numbers under the reader's, if any.
 
     A number is read as a double where jsonschema-rs finds it valid by a `type` that names `number`, and by none that
-    names `integer` alone.
-
-    Args:
-        writer: The writer schema.
-        reader: The reader schema.
-        number: How many documents to try.
-        seed: The source of chance.
+    names `integer` alone. The arguments are those of `refused`.
     """
-    writes, reads = judges(writer), judges(reader)
-    first, second = (Binding(json.loads(one.canonical)) for one in (writer, reader))
-    for document in _documents(writer, reader, number, seed, writes, _LARGE):
-        if verdict(reads, document) and first.read(document) != second.read(document):
-            return [document]
-    return []
+    reads = judges(reader)
+    ours, theirs = (Binding(json.loads(schema.canonical)) for schema in (writer, reader))
+    return _first(
+        _documents(writer, reader, number, seed, _LARGE),
+        lambda document: bool(verdict(reads, document)) and ours.read(document) != theirs.read(document),
+    )
+
+
+def _first(documents: Iterator[Any], is_wanted: Callable[[Any], bool]) -> list[Any]:
+    return list(islice(filter(is_wanted, documents), 1))
 
 
 def _documents(
@@ -114,10 +110,10 @@ def _documents(
     reader: JsonSchema,
     number: int,
     seed: int,
-    writes: Sequence[Callable[[Any], bool]],
     numbers: Sequence[int] = (),
 ) -> Iterator[Any]:
     """Yield the random documents among some that both judges find valid under the writer schema."""
+    writes = judges(writer)
     found = [Containment(writer, parse(other, strict=False)).decide(seconds=0.05) for other in _OTHERS]
     valid = [one.document for one in found if isinstance(one, Counterexample)]
     texts = [text for one in (writer, reader) for text in (one.canonical, *one.documents.texts.values())]

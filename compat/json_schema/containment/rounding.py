@@ -317,9 +317,10 @@ def has_large_number(document: Document) -> bool:
 
 def _is_changed(written: Sequence[r.Schema], read: Sequence[r.Schema], value: int) -> bool:
     """Return whether a number is read as a double by the reader's schemas and not by the writer's, and differs."""
-    return _is_rounded(value) and any(
-        of(read, value) is _Numbers.DOUBLES and of(written, value) is not _Numbers.DOUBLES
-        for of in (_of_value, _of_column)
+    doubles = _Numbers.DOUBLES
+    return _is_rounded(value) and (
+        (_of_value(read, value) is doubles and _of_value(written, value) is not doubles)
+        or (_of_column(read) is doubles and _of_column(written) is not doubles)
     )
 
 
@@ -385,9 +386,8 @@ _BOTH: Final = (_Numbers.INTEGERS, _Numbers.DOUBLES, _Numbers.UNTYPED)  # the na
 _EITHER: Final = (_Numbers.DOUBLES, _Numbers.INTEGERS, _Numbers.UNTYPED)  # the widest of types of which one holds
 
 
-def _of_column(schemas: Sequence[r.Schema], value: Document) -> _Numbers:
+def _of_column(schemas: Sequence[r.Schema]) -> _Numbers:
     """Return how a number is read if the place has one type, as a column has."""
-    del value
     known: dict[r.Schema, _Numbers] = {}
     return _best((_column(schema, known) for schema in schemas), _BOTH)
 
