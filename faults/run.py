@@ -7,6 +7,7 @@ failure, run the seed again until it fails again, or check its kept history agai
 import http.client
 import json
 import random
+import sys
 import threading
 import time
 import traceback
@@ -35,6 +36,7 @@ from faults.rights import GUARDED, changes, credentials, registrations
 from faults.rights import READS as READS_OF_RIGHTS
 from faults.scene import Scene, opened
 from faults.services import NODES, Services
+from harness.processes import tail
 from strata.storage.log import Entry as LogEntry
 from strata.storage.open_log import open_log
 from strata.storage.state import State, StoredSchema
@@ -340,6 +342,7 @@ def _end(scene: Scene, recorder: Recorder, hand_over: Callable[[], str | None]) 
             taken = list(pool.map(partial(_accepts, scene, recorder), range(len(scene.members))))
         if (slowest := max(taken)) > _WRITES_AFTER_S:
             node = taken.index(slowest)
+            print(f"The log of node {node} ends:\n{tail(scene.members[node].node.log_file, 80)}", file=sys.stderr)
             return _Ending([f"node {node} {NO_WRITES[0]} {_WRITES_AFTER_S:.0f} s {when}"])
         recovery = max(recovery, time.monotonic() - healed)
         if (stuck := hand_over()) is not None:
