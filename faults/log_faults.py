@@ -3,12 +3,14 @@
 Each fault is a context manager as in `node_faults.py`.
 """
 
+import os
 import random
 import resource
 import signal
 import sqlite3
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -58,6 +60,7 @@ _WRITABLE, _READ_ONLY = 0o644, 0o444
 _COMPACT_NOW = {"segment.ms": "200", "min.cleanable.dirty.ratio": "0.001", "min.compaction.lag.ms": "1500"}
 _FOREIGN_PAUSE_S = 0.25
 _GROWTH_ONLY, _FEW_PAGES = 0.3, 8192
+_STILL, _STOPPED_S = ("T", "Z", ""), 5.0  # stopped, ended, gone
 
 
 # --- Kafka
@@ -289,11 +292,37 @@ def fill_disk(scene: Scene, rng: random.Random) -> Iterator[str]:
 
 
 def _limit_nodes(scene: Scene, size: int) -> None:
-    """Limit the files of every process: a worker has the limit that its node had when it started."""
+    """Limit the files of every process: a worker has the limit that its node had when it began to fork it."""
     for member in scene.members:
-        _limit_files(member.node.pid, size)
-        for worker in member.node.workers:
-            _limit_files(worker, size)
+        with _standing_still(member.node.pid):
+            for pid in (member.node.pid, *member.node.workers):
+                _limit_files(pid, size)
+
+
+@contextmanager
+def _standing_still(pid: int) -> Iterator[None]:
+    """Stop a process, after the fork that it has begun, if it has not been stopped before."""
+    stops = _state(pid) not in _STILL
+    if stops:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+        ends = time.monotonic() + _STOPPED_S
+        while _state(pid) not in _STILL and time.monotonic() < ends:
+            time.sleep(0.001)
+    try:
+        yield
+    finally:
+        if stops:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def _state(pid: int) -> str:
+    """Return the letter that the system gives for the state of a process; nothing if there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def _limit_files(pid: int, size: int) -> None:

@@ -3,18 +3,24 @@
 import http.client
 import logging
 import random
+import resource
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
+import time
 from contextlib import closing, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from faults.__main__ import main
 from faults.history import from_line, load, save, to_line
+from faults.log_faults import fill_disk
 from faults.model import NOT_WRITTEN, Operation, Request
 from faults.proxy import Proxy
 from faults.report import add, into_document, lines, of_commit, tables
@@ -248,6 +254,53 @@ def test_older_results_without_a_commit(tmp_path):
     line = (tmp_path / "r.jsonl").read_text().replace(',"commit":"abc123"', "")
     (tmp_path / "r.jsonl").write_text(line)
     assert [replace(RESULT, commit="unknown")] == load_results(tmp_path / "r.jsonl")
+
+
+_FORKING = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps
+memory = bytearray(100_000_000)  # its pages make a fork take a while
+print("ready", flush=True)
+while True:
+    if os.fork() == 0:
+        time.sleep(0.05)
+        os._exit(0)
+    time.sleep(0.002)
+"""
+
+
+class _Forking:
+    """A node that starts workers all the time."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    @property
+    def workers(self):
+        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
+
+def _limits(pids):
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            yield resource.prlimit(pid, resource.RLIMIT_FSIZE)[0]
+
+
+def test_a_disk_that_is_no_longer_full_is_so_for_every_worker(tmp_path):
+    """A worker that was being forked when the disk had room again does not keep the limit."""
+    command = [sys.executable, "-c", _FORKING]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            process.stdout.readline()
+            node = _Forking(process.pid)
+            scene = SimpleNamespace(members=[SimpleNamespace(node=node)], log_url=f"sqlite:///{tmp_path}/log.db")
+            for seed in range(10):
+                with fill_disk(scene, random.Random(seed)):
+                    time.sleep(0.01)
+                time.sleep(0.01)
+                assert {resource.RLIM_INFINITY} == {resource.RLIM_INFINITY, *_limits([process.pid, *node.workers])}
+        finally:
+            process.kill()
 
 
 def test_a_run_that_raises_is_a_broken_one(tmp_path, monkeypatch):
