@@ -42,7 +42,7 @@ def run() -> str:
     with ExitStack() as stack:
         proxy = Proxy()
         stack.callback(proxy.close)
-        broker = stack.enter_context(KafkaBroker(proxied={"FAR": [proxy.port]}))
+        broker = stack.enter_context(KafkaBroker(proxied={"FAR": [proxy.port]}, lasting=True))
         proxy.lead_to(broker.listener_port("FAR", 0))
         parts = [_BELOW, _below_saturation(broker), _FAR, _distances(broker, proxy), _THREE, _three_nodes(broker)]
         return "\n\n".join(parts)
