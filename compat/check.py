@@ -43,6 +43,9 @@ class CheckResult:
     tables: tuple[TableCheck, ...] = ()
 
 
+_COMPATIBLE: Final = CheckResult(compatible=True)
+
+
 def check(
     new: ParsedSchema,
     previous: Sequence[Previous],
@@ -83,7 +86,7 @@ def _check_records(
         result = _check_version(new, version, rule.directions, policy, limits)
         if not result.compatible:
             return result
-    return CheckResult(compatible=True)
+    return _COMPATIBLE
 
 
 def explain(incompatibility: Incompatibility) -> str:
@@ -125,9 +128,11 @@ def _check_version(
         incompatibilities = _check_direction(new, previous, direction, policy, limits)
         findings += incompatibilities
         messages += _messages(incompatibilities, limits)
+    if not findings:
+        return _COMPATIBLE
     if incompatibilities:
         messages += _lines_on(previous)
-    return CheckResult(compatible=not findings, messages=tuple(messages), incompatibilities=tuple(findings))
+    return CheckResult(compatible=False, messages=tuple(messages), incompatibilities=tuple(findings))
 
 
 def _other_format(new: ParsedSchema, previous: Previous) -> Incompatibility:

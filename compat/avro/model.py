@@ -203,8 +203,7 @@ class Field:
 class RecordType:
     """A named list of fields; an error is a record with `is_error`.
 
-    `plain` holds the texts of the settled fields without names in their type and without aliases; `settled` holds those
-    with names, too, if no field in their types has an alias.
+    Its fields are indexed when an index is first asked for: a check asks the writer only.
     """
 
     kind: ClassVar[str] = "record"
@@ -214,20 +213,38 @@ class RecordType:
     fields: tuple[Field, ...]
     is_error: bool
     properties: Properties
-    by_name: Mapping[str, Field] = field(init=False)
-    plain: frozenset[str] = field(init=False)
-    settled: frozenset[str] = field(init=False)
+    _by_name: Mapping[str, Field] | None = field(default=None, init=False)
+    _plain: frozenset[str] | None = field(default=None, init=False)
+    _settled: frozenset[str] | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        """Index the fields."""
-        alone = [field for field in self.fields if field.text is not None and not field.aliases]
-        plain = settled = frozenset([field.text for field in alone if not field.types])
-        if len(plain) < len(alone):
-            named = (field.text for field in alone if field.types and not any(map(_has_field_aliases, field.types)))
-            settled = plain.union(filter(None, named))
-        object.__setattr__(self, "by_name", {field.name: field for field in self.fields})
-        object.__setattr__(self, "plain", plain)
-        object.__setattr__(self, "settled", settled)
+    @property
+    def by_name(self) -> Mapping[str, Field]:
+        """The fields by name."""
+        index = self._by_name
+        if index is None:
+            index = {field.name: field for field in self.fields}
+            object.__setattr__(self, "_by_name", index)
+        return index
+
+    @property
+    def plain(self) -> frozenset[str]:
+        """The texts of the settled fields without names in their type and without aliases."""
+        texts = self._plain
+        if texts is None:
+            texts = frozenset([f.text for f in self.fields if f.text is not None and not f.types and not f.aliases])
+            object.__setattr__(self, "_plain", texts)
+        return texts
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """The same, and the texts of those with names in their type if no field in their types has an alias."""
+        texts = self._settled
+        if texts is None:
+            named = [field for field in self.fields if field.types and not field.aliases]
+            more = [field.text for field in named if not any(map(_has_field_aliases, field.types))]
+            texts = self.plain.union(filter(None, more)) if more else self.plain
+            object.__setattr__(self, "_settled", texts)
+        return texts
 
 
 def _has_field_aliases(node: "NamedType") -> bool:

@@ -288,9 +288,8 @@ class _Parser:
         return self._define(model.RecordType(name, _text(json, "doc"), aliases, complete, is_error, properties))
 
     def _check_distinct(self, fields: Sequence[model.Field | None], record: model.Name) -> None:
-        names = [field.name for field in fields if field is not None]
-        if len(set(names)) < len(names):
-            repeated = _first_repeated(names)
+        if len({field and field.name for field in fields}) < len(fields):
+            repeated = _first_repeated([field.name for field in fields if field is not None])
             raise self._fault(f"Record {record.full} has two fields called {repeated}; rename one")
 
     def _field(self, json: model.Json, record: model.Name) -> model.Field:

@@ -183,12 +183,12 @@ class _Check:
         """Check that each field of the reader is in the writer, under its name or an alias, or has a default."""
         notes = list(_names(reader, writer, place))
         fields = Place(place, "fields", "")
-        same = _texts_of_same(reader, writer)
+        same, sources = _texts_of_same(reader, writer), writer.by_name
         for position, field in enumerate(reader.fields):
             if field.text in same:
                 continue
             self._limits.look_at_clock()
-            if not field.aliases and _is_fine(field, writer.by_name.get(field.name)):
+            if not field.aliases and _is_fine(field, sources.get(field.name)):
                 continue
             step = Place(fields, str(position), f".{field.name}")
             source = self._source(field, writer, position, step)
