@@ -16,7 +16,7 @@ from strata.compat.schema import ResolvedReference, SchemaParseError
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "NotAtOnce", "OutOfTime", "check_printed", "check_references"]
 
-_BRIEF_S = 0.005  # for which an event loop computes by itself; passing a computation to a thread takes 0.1 ms
+_BRIEF_S = 0.005  # of CPU time that an event loop computes by itself; passing a computation to a thread takes 0.1 ms
 _BRIEF_CHARACTERS = 32 * 1024  # a text that JSON decoders read in a fraction of that
 
 
@@ -60,8 +60,8 @@ class Limits:
 
     def briefly(self) -> "Limits":
         """Return the same bounds for a computation by an event loop, which ends it with `NotAtOnce` after a moment."""
-        # Only the monotonic clock counts: the system takes as long for the CPU clock as the parser for ten fields.
-        return self._with(ends=-math.inf, earliest=time.monotonic() + _BRIEF_S, at_once=True)
+        # By the CPU clock: to start again what another process has interrupted would take longer than to end it.
+        return self._with(ends=time.thread_time() + _BRIEF_S, earliest=time.monotonic() + _BRIEF_S, at_once=True)
 
     def _with(self, **changes: float) -> "Limits":
         # Each request needs this; `dataclasses.replace` takes ten times as long.
@@ -74,7 +74,7 @@ class Limits:
 
         Raises:
             OutOfTime: The deadline has passed.
-            NotAtOnce: The deadline of a computation by an event loop has passed.
+            NotAtOnce: A computation by an event loop has used up its moment of CPU time.
         """
         # The CPU clock of a thread takes ten times as long to read, and never runs faster than the monotonic clock.
         if time.monotonic() >= self.earliest and time.thread_time() > self.ends:

@@ -127,7 +127,8 @@ def parse(
         canonical = print_schema(root, names, limits, external=external)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
-    return model.AvroSchema(SchemaFormat.AVRO, canonical, root, names, external)
+    # Clients mostly send canonical text; caches then keep it once.
+    return model.AvroSchema(SchemaFormat.AVRO, text if canonical == text else canonical, root, names, external)
 
 
 def _read(text: str, names: dict[str, model.NamedType], limits: Limits, *, strict: bool) -> model.Node:

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -207,6 +208,13 @@ def test_a_thread_computes_what_the_event_loop_gives_up(api, monkeypatch, schema
     assert {"is_compatible": True} == api.post("/compatibility/subjects/s/versions", body)[1]
     assert {"is_compatible": False} == api.post("/compatibility/subjects/s/versions", other)[1]
     assert 40901 == api.register("s", '"int"')[1]["error_code"]
+
+
+def test_the_event_loop_ends_what_another_process_interrupts():
+    """Only computing counts: to start again what had to wait for a core would take longer than to end it."""
+    limits = Limits().briefly()
+    time.sleep(0.02)  # far longer than a moment, without computing
+    limits.look_at_clock()
 
 
 def test_the_event_loop_reads_no_long_text():
