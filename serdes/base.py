@@ -64,7 +64,7 @@ class Serde(ABC, Generic[S]):
         return self._client.get_latest_with_metadata(subject, wanted, deleted=deleted)
 
 
-def _check_arguments(client: object, conf: object, functions: Mapping[str, Any]) -> None:
+def _check_arguments(client: object, conf: object, functions: Mapping[str, object]) -> None:
     """Raise TypeError for arguments of other types, such as those of another library in its own order."""
     is_another_librarys = hasattr(client, "register_schema")
     if is_another_librarys or not any(hasattr(client, name) for name in ("get_schema", "register", "lookup")):

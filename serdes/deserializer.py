@@ -75,16 +75,16 @@ class Deserializer(Serde[DeserializerSettings], Generic[T]):
 
     indexed = False
 
-    def __init__(self, client: Registry, from_dict: FromDict | None, conf: Mapping[str, Any] | None) -> None:
+    def __init__(self, client: Registry, from_dict: FromDict | None, conf: Mapping[str, object] | None) -> None:
         super().__init__(client, DeserializerSettings, conf, from_dict=from_dict)
         self._from_dict = from_dict
         opening = self._settings.schema_id_deserializer
         self._opening = opening if callable(opening) else None
         self._looks_at_headers = opening == "dual"
         capacity = settings_of(client).cache_size
-        self._sources: SharedCache[Any, Source] = SharedCache(capacity)
+        self._sources: SharedCache[object, Source] = SharedCache(capacity)
         self._scopes: SharedCache[tuple[str, str | None], str] = SharedCache(capacity)
-        self._decoders: SharedCache[Any, Source] = SharedCache(capacity)
+        self._decoders: SharedCache[object, Source] = SharedCache(capacity)
         if (observer := getattr(client, "observer", None)) is not None:
             observe(self, observer, "decode", ["open", "source"], "read")
 
@@ -331,7 +331,7 @@ def _place(error: DecodeError, frame: Frame, context: RecordContext) -> None:
 
 
 def _refusing(error: SerdeError) -> Decode:
-    def refuse(payload: bytes) -> Any:  # noqa: ARG001 - an interface
+    def refuse(payload: bytes) -> object:  # noqa: ARG001 - an interface
         raise copy.copy(error) from error.__cause__
 
     return refuse

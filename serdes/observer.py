@@ -136,7 +136,7 @@ def observe(serde: Any, observer: Observer, operation: str, prepare: Sequence[st
     """
     known, record = serde.known, partial(observer.record, operation, serde.format)
 
-    def reported(*args: object) -> Any:
+    def reported(*args: object) -> object:
         found = known(*args)
         observer.cached(operation, hit=found is not None)
         return found
@@ -145,8 +145,10 @@ def observe(serde: Any, observer: Observer, operation: str, prepare: Sequence[st
     vars(serde).update(methods, known=reported, **{finish: _reporting(getattr(serde, finish), record, is_last=True)})
 
 
-def _reporting(call: Callable[..., Any], record: Callable[[str], None], *, is_last: bool = False) -> Callable[..., Any]:
-    def reported(*args: object) -> Any:
+def _reporting(
+    call: Callable[..., object], record: Callable[[str], None], *, is_last: bool = False
+) -> Callable[..., object]:
+    def reported(*args: object) -> object:
         try:
             result = call(*args)
         except Exception as error:

@@ -36,7 +36,7 @@ def _is_functions(value: object) -> bool:
 _FLAG = (lambda value: isinstance(value, bool), "True or False")
 _TEXT = (lambda value: isinstance(value, str), "a string")
 _FUNCTIONS = (_is_functions, "a dict of functions by name")
-_CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+_CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "use.latest.with.metadata": (_is_texts, "a dict of strings"),
     "latest.cache.ttl.sec": (lambda value: isinstance(value, int | float), "seconds, or -1 to cache for ever"),
     "subject.name.strategy": (lambda value: callable(value) or isinstance(value, str), "a function or a name"),

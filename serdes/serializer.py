@@ -67,13 +67,13 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
     It is generic in the type of the values.
     """
 
-    def __init__(self, client: Registry, to_dict: ToDict | None, conf: Mapping[str, Any] | None) -> None:
+    def __init__(self, client: Registry, to_dict: ToDict | None, conf: Mapping[str, object] | None) -> None:
         super().__init__(client, SerializerSettings, conf, to_dict=to_dict)
         self._to_dict = to_dict
         self._own_strategy = callable(self._settings.subject_name_strategy)
         self._frame = self._settings.framing
         self._needs_guid = self._settings.schema_id_serializer in ("guid", "header")
-        self._targets: SharedCache[Any, Target] = SharedCache(settings_of(client).cache_size)
+        self._targets: SharedCache[object, Target] = SharedCache(settings_of(client).cache_size)
         self._warned: set[tuple[str, str]] = set()
         if (observer := getattr(client, "observer", None)) is not None:
             observe(self, observer, "encode", ["target"], "write")
@@ -177,7 +177,7 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
         where = f"field {path}: " if path else ""
         warnings.warn(f'{where}{detail}; unfit.values is "bend"', BentValueWarning, stacklevel=2)
 
-    def _key(self, context: RecordContext) -> Any:
+    def _key(self, context: RecordContext) -> object:
         """Return the cache key of a target: topic and field, or the subject if the strategy is the caller's own."""
         if self._own_strategy:
             return self._strategy(context, self._record_name())
@@ -277,8 +277,8 @@ class TextSerializer(Serializer[T]):
         self,
         client: Registry,
         schema: str | Schema | type[T] | None = None,
-        to_dict: Callable[[T, RecordContext], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
+        to_dict: Callable[[T, RecordContext], object] | None = None,
+        conf: Mapping[str, object] | None = None,
     ) -> None:
         given = (client, schema, to_dict, conf)
         if is_class(schema):

@@ -113,7 +113,7 @@ class _Watcher:
         self._observer.retry(method, path, error, seconds)
 
 
-def _parse(answer: Answer) -> Any:
+def _parse(answer: Answer) -> object:
     if not answer.data:
         return None
     try:

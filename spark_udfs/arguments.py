@@ -54,7 +54,7 @@ def check_options(given: Mapping[str, object], options: type) -> None:
         raise TypeError(f"missing option {', '.join(missing)}")
 
 
-def part_of(given: Mapping[str, Any], part: type[_D]) -> _D:
+def part_of(given: Mapping[str, object], part: type[_D]) -> _D:
     """Return the options that a dataclass has fields for; a missing one has its default.
 
     Args:

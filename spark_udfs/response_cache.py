@@ -78,7 +78,7 @@ class SharedResponses(Transport):
             self._keep(file, response)
         return response
 
-    def _keep(self, file: Path, response: Any) -> None:
+    def _keep(self, file: Path, response: object) -> None:
         """Write a response atomically."""
         self._folder.mkdir(exist_ok=True)
         handle, name = tempfile.mkstemp(dir=self._folder)

@@ -101,11 +101,11 @@ def serde_conf(conf: Mapping[str, Any], subject: str) -> dict[str, Any]:
     return {**conf, "rule.actions": actions, "subject.name.strategy": lambda _context, _name: subject}
 
 
-def _fail(_context: RuleContext, _value: Any, error: Exception | None) -> None:
+def _fail(_context: RuleContext, _value: object, error: Exception | None) -> None:
     raise error or RuleError("the rule's action is DLQ")
 
 
-def token_of(*parts: Any) -> str:
+def token_of(*parts: object) -> str:
     """Return a text that is equal for equal plain values; functions and other objects are equal to nothing."""
     try:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -141,7 +141,7 @@ class RuleClient(RegistryClient):
             return self._reader
         return super().get_version(subject, version, deleted=deleted)
 
-    def ask(self, read: Callable[[Any], Any], method: str, path: str, **more: Any) -> Any:
+    def ask(self, read: Callable[[Any], object], method: str, path: str, **more: object) -> Any:
         """Send a request, and remember it if the registry did not answer, or refused every request like it.
 
         Raises:
@@ -168,10 +168,10 @@ class Answers(Transport):
         recorded: the answers to give; None sends requests and records their answers.
     """
 
-    def __init__(self, settings: ClientSettings, recorded: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, settings: ClientSettings, recorded: Mapping[str, object] | None = None) -> None:
         super().__init__(settings, observer=WaitLog())
         self._sends = recorded is None
-        self.recorded: dict[str, Any] = dict(recorded or {})
+        self.recorded: dict[str, object] = dict(recorded or {})
 
     def request(
         self,

@@ -327,7 +327,7 @@ def _is_iso(read: Callable[[str], object]) -> Callable[[object], bool]:
     return fits
 
 
-_FITS: Final[Mapping[Kind, Callable[[Any], bool]]] = {
+_FITS: Final[Mapping[Kind, Callable[[object], bool]]] = {
     Kind.BOOLEAN: lambda value: isinstance(value, bool),
     Kind.TINYINT: _is_integer, Kind.SMALLINT: _is_integer, Kind.INT: _is_integer, Kind.BIGINT: _is_integer,
     Kind.FLOAT: _is_number, Kind.DOUBLE: _is_number, Kind.DECIMAL: _is_number,

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,7 +23,7 @@ __all__ = ["codegen"]
               help="the library  [dataclass]")  # fmt: skip
 @connected
 @reporting
-def codegen(*, subject: str, version: int | None, style: str, connection: dict[str, Any]) -> None:
+def codegen(*, subject: str, version: int | None, style: str, connection: dict[str, object]) -> None:
     """Print a Python module with classes for a version of SUBJECT, by default the latest.
 
     A serializer takes the class instead of a schema, and makes the same schema from it: AvroSerializer(client, Order).

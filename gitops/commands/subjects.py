@@ -27,7 +27,7 @@ __all__ = [
 
 _FORMATS = ("AVRO", "JSON", "PROTOBUF")
 _TAGS = "[record:]PATH=TAG[,TAG]"
-_Command = Callable[..., Any]
+_Command = Callable[..., object]
 _Rows = Iterable[Sequence[object]]
 
 
@@ -61,7 +61,7 @@ def _schema_options(command: _Command) -> _Command:
 @reporting
 def register(
     *, subject: str, file: str, kind: str | None, references: tuple[str, ...], normalize: bool,
-    properties: tuple[str, ...], output: str, connection: dict[str, Any],
+    properties: tuple[str, ...], output: str, connection: dict[str, object],
 ) -> None:  # fmt: skip
     """Register the schema in FILE (`-` is standard input) under SUBJECT, unless it is registered already."""
     body = _body(file, kind, references)
@@ -81,7 +81,9 @@ def register(
 @_output("raw")
 @connected
 @reporting
-def get(*, subject: str | None, version: str, schema_id: int | None, output: str, connection: dict[str, Any]) -> None:
+def get(
+    *, subject: str | None, version: str, schema_id: int | None, output: str, connection: dict[str, object]
+) -> None:
     """Print the schema of a version of SUBJECT, by default the latest, or the schema with an id."""
     if (subject is None) == (schema_id is None):
         raise click.UsageError("expected a subject or --id")
@@ -99,7 +101,7 @@ def get(*, subject: str | None, version: str, schema_id: int | None, output: str
 @_output("raw")
 @connected
 @reporting
-def list_(*, prefix: str, versions: bool, deleted: bool, output: str, connection: dict[str, Any]) -> None:
+def list_(*, prefix: str, versions: bool, deleted: bool, output: str, connection: dict[str, object]) -> None:
     """List the subjects, in all contexts, whose names begin with PREFIX."""
     service = service_at(connection)
     query = {"deleted": "true"} if deleted else {}
@@ -124,7 +126,7 @@ def list_(*, prefix: str, versions: bool, deleted: bool, output: str, connection
 @reporting
 def compat(
     *, subject: str, file: str, version: str | None, kind: str | None, references: tuple[str, ...], normalize: bool,
-    output: str, connection: dict[str, Any],
+    output: str, connection: dict[str, object],
 ) -> int:  # fmt: skip
     """Ask the registry whether the schema in FILE is compatible with SUBJECT; the exit code is 1 if not."""
     query = {"verbose": "true", "witness": "true", **({"normalize": "true"} if normalize else {})}
@@ -217,7 +219,7 @@ def delete(*, subject: str, version: str | None, permanent: bool, output: str, c
 @_output("table")
 @connected
 @reporting
-def undelete(*, subject: str, version: str, output: str, connection: dict[str, Any]) -> None:
+def undelete(*, subject: str, version: str, output: str, connection: dict[str, object]) -> None:
     """Register a soft-deleted VERSION of SUBJECT again, with its metadata and rules, as a new version."""
     service, path = service_at(connection), f"/subjects/{_segment(subject)}/versions"
     deleted = service.get(f"{path}/{_segment(version)}", deleted="true")
@@ -241,7 +243,7 @@ def undelete(*, subject: str, version: str, output: str, connection: dict[str, A
 @reporting
 def edit(
     *, subject: str, version: str, metadata: str | None, add_tags: tuple[str, ...], remove_tags: tuple[str, ...],
-    output: str, connection: dict[str, Any],
+    output: str, connection: dict[str, object],
 ) -> None:  # fmt: skip
     """Register VERSION of SUBJECT (default: the latest) again with other metadata or tags, as a new version.
 
@@ -270,7 +272,7 @@ def completion(*, shell: str) -> None:
     click.echo(completion_class(click.Group(), {}, "strata", "_STRATA_COMPLETE").source())
 
 
-def _body(file: str, schema_type: str | None, references: Sequence[str]) -> dict[str, Any]:
+def _body(file: str, schema_type: str | None, references: Sequence[str]) -> dict[str, object]:
     """Return the body that describes the schema in a file."""
     from strata.gitops.names import file_format
 
@@ -305,7 +307,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _json_object(text: str) -> dict[str, Any]:
+def _json_object(text: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except ValueError:
@@ -315,7 +317,7 @@ def _json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def _tagged(text: str) -> dict[str, Any]:
+def _tagged(text: str) -> dict[str, object]:
     path, equals, tags = text.rpartition("=")
     if not equals:
         raise click.UsageError(f"expected {_TAGS}, got {text!r}")
@@ -324,7 +326,7 @@ def _tagged(text: str) -> dict[str, Any]:
     return {"schemaEntity": entity, "tags": tags.split(",")}
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """Return a value as JSON, if it is an object, a list, a boolean or null; else as text."""
     try:
         value = json.loads(text)

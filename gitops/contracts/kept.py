@@ -50,7 +50,7 @@ def properties_of(contract: Mapping[str, Any], *, is_own: bool) -> dict[str, str
     }
 
 
-def keys_of(properties: dict[str, str]) -> dict[str, Any]:
+def keys_of(properties: dict[str, str]) -> dict[str, object]:
     """Take the properties of a contract's keys out of metadata, and return the keys.
 
     A property that does not hold what its key has stays.

@@ -182,7 +182,7 @@ def _validation(type_: Any, notes: tuple[object, ...]) -> _Validate | None:
     if type_ not in (str, int) or len(before) + len(after) < len(rules):
         return validate
 
-    def validate_shortly(value: object) -> Any:
+    def validate_shortly(value: object) -> object:
         """Call the functions, as pydantic does in twice the time, which words the errors."""
         result = value
         try:

@@ -53,7 +53,7 @@ class Feed:
     def __init__(self, root: Column, array: pa.Array, *, drop_unknown: bool = False) -> None:
         self._drop_unknown = drop_unknown
         self.table = np.zeros((len(root.subtree()), encoding_vm.ENTRIES_OF_COLUMN), np.int64)
-        self._keep: list[Any] = []
+        self._keep: list[object] = []
         self._fill(root, array, _Location())
 
     def _fill(self, column: Column, array: pa.Array, location: _Location) -> None:

@@ -17,7 +17,6 @@ Rules of this file: schema nodes in, columns out; no bytes and no plan.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum as Choice
-from typing import Any
 
 import pyarrow as pa
 
@@ -35,7 +34,7 @@ ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("po
 _I32, _I64 = 2**31, 2**63
 
 
-def sparse(count: int, values: Mapping[int, Mapping[str, Any]], kind: pa.StructType) -> pa.StructArray:
+def sparse(count: int, values: Mapping[int, Mapping[str, object]], kind: pa.StructType) -> pa.StructArray:
     """Return an array of structs that is null except in some rows.
 
     Args:

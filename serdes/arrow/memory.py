@@ -4,12 +4,14 @@ Rules of this file: nothing is checked here, so nothing outside this package may
 like Arrow's own buffers.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.typing.context import BaseContext as TypingContext
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 __all__ = [
@@ -40,6 +42,17 @@ _njit: Any = numba.njit
 _intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
 
 
+class _Context(Protocol):
+    """The methods of Numba's target context that are used here; Numba declares no types for them."""
+
+    def get_value_type(self, numba_type: types.Type) -> ir.Type: ...
+    def get_dummy_value(self) -> ir.Value: ...
+
+
+_Generate = Callable[[_Context, ir.IRBuilder, Signature, Sequence[ir.Value]], ir.Value]
+"""Writes the instructions of a call; returns its value."""
+
+
 def compiled(function: F) -> F:
     """Compile a helper of the VMs; it becomes part of its callers."""
     made: F = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
@@ -52,10 +65,12 @@ def inlined(function: F) -> F:
     return made
 
 
-def _loader(kind: Any, wide: Any, widen: str) -> Any:
+def _loader(kind: ir.Type, wide: types.Type, widen: str) -> Any:
     @_intrinsic
-    def load(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def load(typing_context: TypingContext, address: types.Type) -> tuple[Signature, _Generate]:
+        def generate(
+            context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+        ) -> ir.Value:
             pointer = builder.inttoptr(arguments[0], kind.as_pointer())
             found = builder.load(pointer, align=1)
             return getattr(builder, widen)(found, context.get_value_type(wide)) if widen else found
@@ -65,10 +80,12 @@ def _loader(kind: Any, wide: Any, widen: str) -> Any:
     return load
 
 
-def _storer(kind: Any, given: Any, narrow: str) -> Any:
+def _storer(kind: ir.Type, given: types.Type, narrow: str) -> Any:
     @_intrinsic
-    def store(typing_context: Any, address: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def store(typing_context: TypingContext, address: types.Type, value: types.Type) -> tuple[Signature, _Generate]:
+        def generate(
+            context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+        ) -> ir.Value:
             pointer = builder.inttoptr(arguments[0], kind.as_pointer())
             value = getattr(builder, narrow)(arguments[1], kind) if narrow else arguments[1]
             builder.store(value, pointer, align=1)
@@ -93,27 +110,33 @@ store_f64: Callable[[int, float], None] = _storer(_F64, types.float64, "")
 
 
 @_intrinsic
-def _get(typing_context: Any, address: Any, entry: Any) -> Any:
+def _get(typing_context: TypingContext, address: types.Type, entry: types.Type) -> tuple[Signature, _Generate]:
     """Load an entry of a table of numbers."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         return builder.load(_entry(builder, *arguments), align=8)
 
     return types.int64(types.int64, types.int64), generate
 
 
 @_intrinsic
-def _put(typing_context: Any, address: Any, entry: Any, number: Any) -> Any:
+def _put(
+    typing_context: TypingContext, address: types.Type, entry: types.Type, number: types.Type
+) -> tuple[Signature, _Generate]:
     """Store an entry of a table of numbers."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         builder.store(arguments[2], _entry(builder, *arguments[:2]), align=8)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-def _entry(builder: Any, address: Any, entry: Any, *_: Any) -> Any:
+def _entry(builder: ir.IRBuilder, address: ir.Value, entry: ir.Value, *_: ir.Value) -> ir.Value:
     return builder.gep(builder.inttoptr(address, _I64.as_pointer()), [entry])
 
 
@@ -121,10 +144,12 @@ get: Callable[[int, int], int] = _get
 put: Callable[[int, int, int], None] = _put
 
 
-def _unary(make: Callable[[Any, Any], Any]) -> Any:
+def _unary(make: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> Any:
     @_intrinsic
-    def call(typing_context: Any, number: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def call(typing_context: TypingContext, number: types.Type) -> tuple[Signature, _Generate]:
+        def generate(
+            context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+        ) -> ir.Value:
             return make(builder, arguments[0])
 
         return types.int64(types.int64), generate

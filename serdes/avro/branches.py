@@ -41,7 +41,7 @@ def takes_null(node: Node) -> bool:
 
 def chooser(
     union: Union, explain: Explain | None = None, *, round_times: bool = False, first: bool = False
-) -> Callable[[Any], tuple[int, Any]]:
+) -> Callable[[object], tuple[int, object]]:
     """Return a function from a value to the position of its branch and the value without its branch name.
 
     Args:
@@ -69,7 +69,7 @@ def chooser(
     if not any(isinstance(one, Array) for one in branches):
         names = {str(one.kind): at for at, one in enumerate(branches) if isinstance(one, Primitive)} | names
 
-    def choose(value: object) -> tuple[int, Any]:
+    def choose(value: object) -> tuple[int, object]:
         if isinstance(value, Branch):
             if 0 <= value.position < len(branches):
                 return value
@@ -165,7 +165,7 @@ def _fit_all(node: Node, values: Any, depth: int, *, round_times: bool) -> int:
     return _RIGHT if all(fit(node, one, depth + 1, round_times=round_times) for one in values) else _NO
 
 
-def _fit_record(record: Record, value: Mapping[str, Any], depth: int, *, round_times: bool) -> int:
+def _fit_record(record: Record, value: Mapping[str, object], depth: int, *, round_times: bool) -> int:
     """Return the fit of a mapping: the more of its keys are fields, the better."""
     stated = value.get(TYPE_MARK)
     if stated is not None and stated not in (record.name, record.simple_name):

@@ -23,7 +23,7 @@ from strata.serdes.errors import SchemaError
 
 __all__ = ["DEFAULT_LIMITS", "Decoder", "Limits", "compile_decoder"]
 
-Decoder = Callable[[bytes], Any]
+Decoder = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from strata.serdes.serde_settings import Missing
 
 __all__ = ["Encoder", "compile_encoder"]
 
-Encoder = Callable[[Any], bytes]
+Encoder = Callable[[object], bytes]
 
 _DEEPEST_BLOCK = 12
 _NAMED = nodes.Record | nodes.Enum | nodes.Fixed
@@ -113,7 +113,7 @@ def _guarded(namespace: dict[str, Any], listing: Listing) -> Encoder:
     return encode
 
 
-def _located(error: Exception, namespace: Mapping[str, Any], listing: Listing) -> EncodeError:
+def _located(error: Exception, namespace: Mapping[str, object], listing: Listing) -> EncodeError:
     """Return the error with the path of the value that failed."""
     path, frame = place(error.__traceback__, namespace, listing.paths)
     if frame is not None and isinstance(error, LookupError | TypeError):
@@ -294,7 +294,7 @@ class _EncoderWriter(SourceWriter):
         with self._in_union():
             self.cases("u", positions, lambda u: self._write(node.branches[u], name), otherwise="pass")
 
-    def _chooser(self, union: nodes.Union) -> Callable[[Any], tuple[int, Any]]:
+    def _chooser(self, union: nodes.Union) -> Callable[[object], tuple[int, object]]:
         """Return the function that chooses a branch; to explain an error it tries the nearest branch."""
         encoders, options = self._branches, replace(self._options, bending=None)
 

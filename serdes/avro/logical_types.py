@@ -210,13 +210,13 @@ class _Defaults:
                 return self._logical(node.logical, _primitive(node.kind, written))
         raise ValueError(f"expected {nodes.describe(node)}, got {written!r:.60}")
 
-    def _field(self, name: str, node: nodes.Node, written: dict[str, Any], default: object) -> Any:
+    def _field(self, name: str, node: nodes.Node, written: dict[str, object], default: object) -> object:
         value = written.get(name, default)
         if value is nodes.MISSING:
             raise ValueError(f"the default has no value for {name}")
         return self.value(node, value)
 
-    def _union(self, node: nodes.Union, written: object) -> Any:
+    def _union(self, node: nodes.Union, written: object) -> object:
         for index, branch in enumerate(node.branches):
             try:
                 value = self.value(branch, written)
@@ -225,7 +225,7 @@ class _Defaults:
             return Branch(index, value) if value is not None and is_tagged(node, self._shape) else value
         raise ValueError(f"expected {nodes.describe(node)}, got {written!r:.60}")
 
-    def _logical(self, logical: nodes.Logical | None, raw: object) -> Any:
+    def _logical(self, logical: nodes.Logical | None, raw: object) -> object:
         convert = converter(None, logical, self._shape)
         try:
             return raw if convert is None else convert(raw)
@@ -233,7 +233,7 @@ class _Defaults:
             raise ValueError(str(error)) from None
 
 
-def _primitive(kind: nodes.Kind, written: Any) -> Any:
+def _primitive(kind: nodes.Kind, written: Any) -> object:
     number = isinstance(written, int | float) and not isinstance(written, bool)
     match kind:
         case nodes.Kind.NULL if written is None:

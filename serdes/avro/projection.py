@@ -82,7 +82,7 @@ class SchemaWriter:
         aliases = [_reference(one) for one in node.aliases]
         return {"name": node.name, "namespace": "", "aliases": aliases, **self._definition(node)}
 
-    def _definition(self, node: Record | Enum | Fixed) -> dict[str, Any]:
+    def _definition(self, node: Record | Enum | Fixed) -> dict[str, object]:
         match node:
             case Record():
                 return {"type": "record", "fields": [self._field(one) for one in node.fields]}
@@ -92,7 +92,7 @@ class SchemaWriter:
             case Fixed():
                 return {"type": "fixed", "size": node.size, **_logical(node.logical)}
 
-    def _field(self, one: Field) -> dict[str, Any]:
+    def _field(self, one: Field) -> dict[str, object]:
         default = {} if one.default is MISSING else {"default": one.default}
         return {"name": one.name, "type": self.tree(one.type), "aliases": list(one.aliases), **default}
 
@@ -102,7 +102,7 @@ def _reference(name: str) -> str:
     return name if "." in name else f".{name}"
 
 
-def _logical(logical: Logical | None) -> dict[str, Any]:
+def _logical(logical: Logical | None) -> dict[str, object]:
     if logical is None or logical.name in _NOT_CHECKED:
         return {}
     numbers = {"precision": logical.precision, "scale": logical.scale} if logical.name == "decimal" else {}

@@ -143,7 +143,7 @@ NAMES |= names_of(_bad_size, _unknown, _number) | {"MISSING": MISSING}
 
 def lowering(
     logical: Logical | None, size: int | None = None, *, round_times: bool = False
-) -> Callable[[Any], Any] | None:
+) -> Callable[[object], Any] | None:
     """Return the conversion from a logical type to its underlying value; None if there is nothing to convert.
 
     Args:
@@ -170,7 +170,7 @@ def _is_stored(value: object) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def _date(value: object) -> Any:
+def _date(value: object) -> object:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.toordinal() - _EPOCH_ORDINAL
     if isinstance(value, str):
@@ -180,10 +180,10 @@ def _date(value: object) -> Any:
     return value
 
 
-def _time(unit: int, *, rounds: bool = False) -> Callable[[Any], Any]:
+def _time(unit: int, *, rounds: bool = False) -> Callable[[object], object]:
     finest = 1 if rounds else unit
 
-    def lower(value: Any) -> Any:
+    def lower(value: Any) -> object:
         if not isinstance(value, time):
             if not isinstance(value, str):
                 return value if _is_stored(value) else _wrong("a time of day", value)
@@ -203,14 +203,14 @@ def _too_fine(step: int) -> errors.EncodeError:
     return errors.EncodeError(f"expected a time in whole {unit}, got a finer one; round it first, or set round.times")
 
 
-def _timestamp(unit: timedelta, *, local: bool, rounds: bool = False) -> Callable[[Any], Any]:
+def _timestamp(unit: timedelta, *, local: bool, rounds: bool = False) -> Callable[[object], object]:
     """Return the conversion of a timestamp, which needs a time zone, or a local one, which must have none."""
     step = unit // _MICRO
     finest = 1 if rounds else step
     wanted = f"a datetime {'without' if local else 'with'} a time zone"
     epoch = _EPOCH.replace(tzinfo=None) if local else _EPOCH
 
-    def lower(value: Any) -> Any:
+    def lower(value: Any) -> object:
         if value.__class__ is not datetime:
             if isinstance(value, str):
                 value = _parsed(value, _DATETIME_TEXT, datetime.fromisoformat, "an ISO 8601 date and time")
@@ -227,7 +227,7 @@ def _timestamp(unit: timedelta, *, local: bool, rounds: bool = False) -> Callabl
     return lower
 
 
-def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], Any], what: str) -> Any:
+def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], object], what: str) -> Any:
     """Parse a text; the pattern rejects the short forms and extra digits that the library would take."""
     if pattern.fullmatch(text):
         try:
@@ -246,7 +246,7 @@ _TIMES: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "local-timestamp-millis": (datetime, _timestamp(_MILLI, local=True)),
     "local-timestamp-micros": (datetime, _timestamp(_MICRO, local=True)),
 }
-_ROUNDED_TIMES: dict[str, Callable[[Any], Any]] = {
+_ROUNDED_TIMES: dict[str, Callable[[object], object]] = {
     "time-millis": _time(1000, rounds=True),
     "timestamp-millis": _timestamp(_MILLI, local=False, rounds=True),
     "timestamp-micros": _timestamp(_MICRO, local=False, rounds=True),
@@ -269,7 +269,7 @@ def _uuid_text(value: object) -> Any:
     return str(value) if isinstance(value, UUID) else _wrong("a UUID", value)
 
 
-def _uuid_bytes(value: object) -> Any:
+def _uuid_bytes(value: object) -> object:
     if isinstance(value, str):
         return UUID(_uuid_text(value)).bytes
     return value.bytes if isinstance(value, UUID) else value
@@ -278,7 +278,7 @@ def _uuid_bytes(value: object) -> Any:
 def _decimal(logical: Logical, size: int | None) -> Callable[[Any], Any]:
     precision, scale = logical.precision, logical.scale
 
-    def lower(value: object) -> Any:
+    def lower(value: object) -> object:
         if isinstance(value, str):
             value = _parsed(value, _DECIMAL_TEXT, Decimal, "a decimal number")
         elif isinstance(value, int) and not isinstance(value, bool):

@@ -52,23 +52,23 @@ class AvroValues(Values):
         """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
         walk = _Walk(self._node, Fields(self._metadata, rule), loosely=loosely)
 
-        def visit(transform: FieldTransform, value: object) -> Any:
-            def leaf(node: Node, place: Place | None, message: object, inner: object) -> Any:
+        def visit(transform: FieldTransform, value: object) -> object:
+            def leaf(node: Node, place: Place | None, message: object, inner: object) -> object:
                 return inner if place is None else transform(place.context(_type_name(node), message), inner)
 
             return walk(value, leaf)
 
         return visit
 
-    def lower(self, value: object) -> Any:
+    def lower(self, value: object) -> object:
         """Return a value as JSON."""
         return self._everywhere(value, lambda node, _, __, inner: _lowered(node, inner))
 
-    def lift(self, value: object) -> Any:
+    def lift(self, value: object) -> object:
         """Convert the result of a rule to a value of the schema, as far as it fits."""
         return self._everywhere(value, lambda node, _, __, inner: self._lifted(node, inner))
 
-    def _lifted(self, node: Node, value: object) -> Any:
+    def _lifted(self, node: Node, value: object) -> object:
         if not isinstance(node, Primitive | Fixed):
             return value
         logical = node.logical
@@ -81,7 +81,7 @@ class AvroValues(Values):
         except (DecodeError, ValueError, OverflowError, InvalidOperation):
             return value
 
-    def _lifted_time(self, logical: Logical, value: object) -> Any:
+    def _lifted_time(self, logical: Logical, value: object) -> object:
         if isinstance(value, timedelta):
             value = value // (_MICRO * 1000 if logical.name.endswith("millis") else _MICRO)
         if isinstance(value, float) and value.is_integer():
@@ -96,7 +96,7 @@ class AvroValues(Values):
         return convert(value) if convert is not None and type(value) is int else value
 
 
-_Step = Callable[[Any, Any, Leaf], Any]
+_Step = Callable[[object, object, Leaf], object]
 """A part of a walk: takes the record around a value, the value, and what to call with leaves; returns the new value."""
 
 
@@ -123,7 +123,7 @@ class _Walk:
         self._root = root  # keeps the nodes alive whose ids are keys
         self._step = self._compiled(root, None)
 
-    def __call__(self, value: object, leaf: Leaf) -> Any:
+    def __call__(self, value: object, leaf: Leaf) -> object:
         return value if self._step is None else self._step(None, value, leaf)
 
     def _place(self, record: Record, field: Field) -> Place | None:
@@ -221,7 +221,7 @@ class _Walk:
 
         return walk
 
-    def _unfit(self, node: Union, steps: Sequence[_Step | None], message: object, value: object, leaf: Leaf) -> Any:
+    def _unfit(self, node: Union, steps: Sequence[_Step | None], message: object, value: object, leaf: Leaf) -> object:
         """Return a value that fits no branch of a union."""
         for branch, step in zip(node.branches, steps, strict=True) if self._tries else ():
             made = value if step is None else step(message, value, leaf)
@@ -254,7 +254,7 @@ def _type_name(node: Node) -> str:
     return str(node.kind).upper() if isinstance(node, Primitive) else type(node).__name__.upper()
 
 
-def _lowered(node: Node, value: object) -> Any:
+def _lowered(node: Node, value: object) -> object:
     if isinstance(node, Enum) or not isinstance(node, Primitive | Fixed):
         return value
     if isinstance(value, Decimal | UUID):
@@ -271,7 +271,7 @@ def _lowered(node: Node, value: object) -> Any:
     return bytes(raw).decode("latin-1")
 
 
-def _lifted_plain(node: Primitive | Fixed, value: object) -> Any:
+def _lifted_plain(node: Primitive | Fixed, value: object) -> object:
     if isinstance(node, Fixed) or node.kind is Kind.BYTES:
         return value.encode("latin-1") if isinstance(value, str) else value
     if node.kind in (Kind.INT, Kind.LONG) and isinstance(value, float) and value.is_integer():
@@ -279,7 +279,7 @@ def _lifted_plain(node: Primitive | Fixed, value: object) -> Any:
     return value
 
 
-def _lifted_text(logical: Logical, value: object) -> Any:
+def _lifted_text(logical: Logical, value: object) -> object:
     if isinstance(value, str):
         return Decimal(value) if logical.name == "decimal" else UUID(value)
     if logical.name == "decimal" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -321,7 +321,7 @@ class AvroShapes:
 
     first = decoder
 
-    def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
+    def between(self, have: Schema, want: Schema) -> Callable[[object], object]:
         """Return the conversion of a migration's result to another schema.
 
         Raises:
@@ -341,7 +341,7 @@ class AvroShapes:
         """
         return None if self.reader is None else self._converted(self.node(shape), self.reader)
 
-    def _converted(self, have: Node, want: Node) -> Callable[[Any], Any]:
+    def _converted(self, have: Node, want: Node) -> Callable[[object], object]:
         lift = AvroValues(have).lift
         encode, decode = compile_encoder(have, drop_unknown=True), compile_decoder(have, want, **self.options)
 

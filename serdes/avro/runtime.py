@@ -159,7 +159,9 @@ _REASONS: tuple[tuple[type[Exception], DecodeReason], ...] = (
 _SELF_EXPLAINING = frozenset({DecodeReason.TRUNCATED, DecodeReason.INVALID_UTF8})
 
 
-def locate(error: Exception, namespace: Mapping[str, Any], paths: Mapping[int, tuple[Part, ...]]) -> DecodeError | None:
+def locate(
+    error: Exception, namespace: Mapping[str, object], paths: Mapping[int, tuple[Part, ...]]
+) -> DecodeError | None:
     """Return the DecodeError for an exception, with path and offset from its traceback; None for a bug."""
     if isinstance(error, DecodeError):
         found = DecodeError(error.reason, error.detail)

@@ -211,7 +211,7 @@ def node_of(schema: str | Node) -> Node:
     return schema if isinstance(schema, Node) else parse(schema)
 
 
-def _load(text: str) -> Any:
+def _load(text: str) -> object:
     if not isinstance(text, str):
         raise wrong_schema(text)
     try:
@@ -226,7 +226,7 @@ def _load(text: str) -> Any:
 class _Parser:
     """A parser in two passes over a text and its references: the first declares the named types, the second builds."""
 
-    def __init__(self, tree: object, references: Sequence[Any] = ()) -> None:
+    def __init__(self, tree: object, references: Sequence[object] = ()) -> None:
         self._named: dict[str, Record | Enum | Fixed] = {}
         self._shells: dict[int, Record | Enum | Fixed] = {}
         for one in (tree, *references):
@@ -248,7 +248,7 @@ class _Parser:
             for inner in _inner_types(tree):
                 self._declare(inner, namespace, depth + 1)
 
-    def _declare_named(self, tree: dict[str, Any], shell: type[Record | Enum | Fixed], outer: str) -> str:
+    def _declare_named(self, tree: dict[str, object], shell: type[Record | Enum | Fixed], outer: str) -> str:
         name = tree.get("name")
         if not isinstance(name, str) or not name:
             raise SchemaError(f"a {shell.__name__.lower()} without a name")
@@ -280,14 +280,14 @@ class _Parser:
         self._fill(shell, tree)
         return shell
 
-    def _build_collection(self, tree: dict[str, Any], kind: str, namespace: str) -> Node:
+    def _build_collection(self, tree: dict[str, object], kind: str, namespace: str) -> Node:
         key = "items" if kind == "array" else "values"
         if key not in tree:
             raise SchemaError(f"the {kind} has no {key}")
         inner = self._build(tree[key], namespace)
         return Array(inner) if kind == "array" else Map(inner)
 
-    def _fill(self, shell: Record | Enum | Fixed, tree: dict[str, Any]) -> None:
+    def _fill(self, shell: Record | Enum | Fixed, tree: dict[str, object]) -> None:
         match shell:
             case Record():
                 shell.fields = self._fields(shell, tree)
@@ -305,7 +305,7 @@ class _Parser:
                 shell.size = size
                 shell.logical = _fixed_logical(tree, size)
 
-    def _fields(self, record: Record, tree: dict[str, Any]) -> list[Field]:
+    def _fields(self, record: Record, tree: dict[str, object]) -> list[Field]:
         fields = tree.get("fields")
         if not isinstance(fields, list):
             raise SchemaError(f"the record {record.name} has no list of fields")
@@ -341,7 +341,7 @@ _SHELLS: dict[str, type[Record | Enum | Fixed]] = {
 }
 
 
-def _inner_types(tree: dict[str, Any]) -> list[Any]:
+def _inner_types(tree: dict[str, object]) -> list[object]:
     """Return the types written directly inside this one, in the order of the text."""
     kind = tree.get("type")
     match kind:
@@ -364,25 +364,25 @@ def _full_name(name: str, namespace: str) -> str:
     return make_name(name, namespace).full.removeprefix(".")
 
 
-def _aliases(tree: dict[str, Any]) -> list[str]:
+def _aliases(tree: dict[str, object]) -> list[str]:
     aliases = tree.get("aliases")
     listed = [aliases] if isinstance(aliases, str) else aliases
     return [alias for alias in listed if isinstance(alias, str)] if isinstance(listed, list) else []
 
 
-def _tags(tree: dict[str, Any]) -> frozenset[str]:
+def _tags(tree: dict[str, object]) -> frozenset[str]:
     tags = tree.get("confluent:tags")
     return frozenset(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else frozenset()
 
 
-def _logical(tree: dict[str, Any], kind: Kind) -> Logical | None:
+def _logical(tree: dict[str, object], kind: Kind) -> Logical | None:
     name = tree.get("logicalType")
     if name not in _LOGICAL_TYPES.get(kind, ()):
         return None
     return _decimal(tree) if name == "decimal" else Logical(name)
 
 
-def _fixed_logical(tree: dict[str, Any], size: int) -> Logical | None:
+def _fixed_logical(tree: dict[str, object], size: int) -> Logical | None:
     name = tree.get("logicalType")
     if name == "uuid" and size == _UUID_SIZE:
         return Logical(name)
@@ -391,7 +391,7 @@ def _fixed_logical(tree: dict[str, Any], size: int) -> Logical | None:
     return decimal if decimal is not None and decimal.precision <= most_digits else None
 
 
-def _decimal(tree: dict[str, Any]) -> Logical | None:
+def _decimal(tree: dict[str, object]) -> Logical | None:
     precision, scale = _whole(tree.get("precision")), _whole(tree.get("scale", 0))
     return Logical("decimal", precision, scale) if precision > 0 and 0 <= scale <= precision else None
 

@@ -60,7 +60,7 @@ class AvroSerializer(TextSerializer[T]):
         self,
         client: Registry,
         schema: str | Schema | type[T] | None = None,
-        to_dict: Callable[[T, RecordContext], Any] | None = None,
+        to_dict: Callable[[T, RecordContext], object] | None = None,
         conf: AvroSerializerConf | None = None,
     ) -> None:
         super().__init__(client, schema, to_dict, conf)

@@ -43,7 +43,7 @@ class Listing:
     """Source lines, the constants they use, and by line number (from 1) the path and the error explainer."""
 
     lines: list[str] = field(default_factory=list)
-    constants: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, object] = field(default_factory=dict)
     paths: dict[int, tuple[Part, ...]] = field(default_factory=dict)
     explain: dict[int, Explain] = field(default_factory=dict)
 
@@ -120,14 +120,14 @@ class SourceWriter:
         self._path = outer
 
 
-def compile_listing(listing: Listing, name: str, names: Mapping[str, Any]) -> dict[str, Any]:
+def compile_listing(listing: Listing, name: str, names: Mapping[str, object]) -> dict[str, object]:
     """Execute the source, which defines its functions, and return its namespace."""
-    namespace: dict[str, Any] = {**names, **listing.constants}
+    namespace: dict[str, object] = {**names, **listing.constants}
     exec(compile("\n".join(listing.lines), f"<{name}>", "exec"), namespace)  # noqa: S102 - names are quoted by the writers
     return namespace
 
 
-def names_of(*functions: Callable[..., Any]) -> dict[str, Any]:
+def names_of(*functions: Callable[..., object]) -> dict[str, Any]:
     """Return functions by the names that source has for them: their own, without the underscore in front."""
     return {one.__name__.removeprefix("_"): one for one in functions}
 

@@ -31,11 +31,11 @@ class Bound:
 
     name: str
     schema: Schema
-    lower: Callable[..., Any]
-    lift: Callable[..., Any]
+    lower: Callable[..., object]
+    lift: Callable[..., object]
     names_records: bool
 
-    def to_dict(self, value: object, _context: RecordContext) -> Any:
+    def to_dict(self, value: object, _context: RecordContext) -> object:
         """Return an object as the value that an encoder takes, as `to_dict` of a serializer.
 
         Raises:

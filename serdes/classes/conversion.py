@@ -251,7 +251,7 @@ class _Writer:
 
 def is_assigned(shape: Object) -> bool:
     """Return whether a class is a dataclass whose construction does nothing but assign its fields."""
-    cls: Any = shape.cls
+    cls: type = shape.cls
     if not dataclasses.is_dataclass(cls) or type(cls) is not type or hasattr(cls, "__post_init__"):
         return False
     if (cls.__new__, cls.__setattr__) != (object.__new__, object.__setattr__) or not takes_positions(shape):
@@ -263,7 +263,7 @@ def is_assigned(shape: Object) -> bool:
     return init is not None and (made.co_code, made.co_names) == (init.co_code, init.co_names)
 
 
-def _like(field: "dataclasses.Field[Any]") -> Any:
+def _like(field: "dataclasses.Field[Any]") -> object:
     """Return a field with a default of the same kind."""
     if field.default_factory is not dataclasses.MISSING:
         return dataclasses.field(default_factory=list)
@@ -291,7 +291,7 @@ def _lower_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _
     by_class = {branch.cls: (branch, convert) for branch, convert in branches if isinstance(branch, Object | Symbols)}
     rest = [convert for branch, convert in branches if not isinstance(branch, Object | Symbols)]
 
-    def lower(value: object) -> Any:
+    def lower(value: object) -> object:
         found = by_class.get(type(value))
         if found is None:
             for convert in rest:
@@ -314,7 +314,7 @@ def _lift_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _C
     by_name = {branch.name: convert for branch, convert in branches if isinstance(branch, Object)}
     rest = [convert for branch, convert in branches if not isinstance(branch, Object)]
 
-    def lift(value: object) -> Any:
+    def lift(value: object) -> object:
         if isinstance(value, tuple) and value and value[0] in by_name:
             return by_name[value[0]](value[1])
         converts = [*by_name.values(), *rest] if is_json or isinstance(value, dict) else rest

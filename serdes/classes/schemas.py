@@ -17,7 +17,7 @@ from strata.serdes.model import AVRO, JSON, PROTOBUF
 __all__ = ["schema_text"]
 
 _DRAFT_7: Final = "http://json-schema.org/draft-07/schema#"
-_AVRO: Final[Mapping[str, Any]] = {
+_AVRO: Final[Mapping[str, object]] = {
     "null": "null",
     "bool": "boolean",
     "int": "long",
@@ -121,13 +121,13 @@ class _Avro:
         written: dict[str, Any] = {"type": "enum", "name": shape.name, "symbols": list(shape.symbols)}
         return written | _about(shape.doc, shape.aliases) | ({"default": shape.default} if shape.default else {})
 
-    def _record(self, shape: Object) -> Any:
+    def _record(self, shape: Object) -> object:
         if not self._is_new(shape.name, shape):
             return shape.name
         written: dict[str, Any] = {"type": "record", "name": shape.name, **_about(shape.doc, shape.aliases)}
         return written | {"fields": [self._field(shape, member) for member in shape.members]}
 
-    def _field(self, shape: Object, member: Member) -> dict[str, Any]:
+    def _field(self, shape: Object, member: Member) -> dict[str, object]:
         inner, default = member.shape, member.default
         if shape.is_dict and member.attribute not in shape.required:
             branches = inner.branches if isinstance(inner, Choice) else (inner,)
@@ -153,7 +153,7 @@ def _is_null(shape: Shape) -> bool:
     return isinstance(shape, Scalar) and shape.kind == "null"
 
 
-def _about(doc: str, aliases: Sequence[str]) -> dict[str, Any]:
+def _about(doc: str, aliases: Sequence[str]) -> dict[str, object]:
     return ({"doc": doc} if doc else {}) | ({"aliases": list(aliases)} if aliases else {})
 
 
@@ -203,7 +203,7 @@ def _plain(default: object) -> Any:
     return MISSING
 
 
-def _json_document(shape: Shape) -> Any:
+def _json_document(shape: Shape) -> object:
     definitions: dict[str, Any] = {}
     root = _json(shape, definitions)
     name = shape.name if isinstance(shape, Object | Symbols) else ""
@@ -212,11 +212,11 @@ def _json_document(shape: Shape) -> Any:
     return {"$schema": _DRAFT_7, **root, **({"definitions": definitions} if definitions else {})}
 
 
-def _refers_to(definitions: Mapping[str, Any], name: str) -> bool:
+def _refers_to(definitions: Mapping[str, object], name: str) -> bool:
     return f'"#/definitions/{name}"' in json.dumps(definitions)
 
 
-def _json(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
+def _json(shape: Shape, definitions: dict[str, object]) -> dict[str, Any]:
     match shape:
         case Scalar():
             return dict(_JSON[shape.kind])
@@ -260,5 +260,5 @@ def _present(member: Member) -> Shape:
     return branches[0] if len(branches) == 1 else Choice(branches)
 
 
-def _described(doc: str) -> dict[str, Any]:
+def _described(doc: str) -> dict[str, object]:
     return {"description": doc} if doc else {}

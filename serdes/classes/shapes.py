@@ -178,7 +178,7 @@ class _Reader:
     """Reads one class with all classes in it; a class that contains itself is read once."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, Object | Symbols] = {}
+        self._known: dict[object, Object | Symbols] = {}
 
     def shape(self, hint: object, variables: Mapping[Any, Any], where: str, depth: int) -> Shape:
         if depth > _DEEPEST:
@@ -210,7 +210,7 @@ class _Reader:
             return self._enum(hint, where)
         return self._object(hint, origin, arguments, where, depth)
 
-    def _scalar(self, hint: object, marks: Sequence[Any]) -> Scalar | None:
+    def _scalar(self, hint: object, marks: Sequence[object]) -> Scalar | None:
         for mark in marks:
             if isinstance(mark, Digits) and hint is Decimal:
                 return Scalar("decimal", (mark.precision, mark.scale))
@@ -289,7 +289,7 @@ class _Reader:
         return made
 
 
-def _parameters(cls: object) -> tuple[Any, ...]:
+def _parameters(cls: object) -> tuple[object, ...]:
     return tuple(getattr(cls, "__pydantic_generic_metadata__", {}).get("parameters", ()))
 
 
@@ -308,7 +308,7 @@ def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
             return hint, marks
 
 
-def _field_of(marks: Sequence[Any]) -> Field:
+def _field_of(marks: Sequence[object]) -> Field:
     return next((mark for mark in marks if isinstance(mark, Field)), Field())
 
 
@@ -324,7 +324,7 @@ def _literal(arguments: Sequence[Any], where: str) -> Symbols:
     return Symbols("_".join(["Literal", *arguments]), tuple(arguments))
 
 
-def _description(marks: Sequence[Any], notes: Sequence[Any]) -> str:
+def _description(marks: Sequence[object], notes: Sequence[object]) -> str:
     """Return what `typing_extensions.Doc`, `msgspec.Meta` or `pydantic.Field` says of a field."""
     for mark in (*marks, *notes):
         for name in ("documentation", "description"):
@@ -334,13 +334,13 @@ def _description(marks: Sequence[Any], notes: Sequence[Any]) -> str:
     return ""
 
 
-def _doc_of(cls: Any) -> str:
+def _doc_of(cls: type) -> str:
     doc = cls.__dict__.get("__doc__") or ""
     is_made = doc.startswith(f"{cls.__name__}(") or doc == getattr(enum.Enum, "__doc__", None)
     return "" if is_made else " ".join(doc.split())
 
 
-_Found = tuple[str, Any, Any, tuple[Any, ...]]
+_Found = tuple[str, object, object, tuple[object, ...]]
 """A field: its attribute, type hint, default, and what the library keeps of it."""
 
 
@@ -356,7 +356,7 @@ def _fields_of(cls: object) -> list[_Found] | None:
     return None if read is None else read(cls, _hints(cls))
 
 
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: type) -> dict[str, object]:
     try:
         return typing.get_type_hints(
             cls, vars(sys.modules.get(cls.__module__, types)), {cls.__name__: cls}, include_extras=True
@@ -365,7 +365,7 @@ def _hints(cls: type) -> dict[str, Any]:
         raise SchemaError(f"{cls.__name__}: a type hint cannot be resolved: {error}") from None
 
 
-def _of_dataclass(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
+def _of_dataclass(cls: type, hints: Mapping[str, object]) -> list[_Found]:
     found: list[_Found] = []
     for one in dataclasses.fields(cls):
         default = one.default
@@ -376,7 +376,7 @@ def _of_dataclass(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
     return found
 
 
-def _of_pydantic(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
+def _of_pydantic(cls: Any, hints: Mapping[str, object]) -> list[_Found]:
     found: list[_Found] = []
     for name, info in cls.model_fields.items():
         default = MISSING if info.is_required() else info.get_default(call_default_factory=True)
@@ -385,7 +385,7 @@ def _of_pydantic(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
     return found
 
 
-def _of_attrs(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
+def _of_attrs(cls: Any, hints: Mapping[str, object]) -> list[_Found]:
     found: list[_Found] = []
     for one in cls.__attrs_attrs__:
         default: Any = one.default
@@ -398,7 +398,7 @@ def _of_attrs(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
     return found
 
 
-def _of_msgspec(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
+def _of_msgspec(cls: Any, hints: Mapping[str, object]) -> list[_Found]:
     defaults = cls.__struct_defaults__
     names = cls.__struct_fields__
     first = len(names) - len(defaults)
@@ -413,7 +413,7 @@ def _of_msgspec(cls: Any, hints: Mapping[str, Any]) -> list[_Found]:
     return found
 
 
-def _of_typed_dict(_cls: object, hints: Mapping[str, Any]) -> list[_Found]:
+def _of_typed_dict(_cls: object, hints: Mapping[str, object]) -> list[_Found]:
     return [(name, hint, MISSING, ()) for name, hint in hints.items()]
 
 

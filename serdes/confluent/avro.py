@@ -18,6 +18,7 @@ from strata.serdes.confluent.base import (
     AsyncBaseSerializer,
     BaseDeserializer,
     BaseSerializer,
+    ObjectFunction,
     engine_conf,
 )
 from strata.serdes.confluent.borrowed import engine_client
@@ -64,9 +65,9 @@ class AvroSerializer(BaseSerializer):
         self,
         schema_registry_client: SchemaRegistryClient,
         schema_str: str | Schema | None = None,
-        to_dict: Callable[[Any, Any], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        to_dict: ObjectFunction | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
         settings: Any = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=True)
@@ -99,10 +100,10 @@ class AvroDeserializer(BaseDeserializer):
         self,
         schema_registry_client: SchemaRegistryClient,
         schema_str: str | Schema | None = None,
-        from_dict: Callable[[Any, Any], Any] | None = None,
+        from_dict: ObjectFunction | None = None,
         return_record_name: bool = False,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
         if not isinstance(return_record_name, bool):
@@ -123,9 +124,9 @@ class AsyncAvroSerializer(AsyncBaseSerializer):
         self,
         schema_registry_client: AsyncSchemaRegistryClient,
         schema_str: str | Schema | None = None,
-        to_dict: Callable[[Any, Any], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        to_dict: ObjectFunction | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
         super().__init__(
@@ -147,10 +148,10 @@ class AsyncAvroDeserializer(AsyncBaseDeserializer):
         self,
         schema_registry_client: AsyncSchemaRegistryClient,
         schema_str: str | Schema | None = None,
-        from_dict: Callable[[Any, Any], Any] | None = None,
+        from_dict: ObjectFunction | None = None,
         return_record_name: bool = False,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
         super().__init__(
@@ -168,22 +169,22 @@ class AsyncAvroDeserializer(AsyncBaseDeserializer):
 class AvroSerializerBuilder(SchemaBuilder, SerializerBuilder):
     """A builder of `AvroSerializer`; its fields are the arguments of that."""
 
-    schema_registry_config: dict[str, Any] | None = None
-    schema_registry_client: Any = None
+    schema_registry_config: Mapping[str, object] | None = None
+    schema_registry_client: object = None
     schema: str | Schema | None = None
-    to_dict: Callable[[Any, Any], Any] | None = None
-    serializer_config: dict[str, Any] | None = None
-    rule_config: dict[str, Any] | None = None
+    to_dict: ObjectFunction | None = None
+    serializer_config: Mapping[str, object] | None = None
+    rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
-    serializer_init: Callable[[Any], Any] | None = None
+    serializer_init: Callable[[Any], object] | None = None
     _kind: ClassVar[Any] = AvroSerializer
 
-    def set_to_dict(self, to_dict: Callable[[Any, Any], Any]) -> Self:
+    def set_to_dict(self, to_dict: ObjectFunction) -> Self:
         """Set the function from objects to values."""
         self.to_dict = to_dict
         return self
 
-    def _construct(self, client: object) -> Any:
+    def _construct(self, client: object) -> object:
         return self._kind(
             client,
             self.schema,
@@ -204,18 +205,18 @@ class AsyncAvroSerializerBuilder(AsyncBuilder, AvroSerializerBuilder):
 class AvroDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
     """A builder of `AvroDeserializer`; its fields are the arguments of that."""
 
-    schema_registry_config: dict[str, Any] | None = None
-    schema_registry_client: Any = None
+    schema_registry_config: Mapping[str, object] | None = None
+    schema_registry_client: object = None
     schema: str | Schema | None = None
-    from_dict: Callable[[Any, Any], Any] | None = None
+    from_dict: ObjectFunction | None = None
     return_record_name: bool = False
-    deserializer_config: dict[str, Any] | None = None
-    rule_config: dict[str, Any] | None = None
+    deserializer_config: Mapping[str, object] | None = None
+    rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
-    deserializer_init: Callable[[Any], Any] | None = None
+    deserializer_init: Callable[[Any], object] | None = None
     _kind: ClassVar[Any] = AvroDeserializer
 
-    def set_from_dict(self, from_dict: Callable[[Any, Any], Any]) -> Self:
+    def set_from_dict(self, from_dict: ObjectFunction) -> Self:
         """Set the function from values to objects."""
         self.from_dict = from_dict
         return self
@@ -225,7 +226,7 @@ class AvroDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
         self.return_record_name = return_record_name
         return self
 
-    def _construct(self, client: object) -> Any:
+    def _construct(self, client: object) -> object:
         return self._kind(
             client,
             self.schema,

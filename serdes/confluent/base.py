@@ -27,6 +27,7 @@ __all__ = [
     "BaseDeserializer",
     "BaseSerde",
     "BaseSerializer",
+    "ObjectFunction",
     "engine_conf",
 ]
 
@@ -34,6 +35,9 @@ _OFF = ("validation.rules.execution", "validation.rules.executor", "validation.r
 _ALWAYS = frozenset({*_OFF, "use.deprecated.format"})
 _SERIALIZER = {"latest.compatibility.strict": False, "id.compatibility.strict": False}
 _NO_CONTEXT = Context()
+
+ObjectFunction = Callable[[Any, Any], Any]
+"""Converts between a value of a record and the program's object, `(value, context)`, with the program's own types."""
 
 
 def engine_conf(
@@ -84,7 +88,7 @@ def engine_conf(
     return rules | given
 
 
-def _check_refused(given: Mapping[str, Any]) -> None:
+def _check_refused(given: Mapping[str, object]) -> None:
     """Raise ValueError for settings that can only be off."""
     if given.get("use.deprecated.format"):
         raise ValueError("use.deprecated.format is no longer supported: expected False")
@@ -147,7 +151,7 @@ class BaseSerde:
     def configure_subject_name_strategy(
         self,
         subject_name_strategy_type: SubjectNameStrategyType | str | None = None,
-        subject_name_strategy_conf: Mapping[str, Any] | None = None,
+        subject_name_strategy_conf: Mapping[str, object] | None = None,
         subject_name_strategy: Callable[..., str | None] | None = None,
     ) -> None:
         """Choose another subject name strategy.
@@ -236,7 +240,7 @@ class _AsyncSerde:
         self._given = args, kwargs
         self._made: BaseSerde | None = None
 
-    def __await__(self) -> Generator[Any, None, Self]:
+    def __await__(self) -> Generator[object, None, Self]:
         yield from self._plain().__await__()
         return self
 

@@ -8,7 +8,7 @@
 Rules of this file: what builders of all formats share; a format adds its fields and `_construct`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from strata.serdes.confluent.base import BaseSerde
@@ -21,13 +21,13 @@ __all__ = ["AsyncBuilder", "Builder", "DeserializerBuilder", "SchemaBuilder", "S
 class Builder:
     """What all builders have: each value has a setter, which returns the builder."""
 
-    schema_registry_config: dict[str, Any] | None
-    schema_registry_client: Any
-    rule_config: dict[str, Any] | None
+    schema_registry_config: Mapping[str, object] | None
+    schema_registry_client: object
+    rule_config: Mapping[str, object] | None
     rule_registry: RuleRegistry | None
     _client_kind: ClassVar[Any] = SchemaRegistryClient
 
-    def set_schema_registry_config(self, schema_registry_conf: dict[str, Any]) -> Self:
+    def set_schema_registry_config(self, schema_registry_conf: Mapping[str, object]) -> Self:
         """Set the settings of the registry client that the builder makes."""
         self.schema_registry_config = schema_registry_conf
         return self
@@ -37,7 +37,7 @@ class Builder:
         self.schema_registry_client = schema_registry_client
         return self
 
-    def set_rule_config(self, rule_conf: dict[str, Any]) -> Self:
+    def set_rule_config(self, rule_conf: Mapping[str, object]) -> Self:
         """Set the settings of rule executors."""
         self.rule_config = rule_conf
         return self
@@ -53,7 +53,7 @@ class Builder:
     def _init(self) -> Callable[[Any], Any] | None:
         raise NotImplementedError
 
-    def _client(self) -> Any:
+    def _client(self) -> tuple[Any, bool]:
         """Return the client and whether the builder makes it."""
         if self.schema_registry_client is not None or self.schema_registry_config is None:
             return self.schema_registry_client, False
@@ -98,47 +98,47 @@ class AsyncBuilder(Builder):
 class SerializerBuilder(Builder):
     """What the builders of serializers have."""
 
-    serializer_config: dict[str, Any] | None
-    serializer_init: Callable[[Any], Any] | None
+    serializer_config: Mapping[str, object] | None
+    serializer_init: Callable[[Any], object] | None
 
-    def set_serializer_config(self, serializer_conf: dict[str, Any]) -> Self:
+    def set_serializer_config(self, serializer_conf: Mapping[str, object]) -> Self:
         """Set the settings of the serializer."""
         self.serializer_config = serializer_conf
         return self
 
-    def set_serializer_init(self, serializer_init: Callable[[Any], Any]) -> Self:
+    def set_serializer_init(self, serializer_init: Callable[[Any], object]) -> Self:
         """Set what is called with the new serializer."""
         self.serializer_init = serializer_init
         return self
 
-    def _init(self) -> Callable[[Any], Any] | None:
+    def _init(self) -> Callable[[Any], object] | None:
         return self.serializer_init
 
 
 class DeserializerBuilder(Builder):
     """What the builders of deserializers have."""
 
-    deserializer_config: dict[str, Any] | None
-    deserializer_init: Callable[[Any], Any] | None
+    deserializer_config: Mapping[str, object] | None
+    deserializer_init: Callable[[Any], object] | None
 
-    def set_deserializer_config(self, deserializer_conf: dict[str, Any]) -> Self:
+    def set_deserializer_config(self, deserializer_conf: Mapping[str, object]) -> Self:
         """Set the settings of the deserializer."""
         self.deserializer_config = deserializer_conf
         return self
 
-    def set_deserializer_init(self, deserializer_init: Callable[[Any], Any]) -> Self:
+    def set_deserializer_init(self, deserializer_init: Callable[[Any], object]) -> Self:
         """Set what is called with the new deserializer."""
         self.deserializer_init = deserializer_init
         return self
 
-    def _init(self) -> Callable[[Any], Any] | None:
+    def _init(self) -> Callable[[Any], object] | None:
         return self.deserializer_init
 
 
 class SchemaBuilder:
     """What builders with a schema text have."""
 
-    schema: Any
+    schema: object
 
     def set_schema(self, schema_str: object) -> Self:
         """Set the schema, a text or a `Schema`."""

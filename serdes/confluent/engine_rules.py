@@ -60,7 +60,7 @@ class _Fields:
         transform: Any = self._given.new_transform(own)
         call = transform.transform if hasattr(transform, "transform") else transform
 
-        def one(field: engine.FieldContext, value: object) -> Any:
+        def one(field: engine.FieldContext, value: object) -> object:
             kind = FieldType(field.type_name)
             return call(own, FieldContext(field.message, field.full_name, field.name, kind, set(field.tags)), value)
 
@@ -107,7 +107,7 @@ def engine_rules(
     return conf
 
 
-def _dead_letters(conf: Mapping[str, Any]) -> dict[str, Any]:
+def _dead_letters(conf: Mapping[str, object]) -> dict[str, object]:
     """Return the settings of dead letters, with a producer that its other settings describe."""
     settings = {name: conf[name] for name in _DLQ if name in conf}
     others = {name: value for name, value in conf.items() if name not in _DLQ}
@@ -128,10 +128,10 @@ class DlqProducer:
         conf: settings of confluent-kafka's producer.
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
+    def __init__(self, conf: Mapping[str, object]) -> None:
         self._conf = dict(conf)
         self._lock = Lock()
-        self._producer: Any = None
+        self._producer: object = None
 
     def _made(self) -> Any:
         from confluent_kafka import Producer

@@ -21,7 +21,7 @@ Rules of this file: names and bases; `translated` is the only way from an error 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from strata.serdes import errors
 from strata.serdes.confluent.serialization import SerializationError
@@ -176,7 +176,7 @@ def translates(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any] | frozenset[str]) -> None:
+def refuse_unknown(given: Mapping[str, object], known: Mapping[str, object] | frozenset[str]) -> None:
     """Raise ValueError for settings that are unknown, with the nearest known name."""
     for name in sorted(given.keys() - set(known)):
         raise ValueError(f"Unrecognized properties: {name}{errors.did_you_mean(name, known)}")

@@ -48,7 +48,7 @@ DLQ_RULE_EXCEPTION_HEADER = DLQ_HEADER_PREFIX + "exception"
 RuleError = RuleFailed
 """The error of a rule."""
 
-_original_key: ContextVar[Any] = ContextVar("original_key", default=None)
+_original_key: ContextVar[object] = ContextVar("original_key", default=None)
 
 
 def set_original_key(key: object) -> None:

@@ -17,6 +17,7 @@ from strata.serdes.confluent.base import (
     AsyncBaseSerializer,
     BaseDeserializer,
     BaseSerializer,
+    ObjectFunction,
     engine_conf,
 )
 from strata.serdes.confluent.borrowed import engine_client
@@ -65,9 +66,9 @@ class JSONSerializer(BaseSerializer):
         self,
         schema_str: str | Schema | None,
         schema_registry_client: SchemaRegistryClient,
-        to_dict: Callable[[Any, Any], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        to_dict: ObjectFunction | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
         json_encode: Callable[[Any], str | bytes] | None = None,
     ) -> None:
@@ -100,10 +101,10 @@ class JSONDeserializer(BaseDeserializer):
     def __init__(
         self,
         schema_str: str | Schema | None,
-        from_dict: Callable[[Any, Any], Any] | None = None,
+        from_dict: ObjectFunction | None = None,
         schema_registry_client: SchemaRegistryClient | None = None,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
         json_decode: Callable[[bytes], Any] | None = None,
     ) -> None:
@@ -130,9 +131,9 @@ class AsyncJSONSerializer(AsyncBaseSerializer):
         self,
         schema_str: str | Schema | None,
         schema_registry_client: AsyncSchemaRegistryClient,
-        to_dict: Callable[[Any, Any], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        to_dict: ObjectFunction | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
         json_encode: Callable[[Any], str | bytes] | None = None,
     ) -> None:
@@ -155,12 +156,12 @@ class AsyncJSONDeserializer(AsyncBaseDeserializer):
     def __init__(
         self,
         schema_str: str | Schema | None,
-        from_dict: Callable[[Any, Any], Any] | None = None,
+        from_dict: ObjectFunction | None = None,
         schema_registry_client: AsyncSchemaRegistryClient | None = None,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
-        json_decode: Callable[[bytes], Any] | None = None,
+        json_decode: Callable[[bytes], object] | None = None,
     ) -> None:
         super().__init__(
             schema_str,
@@ -177,18 +178,18 @@ class AsyncJSONDeserializer(AsyncBaseDeserializer):
 class JSONSerializerBuilder(SchemaBuilder, SerializerBuilder):
     """A builder of `JSONSerializer`; its fields are the arguments of that."""
 
-    schema_registry_config: dict[str, Any] | None = None
-    schema_registry_client: Any = None
+    schema_registry_config: Mapping[str, object] | None = None
+    schema_registry_client: object = None
     schema: str | Schema | None = None
-    to_dict: Callable[[Any, Any], Any] | None = None
-    serializer_config: dict[str, Any] | None = None
-    rule_config: dict[str, Any] | None = None
+    to_dict: ObjectFunction | None = None
+    serializer_config: Mapping[str, object] | None = None
+    rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
     json_encode: Callable[[Any], str | bytes] | None = None
-    serializer_init: Callable[[Any], Any] | None = None
+    serializer_init: Callable[[Any], object] | None = None
     _kind: ClassVar[Any] = JSONSerializer
 
-    def set_to_dict(self, to_dict: Callable[[Any, Any], Any]) -> Self:
+    def set_to_dict(self, to_dict: ObjectFunction) -> Self:
         """Set the function from objects to values."""
         self.to_dict = to_dict
         return self
@@ -198,7 +199,7 @@ class JSONSerializerBuilder(SchemaBuilder, SerializerBuilder):
         self.json_encode = json_encode
         return self
 
-    def _construct(self, client: object) -> Any:
+    def _construct(self, client: object) -> object:
         return self._kind(
             self.schema,
             client,
@@ -220,28 +221,28 @@ class AsyncJSONSerializerBuilder(AsyncBuilder, JSONSerializerBuilder):
 class JSONDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
     """A builder of `JSONDeserializer`; its fields are the arguments of that."""
 
-    schema_registry_config: dict[str, Any] | None = None
-    schema_registry_client: Any = None
+    schema_registry_config: Mapping[str, object] | None = None
+    schema_registry_client: object = None
     schema: str | Schema | None = None
-    from_dict: Callable[[Any, Any], Any] | None = None
-    deserializer_config: dict[str, Any] | None = None
-    rule_config: dict[str, Any] | None = None
+    from_dict: ObjectFunction | None = None
+    deserializer_config: Mapping[str, object] | None = None
+    rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
     json_decode: Callable[[bytes], Any] | None = None
-    deserializer_init: Callable[[Any], Any] | None = None
+    deserializer_init: Callable[[Any], object] | None = None
     _kind: ClassVar[Any] = JSONDeserializer
 
-    def set_from_dict(self, from_dict: Callable[[Any, Any], Any]) -> Self:
+    def set_from_dict(self, from_dict: ObjectFunction) -> Self:
         """Set the function from values to objects."""
         self.from_dict = from_dict
         return self
 
-    def set_json_decode(self, json_decode: Callable[[bytes], Any]) -> Self:
+    def set_json_decode(self, json_decode: Callable[[bytes], object]) -> Self:
         """Set what parses JSON."""
         self.json_decode = json_decode
         return self
 
-    def _construct(self, client: object) -> Any:
+    def _construct(self, client: object) -> object:
         return self._kind(
             self.schema,
             self.from_dict,

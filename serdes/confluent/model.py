@@ -78,12 +78,16 @@ class RulePhase(StrEnum):
     ENCODING = "ENCODING"
 
 
+_Readers = Mapping[str, Callable[[Any], object]]
+_Empty = Mapping[str, Callable[[], object]]
+
+
 class _Part:
     """A value with the fields of a JSON object, in camel case; it leaves out fields without a value."""
 
-    _readers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    _readers: ClassVar[Mapping[str, Callable[[object], object]]] = {}
     """What parses the JSON of a field."""
-    _empty: ClassVar[Mapping[str, Callable[[], Any]]] = {}
+    _empty: ClassVar[Mapping[str, Callable[[], object]]] = {}
     """The value of a field that is missing, if it is not None."""
 
     @classmethod
@@ -103,7 +107,7 @@ class _Part:
             values[one.name] = value
         return cls(**values)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the JSON object."""
         pairs = ((one.name, getattr(self, one.name)) for one in fields(self))  # type: ignore[arg-type]
         return {_wire_name(name): _json(value) for name, value in pairs if value is not None}
@@ -196,8 +200,8 @@ class MetadataProperties(_Part):
 class Metadata(_Part):
     """The metadata of a schema."""
 
-    _readers: ClassVar[Any] = {"tags": MetadataTags.from_dict, "properties": MetadataProperties.from_dict}
-    _empty: ClassVar[Any] = {"sensitive": list}
+    _readers: ClassVar[_Readers] = {"tags": MetadataTags.from_dict, "properties": MetadataProperties.from_dict}
+    _empty: ClassVar[_Empty] = {"sensitive": list}
 
     tags: MetadataTags | None
     properties: MetadataProperties | None
@@ -210,7 +214,7 @@ class Metadata(_Part):
 class Rule(_Part):
     """A rule of a data contract."""
 
-    _readers: ClassVar[Any] = {"kind": RuleKind, "mode": RuleMode, "params": RuleParams.from_dict}
+    _readers: ClassVar[_Readers] = {"kind": RuleKind, "mode": RuleMode, "params": RuleParams.from_dict}
 
     name: str | None
     doc: str | None
@@ -231,8 +235,8 @@ class Rule(_Part):
 class RuleSet(_Part):
     """The rules of a schema."""
 
-    _readers: ClassVar[Any] = dict.fromkeys(("migration_rules", "domain_rules", "encoding_rules"), _many(Rule))
-    _empty: ClassVar[Any] = dict.fromkeys(("migration_rules", "domain_rules", "encoding_rules"), list)
+    _readers: ClassVar[_Readers] = dict.fromkeys(("migration_rules", "domain_rules", "encoding_rules"), _many(Rule))
+    _empty: ClassVar[_Empty] = dict.fromkeys(("migration_rules", "domain_rules", "encoding_rules"), list)
 
     migration_rules: list[Rule] | None
     domain_rules: list[Rule] | None
@@ -267,12 +271,12 @@ class SchemaVersion(_Part):
 class Schema(_Part):
     """A schema that need not be registered."""
 
-    _readers: ClassVar[Any] = {
+    _readers: ClassVar[_Readers] = {
         "references": _many(SchemaReference),
         "metadata": Metadata.from_dict,
         "rule_set": RuleSet.from_dict,
     }
-    _empty: ClassVar[Any] = {"references": list}
+    _empty: ClassVar[_Empty] = {"references": list}
 
     schema_str: str | None
     schema_type: str | None = "AVRO"
@@ -316,7 +320,7 @@ class RegisteredSchema(_Part):
 class ServerConfig(_Part):
     """The config of a subject, or the global one."""
 
-    _readers: ClassVar[Any] = {
+    _readers: ClassVar[_Readers] = {
         "compatibility": ConfigCompatibilityLevel,
         "compatibility_level": ConfigCompatibilityLevel,
         "default_metadata": Metadata.from_dict,
@@ -338,7 +342,7 @@ class ServerConfig(_Part):
 class Association(_Part):
     """A subject that belongs to a resource, such as a topic."""
 
-    _empty: ClassVar[Any] = {"frozen": bool}
+    _empty: ClassVar[_Empty] = {"frozen": bool}
 
     subject: str | None
     guid: str | None
@@ -356,8 +360,8 @@ class Association(_Part):
 class AssociationInfo(_Part):
     """An association in an answer."""
 
-    _readers: ClassVar[Any] = {"schema": Schema.from_dict}
-    _empty: ClassVar[Any] = {"frozen": bool}
+    _readers: ClassVar[_Readers] = {"schema": Schema.from_dict}
+    _empty: ClassVar[_Empty] = {"frozen": bool}
 
     subject: str | None = None
     association_type: str | None = None
@@ -370,7 +374,7 @@ class AssociationInfo(_Part):
 class AssociationCreateOrUpdateInfo(_Part):
     """An association to create or update."""
 
-    _readers: ClassVar[Any] = {"schema": Schema.from_dict}
+    _readers: ClassVar[_Readers] = {"schema": Schema.from_dict}
 
     subject: str | None = None
     association_type: str | None = None
@@ -384,7 +388,7 @@ class AssociationCreateOrUpdateInfo(_Part):
 class AssociationCreateOrUpdateRequest(_Part):
     """A request to create or update the associations of a resource."""
 
-    _readers: ClassVar[Any] = {"associations": _many(AssociationCreateOrUpdateInfo)}
+    _readers: ClassVar[_Readers] = {"associations": _many(AssociationCreateOrUpdateInfo)}
 
     resource_name: str | None = None
     resource_namespace: str | None = None
@@ -397,7 +401,7 @@ class AssociationCreateOrUpdateRequest(_Part):
 class AssociationResponse(_Part):
     """The associations of a resource after a request."""
 
-    _readers: ClassVar[Any] = {"associations": _many(AssociationInfo)}
+    _readers: ClassVar[_Readers] = {"associations": _many(AssociationInfo)}
 
     resource_name: str | None = None
     resource_namespace: str | None = None

@@ -65,8 +65,8 @@ class ProtobufSerializer(BaseSerializer):
         self,
         msg_type: type[Message],
         schema_registry_client: SchemaRegistryClient,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
         settings: Any = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=True)
@@ -103,9 +103,9 @@ class ProtobufDeserializer(BaseDeserializer):
     def __init__(
         self,
         message_type: type[Message],
-        conf: Mapping[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
         schema_registry_client: SchemaRegistryClient | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
         settings: Any = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=False)
@@ -130,8 +130,8 @@ class AsyncProtobufSerializer(AsyncBaseSerializer):
         self,
         msg_type: type[Message],
         schema_registry_client: AsyncSchemaRegistryClient,
-        conf: Mapping[str, Any] | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
         super().__init__(
@@ -151,9 +151,9 @@ class AsyncProtobufDeserializer(AsyncBaseDeserializer):
     def __init__(
         self,
         message_type: type[Message],
-        conf: Mapping[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
         schema_registry_client: AsyncSchemaRegistryClient | None = None,
-        rule_conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
         super().__init__(
@@ -169,13 +169,13 @@ class AsyncProtobufDeserializer(AsyncBaseDeserializer):
 class ProtobufSerializerBuilder(SerializerBuilder):
     """A builder of `ProtobufSerializer`; its fields are the arguments of that."""
 
-    schema_registry_config: dict[str, Any] | None = None
-    schema_registry_client: Any = None
-    message_type: Any = None
-    serializer_config: dict[str, Any] | None = None
-    rule_config: dict[str, Any] | None = None
+    schema_registry_config: Mapping[str, object] | None = None
+    schema_registry_client: object = None
+    message_type: object = None
+    serializer_config: Mapping[str, object] | None = None
+    rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
-    serializer_init: Callable[[Any], Any] | None = None
+    serializer_init: Callable[[Any], object] | None = None
     _kind: ClassVar[Any] = ProtobufSerializer
 
     def set_message_type(self, msg_type: object) -> Self:
@@ -183,7 +183,7 @@ class ProtobufSerializerBuilder(SerializerBuilder):
         self.message_type = msg_type
         return self
 
-    def _construct(self, client: object) -> Any:
+    def _construct(self, client: object) -> object:
         return self._kind(
             self.message_type,
             client,
@@ -203,13 +203,13 @@ class AsyncProtobufSerializerBuilder(AsyncBuilder, ProtobufSerializerBuilder):
 class ProtobufDeserializerBuilder(DeserializerBuilder):
     """A builder of `ProtobufDeserializer`; its fields are the arguments of that."""
 
-    schema_registry_config: dict[str, Any] | None = None
-    schema_registry_client: Any = None
-    message_type: Any = None
-    deserializer_config: dict[str, Any] | None = None
-    rule_config: dict[str, Any] | None = None
+    schema_registry_config: Mapping[str, object] | None = None
+    schema_registry_client: object = None
+    message_type: object = None
+    deserializer_config: Mapping[str, object] | None = None
+    rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
-    deserializer_init: Callable[[Any], Any] | None = None
+    deserializer_init: Callable[[Any], object] | None = None
     _kind: ClassVar[Any] = ProtobufDeserializer
 
     def set_message_type(self, msg_type: object) -> Self:
@@ -217,7 +217,7 @@ class ProtobufDeserializerBuilder(DeserializerBuilder):
         self.message_type = msg_type
         return self
 
-    def _construct(self, client: object) -> Any:
+    def _construct(self, client: object) -> object:
         return self._kind(
             self.message_type,
             self.deserializer_config,

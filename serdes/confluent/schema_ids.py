@@ -147,5 +147,5 @@ def engine_opening(
     return opened
 
 
-_FRAMINGS: dict[Any, str] = {prefix_schema_id_serializer: "prefix", header_schema_id_serializer: "header"}
-_OPENINGS: dict[Any, str] = {dual_schema_id_deserializer: "dual", prefix_schema_id_deserializer: "prefix"}
+_FRAMINGS: dict[object, str] = {prefix_schema_id_serializer: "prefix", header_schema_id_serializer: "header"}
+_OPENINGS: dict[object, str] = {dual_schema_id_deserializer: "dual", prefix_schema_id_deserializer: "prefix"}

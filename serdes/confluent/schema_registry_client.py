@@ -87,7 +87,7 @@ class SchemaRegistryClient:
         TypeError: If `conf` is not a dict.
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
+    def __init__(self, conf: Mapping[str, object]) -> None:
         settings = client_settings(conf)
         self._conf = dict(conf)
         self.latest_ttl = latest_ttl(conf)
@@ -95,7 +95,7 @@ class SchemaRegistryClient:
         self._serdes: weakref.WeakSet[_Forgetful] = weakref.WeakSet()
 
     @staticmethod
-    def new_client(conf: Mapping[str, Any]) -> "SchemaRegistryClient":
+    def new_client(conf: Mapping[str, object]) -> "SchemaRegistryClient":
         """Return a client; `mock://` as the URL is a registry in this process."""
         return SchemaRegistryClient(conf)
 
@@ -439,11 +439,11 @@ class AsyncSchemaRegistryClient:
         TypeError: If `conf` is not a dict.
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
+    def __init__(self, conf: Mapping[str, object]) -> None:
         self.plain = SchemaRegistryClient(conf)
 
     @staticmethod
-    def new_client(conf: Mapping[str, Any]) -> "AsyncSchemaRegistryClient":
+    def new_client(conf: Mapping[str, object]) -> "AsyncSchemaRegistryClient":
         """Return a client; `mock://` as the URL is a registry in this process."""
         return AsyncSchemaRegistryClient(conf)
 
@@ -518,7 +518,7 @@ def _registered(found: Any) -> RegisteredSchema:
     return RegisteredSchema(found.subject, found.version, found.schema_id, found.guid, schema)
 
 
-def _registered_of(subject: str) -> Callable[[Mapping[str, Any]], RegisteredSchema]:
+def _registered_of(subject: str) -> Callable[[Mapping[str, object]], RegisteredSchema]:
     return lambda answer: RegisteredSchema.from_dict({"subject": subject, **answer})
 
 
@@ -534,7 +534,7 @@ def _page(offset: int, limit: int) -> dict[str, int | None]:
     return {"offset": offset or None, "limit": limit if limit >= 0 else None}
 
 
-def _query(given: Mapping[str, Any], pairs: list[tuple[str, str]] | None = None) -> str:
+def _query(given: Mapping[str, object], pairs: list[tuple[str, str]] | None = None) -> str:
     """Return a query string without what is not set; confluent-kafka's flags are off where they are missing."""
     told = [(name, "true" if value is True else value) for name, value in given.items() if value not in (None, False)]
     query = urlencode([*(pairs or ()), *told])

@@ -30,7 +30,7 @@ CLIENT_SETTINGS = _OWN | ClientSettings.conf_names()
 """The settings of `SchemaRegistryClient`."""
 
 
-def client_settings(conf: Mapping[str, Any]) -> ClientSettings:
+def client_settings(conf: Mapping[str, object]) -> ClientSettings:
     """Return the settings of the engine's client.
 
     Args:
@@ -72,7 +72,7 @@ def _inherited(conf: Mapping[str, Any]) -> str:
     return ":".join(conf[name] for name in names)
 
 
-def latest_ttl(conf: Mapping[str, Any]) -> float | None:
+def latest_ttl(conf: Mapping[str, object]) -> float | None:
     """Return the seconds for which the latest version of a subject is cached; None is for ever.
 
     Raises:

@@ -121,7 +121,7 @@ def engine_strategy(conf: Mapping[str, Any], client: object) -> dict[str, Any]:
     return {"subject.name.strategy": name, "subject.name.strategy.conf": chosen}
 
 
-def _parameters(function: Callable[..., Any]) -> int:
+def _parameters(function: Callable[..., object]) -> int:
     """Return how many arguments a function needs."""
     try:
         parameters = inspect.signature(function).parameters.values()

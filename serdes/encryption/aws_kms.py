@@ -43,7 +43,7 @@ class AwsKms:
         CipherError: If there are no credentials, or a setting cannot be used.
     """
 
-    def __init__(self, settings: Mapping[str, Any], properties: Mapping[str, str]) -> None:  # noqa: ARG002 - as drivers are
+    def __init__(self, settings: Mapping[str, object], properties: Mapping[str, str]) -> None:  # noqa: ARG002 - as drivers are
         self._settings = settings
         endpoint = settings.get("aws.kms.endpoint")
         self._endpoint = None if endpoint is None else check_endpoint(str(endpoint), "aws.kms.endpoint")
@@ -119,12 +119,12 @@ def _session(settings: Mapping[str, Any], region: str) -> Any:
     return session if not role else _assuming(session, role, settings, region)
 
 
-def _assuming(session: Any, role: str, settings: Mapping[str, Any], region: str) -> Any:
+def _assuming(session: Any, role: str, settings: Mapping[str, object], region: str) -> object:
     """Return a session whose credentials are those of a role, assumed with those of another session, and renewed."""
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
     from botocore.session import Session
 
-    def create_client(service: str, **options: Any) -> Any:
+    def create_client(service: str, **options: Any) -> object:
         return session.create_client(service, region_name=region, **options)
 
     source = session.get_credentials()

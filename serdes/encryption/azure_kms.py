@@ -54,7 +54,7 @@ class AzureKms:
 
     def __init__(
         self,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         properties: Mapping[str, str],
         *,
         credential: Callable[[Mapping[str, Any]], Credential] | None = None,
@@ -122,7 +122,7 @@ class AzureKms:
         value = base64.urlsafe_b64encode(block).rstrip(b"=").decode()
         return bytes_of(text_of(self._use(service, name, version, "decrypt", value), "value"), url_safe=True)
 
-    def _use(self, service: RestKms, name: str, version: str, action: str, value: str) -> dict[str, Any]:
+    def _use(self, service: RestKms, name: str, version: str, action: str, value: str) -> dict[str, object]:
         # Azure takes an empty version as the newest one, as its SDKs send it.
         return self._send(
             service, "POST", f"/keys/{name}/{version}/{action}?{_API}", {"alg": _ALGORITHM, "value": value}
@@ -155,7 +155,7 @@ class AzureKms:
         return service.send(method, path, body, {"Authorization": f"Bearer {token}"})
 
 
-def _credential(settings: Mapping[str, Any]) -> Credential:
+def _credential(settings: Mapping[str, object]) -> Credential:
     from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
     tenant, client, secret = (settings.get(name) for name in ("tenant.id", "client.id", "client.secret"))

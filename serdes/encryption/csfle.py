@@ -40,7 +40,7 @@ class _WithKeys:
     def __init__(
         self,
         client: RegistryClient,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         *,
         drivers: Mapping[str, KmsDriver] = DRIVERS,
         clock: Callable[[], float] = time.time,

@@ -45,7 +45,7 @@ class GcpKms:
         CipherError: If a setting cannot be used.
     """
 
-    def __init__(self, settings: Mapping[str, Any], properties: Mapping[str, str]) -> None:  # noqa: ARG002 - as drivers are
+    def __init__(self, settings: Mapping[str, object], properties: Mapping[str, str]) -> None:  # noqa: ARG002 - as drivers are
         self._settings = settings
         endpoint = settings.get("gcp.kms.endpoint")
         self._service = RestKms(
@@ -104,7 +104,7 @@ class GcpKms:
             return {"Authorization": f"Bearer {self._credentials.token}"}
 
 
-def _credentials(settings: Mapping[str, Any]) -> Any:
+def _credentials(settings: Mapping[str, object]) -> object:
     account = {name: settings.get(name) for name in _ACCOUNT}
     kind = settings.get("account.type") or "service_account"
     if kind != "service_account":

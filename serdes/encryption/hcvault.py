@@ -50,7 +50,7 @@ class HcVault:
         CipherError: If there are no credentials.
     """
 
-    def __init__(self, settings: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, object], properties: Mapping[str, str]) -> None:
         self._settings = settings
         self._token = _setting(settings, "token.id", "VAULT_TOKEN")
         self._role = _setting(settings, "approle.role.id", "VAULT_APPROLE_ROLE_ID")

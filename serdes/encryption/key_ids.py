@@ -43,7 +43,7 @@ _URL_ID = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?((
 _PORTS = {"http": 80, "https": 443}
 
 
-def check_key_id(kms_type: str, key_id: str, settings: Mapping[str, Any]) -> None:
+def check_key_id(kms_type: str, key_id: str, settings: Mapping[str, object]) -> None:
     """Check that a client may use a key.
 
     Args:

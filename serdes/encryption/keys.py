@@ -11,7 +11,6 @@ import time
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from strata.serdes.client import RegistryClient, context_of
 from strata.serdes.encryption.ciphers import ALGORITHMS, Cipher, CipherError, cipher_of, new_material
@@ -109,7 +108,7 @@ class KeyRing:
     def __init__(
         self,
         client: RegistryClient,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         drivers: Mapping[str, KmsDriver],
         clock: Callable[[], float] = time.time,
     ) -> None:

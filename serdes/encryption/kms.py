@@ -62,7 +62,7 @@ class LocalKms:
         CipherError: If there is no secret.
     """
 
-    def __init__(self, settings: Mapping[str, Any], properties: Mapping[str, str]) -> None:  # noqa: ARG002 - as drivers are
+    def __init__(self, settings: Mapping[str, object], properties: Mapping[str, str]) -> None:  # noqa: ARG002 - as drivers are
         secret = settings.get("secret") or os.environ.get("LOCAL_SECRET")
         if not isinstance(secret, str) or not secret:
             raise CipherError(
@@ -97,7 +97,7 @@ def _local_key(secret: str) -> Gcm:
 def _later(module: str, name: str) -> KmsDriver:
     """Return the driver of a module, which is imported on its first use: it may need an extra."""
 
-    def driver(settings: Mapping[str, Any], properties: Mapping[str, str]) -> Kms:
+    def driver(settings: Mapping[str, object], properties: Mapping[str, str]) -> Kms:
         try:
             make: KmsDriver = getattr(import_module(f"strata.serdes.encryption.{module}"), name)
         except ImportError as error:  # the message of MissingExtra names the extra
@@ -141,7 +141,7 @@ class Service:
         CipherError: If there is no driver, or it lacks settings.
     """
 
-    def __init__(self, kek: Kek, settings: Mapping[str, Any], drivers: Mapping[str, KmsDriver]) -> None:
+    def __init__(self, kek: Kek, settings: Mapping[str, object], drivers: Mapping[str, KmsDriver]) -> None:
         properties = dict(kek.properties)
         self._kms = driver_of(kek.kms_type, drivers)(settings, properties)
         self._kms_type, self._settings = kek.kms_type, settings

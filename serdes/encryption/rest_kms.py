@@ -60,7 +60,7 @@ class RestKms:
             raise CipherError(f"{name}: {error}") from None
 
     def send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+        self, method: str, path: str, body: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         """Send a request and return the JSON object of the answer.
 
@@ -85,7 +85,7 @@ class RestKms:
         return content
 
 
-def text_of(answer: Mapping[str, Any], *path: str) -> str:
+def text_of(answer: Mapping[str, object], *path: str) -> str:
     """Return a text inside an answer.
 
     Raises:

@@ -8,7 +8,6 @@ Rules of this file: it prints nothing; a key that fails does not stop the others
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from strata.serdes.client import RegistryClient
 from strata.serdes.encryption.ciphers import ALGORITHMS, CipherError
@@ -39,7 +38,7 @@ class Rewrapped:
 def rewrap_keys(
     client: RegistryClient,
     name: str,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     *,
     subjects: Collection[str] = (),
     is_trial: bool = False,

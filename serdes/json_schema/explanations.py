@@ -15,11 +15,13 @@ from itertools import zip_longest
 from typing import Any
 from urllib.parse import unquote
 
+from jsonschema_rs import ValidationError
+
 from strata.serdes.errors import any_of, did_you_mean, index_part, join_path, key_part, one_of, unknown_field
 
 __all__ = ["explain", "order", "path_of"]
 
-Documents = Mapping[str, Any]
+Documents = Mapping[str, object]
 """A schema and what it refers to, by URI."""
 Sentence = Callable[[Any, Documents], tuple[str, str]]
 """Returns the sentence for an error, and the path from the error's place to the value at fault."""
@@ -79,7 +81,7 @@ def explain(error: object, documents: Documents) -> tuple[str, str]:
     return f"{detail} (rule {rule}{branch})", join_path(path_of(found), part)
 
 
-def order(error: Any) -> tuple[Any, ...]:
+def order(error: ValidationError) -> tuple[object, ...]:
     """Return the place of an error among those of a value: by the value's path, then by the rule.
 
     The validator's own order depends on its version.
@@ -120,7 +122,7 @@ def _context(error: Any) -> list[list[Any]]:
     return [sorted(branch, key=order) for branch in error.kind.context]
 
 
-def _is_of_another_type(found: list[Any], error: Any) -> bool:
+def _is_of_another_type(found: list[Any], error: ValidationError) -> bool:
     return any(one.kind.name == "type" and one.instance_path == error.instance_path for one in found)
 
 
@@ -129,7 +131,7 @@ def _distance(found: list[Any]) -> tuple[int, int]:
     return sum(one.kind.name in ("const", "enum") for one in found), len(found)
 
 
-def _importance(error: Any) -> int:
+def _importance(error: ValidationError) -> int:
     """Rank errors: a constant identifies the branch, and an unknown property may be a misspelled one."""
     return {"const": 0, "additionalProperties": 1}.get(error.kind.name, 2)
 
@@ -204,7 +206,7 @@ def _constant(error: Any, _: Documents) -> tuple[str, str]:
     return f"expected {json.dumps(error.kind.expected_value)[:_LONGEST_QUOTE]}, got {_other(error)}", ""
 
 
-def _other(error: Any) -> str:
+def _other(error: ValidationError) -> str:
     return _kind(error.instance).replace("a ", "another ", 1).replace("an ", "another ", 1)
 
 

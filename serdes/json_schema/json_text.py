@@ -68,7 +68,7 @@ def dump(value: object, bends: Report | None = None) -> bytes:
         return _dumped(_bent(value, "", bends))
 
 
-def _bent(value: object, path: str, report: Report) -> Any:
+def _bent(value: object, path: str, report: Report) -> object:
     """Return a value in which what strict JSON refuses is replaced, as plain values."""
     if isinstance(value, float) and not math.isfinite(value):
         report("expected a finite number, got NaN or an infinity: null is written", path)
@@ -125,7 +125,7 @@ def _check(value: object, path: str) -> None:
         _check(inner, f"{path}{part}".lstrip("."))
 
 
-def _inside(value: object, path: str) -> Iterable[tuple[str, Any]]:
+def _inside(value: object, path: str) -> Iterable[tuple[str, object]]:
     """Return the parts of a value, with the path part of each."""
     if value is None or isinstance(value, str | int | float | UUID | Enum):
         return ()

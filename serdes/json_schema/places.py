@@ -9,7 +9,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 __all__ = ["At", "base_uri", "is_recursive", "target_of"]
 
-Documents = Mapping[str, Any]
+Documents = Mapping[str, object]
 
 
 class At(NamedTuple):

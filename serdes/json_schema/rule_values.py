@@ -22,7 +22,7 @@ from strata.serdes.rules.fields import Fields, Place, Values, Visit
 
 __all__ = ["JsonShapes", "JsonValues"]
 
-Validate = Callable[[Any], None]
+Validate = Callable[[object], None]
 Decode = Callable[[bytes], Any]
 
 _DEEPEST = 500
@@ -40,7 +40,7 @@ _TYPE_NAMES = {
     "boolean": "BOOLEAN",
     "null": "NULL",
 }
-_IS: dict[str, Callable[[Any], bool]] = {
+_IS: dict[str, Callable[[object], bool]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
     "integer": lambda value: (
@@ -68,7 +68,7 @@ class JsonValues(Values):
     """
 
     def __init__(
-        self, documents: Mapping[str, Any], validator: Callable[[str], Validate], metadata: Metadata | None
+        self, documents: Mapping[str, object], validator: Callable[[str], Validate], metadata: Metadata | None
     ) -> None:
         self._documents = documents
         self._validator = functools.cache(validator)
@@ -113,7 +113,7 @@ class _Walk:
     It has a budget of steps: branches that all fit double the steps at each level.
     """
 
-    _documents: Mapping[str, Any]
+    _documents: Mapping[str, object]
     _validator: Callable[[str], Validate] | None
     _fields: Fields
     _known: dict[tuple[int, str], list["_Property"]]
@@ -125,7 +125,7 @@ class _Walk:
         """Call the transform with each selected field."""
         return self._at(self._root, "$", None, None, value, 0)
 
-    def _at(self, at: At, path: str, place: Place | None, message: object, value: object, depth: int) -> Any:
+    def _at(self, at: At, path: str, place: Place | None, message: object, value: object, depth: int) -> object:
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise SchemaError(f"a rule needs more than {_MOST_STEPS} steps through the JSON Schema and the value")
@@ -213,17 +213,17 @@ class _Walk:
         return target
 
 
-def _list(tree: Mapping[str, Any], key: str) -> list[Any]:
+def _list(tree: Mapping[str, object], key: str) -> list[object]:
     found = tree.get(key)
     return found if isinstance(found, list) else []
 
 
-def _leaf(tree: Mapping[str, Any]) -> str:
+def _leaf(tree: Mapping[str, object]) -> str:
     kind = _type_name(tree, None) if isinstance(tree.get("type"), str) and _INNER.isdisjoint(tree) else ""
     return kind if kind in _LEAVES else ""
 
 
-def _type_name(tree: Mapping[str, Any], value: object) -> str:
+def _type_name(tree: Mapping[str, object], value: object) -> str:
     if tree.get("const") is not None or tree.get("enum") is not None:
         return "ENUM"
     kinds = tree.get("type")
@@ -252,7 +252,7 @@ class JsonShapes:
 
     first = decoder
 
-    def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:  # noqa: ARG002 - an interface
+    def between(self, have: Schema, want: Schema) -> Callable[[object], object]:  # noqa: ARG002 - an interface
         """Return the identity function."""
         return lambda value: value
 
@@ -269,7 +269,7 @@ class JsonShapes:
         if validate is None:
             return None
 
-        def checked(value: object) -> Any:
+        def checked(value: object) -> object:
             validate(value)
             return value
 

@@ -72,7 +72,7 @@ class JsonSerializer(TextSerializer[T]):
         self,
         client: Registry,
         schema: str | Schema | type[T] | None = None,
-        to_dict: Callable[[T, RecordContext], Any] | None = None,
+        to_dict: Callable[[T, RecordContext], object] | None = None,
         conf: JsonSerializerConf | None = None,
         *,
         encode: Callable[[Any], str | bytes] | None = None,
@@ -132,7 +132,7 @@ class JsonDeserializer(Deserializer[T]):
         from_dict: Callable[[Any, RecordContext], T] | None = None,
         conf: JsonDeserializerConf | None = None,
         *,
-        decode: Callable[[bytes], Any] | None = None,
+        decode: Callable[[bytes], object] | None = None,
     ) -> None:
         given = (client, reader_schema, from_dict, conf)
         if is_class(reader_schema):
@@ -146,7 +146,7 @@ class JsonDeserializer(Deserializer[T]):
         wanted = None if reader_schema is None else schema_given(reader_schema, JSON, "reader_schema")
         self._validate = None if wanted is None else validator_of(client, wanted)
 
-    def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Callable[[bytes], Any]:  # noqa: ARG002
+    def _reader(self, schema: Schema, indexes: MessagePath, subject: str | None) -> Callable[[bytes], object]:  # noqa: ARG002
         if not self._settings.validate:
             return self._load
         return validating(self._validate or validator_of(self._client, schema, subject), self._load)
@@ -178,7 +178,7 @@ def _values(client: Registry, schema: Schema, subject: str | None) -> "JsonValue
     return JsonValues(documents, lambda uri: compiled({"$ref": uri}, resources, ""), schema.metadata)
 
 
-def _as_bytes(encode: Callable[[Any], str | bytes]) -> Encode:
+def _as_bytes(encode: Callable[[object], str | bytes]) -> Encode:
     def write(value: object) -> bytes:
         text = encode(value)
         return text.encode() if isinstance(text, str) else text
@@ -186,7 +186,7 @@ def _as_bytes(encode: Callable[[Any], str | bytes]) -> Encode:
     return write
 
 
-def validating(validate: Validate, parse: Callable[[bytes], Any] = load) -> Callable[[bytes], Any]:
+def validating(validate: Validate, parse: Callable[[bytes], object] = load) -> Callable[[bytes], Any]:
     """Return a parser of payloads that validates each value with a validator from `validator_of`."""
 
     def decode(payload: bytes) -> Any:
@@ -235,7 +235,9 @@ def documents_of(schema: Schema, named: Mapping[str, Schema]) -> dict[str, Any]:
     return {_BASE: document, **resources}
 
 
-def _place(document: object, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
+def _place(
+    document: object, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, object]
+) -> None:
     """Add what a schema refers to under the URIs that its `$ref`s resolve to."""
     bases = {uri, base_uri(document, uri)}  # validators differ on the base URI
     for reference in schema.references:

@@ -27,7 +27,7 @@ _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
 class Validator:
     """A callable that raises DecodeError for values that a schema does not allow."""
 
-    def __init__(self, validator: Any, documents: Mapping[str, Any]) -> None:
+    def __init__(self, validator: Any, documents: Mapping[str, object]) -> None:
         self._validator = validator
         self.is_valid: Callable[[Any], bool] = validator.is_valid
         self._documents = documents
@@ -56,7 +56,7 @@ class Validator:
     def _raise_first(self, value: Any) -> NoReturn:
         raise min(self._validator.iter_errors(value), key=order)
 
-    def _validate(self, value: object, refuse: Callable[[Any], None]) -> None:
+    def _validate(self, value: object, refuse: Callable[[object], None]) -> None:
         """Validate a value, and explain the error that `refuse` raises for it."""
         if self.is_valid(value):
             return
@@ -120,11 +120,11 @@ def compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validato
     return Validator(validator, {base: document, **resources, base_uri(document, base): document})
 
 
-def _most_branches(documents: list[Any]) -> int:
+def _most_branches(documents: list[object]) -> int:
     """Return the most branches that a schema has in one place."""
     most, rest = 1, documents
     while rest:
-        below: list[Any] = []
+        below: list[object] = []
         for one in rest:
             if isinstance(one, dict):
                 most = max([most, *(len(one[key]) for key in ("oneOf", "anyOf") if isinstance(one.get(key), list))])

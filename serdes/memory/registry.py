@@ -217,7 +217,7 @@ class MemoryRegistry:
 
     # Writing
 
-    def register(self, subject: str, body: Mapping[str, Any], *, normalize: bool) -> Version:
+    def register(self, subject: str, body: Mapping[str, object], *, normalize: bool) -> Version:
         """Return the version that holds a schema; add it if there is none.
 
         Raises:
@@ -251,14 +251,14 @@ class MemoryRegistry:
         return version
 
     @staticmethod
-    def _inherited(body: Mapping[str, Any], live: Sequence[Version]) -> dict[str, Any]:
+    def _inherited(body: Mapping[str, object], live: Sequence[Version]) -> dict[str, object]:
         """Return metadata and rules of the latest version, for a schema without its own."""
         if not live:
             return {}
         contract = json.loads(live[-1].content.contract)
         return {name: contract.get(name) for name in ("metadata", "ruleSet") if not body.get(name)}
 
-    def lookup(self, subject: str, body: Mapping[str, Any], *, normalize: bool, deleted: bool) -> Version:
+    def lookup(self, subject: str, body: Mapping[str, object], *, normalize: bool, deleted: bool) -> Version:
         """Return the version that holds a schema.
 
         Raises:
@@ -270,7 +270,7 @@ class MemoryRegistry:
             raise _not_found(ErrorCode.SCHEMA_NOT_FOUND, "Schema not found")
         return found
 
-    def _find(self, subject: str, body: Mapping[str, Any], *, normalize: bool, deleted: bool) -> Version | None:
+    def _find(self, subject: str, body: Mapping[str, object], *, normalize: bool, deleted: bool) -> Version | None:
         content, parsed = self._read(subject, body, normalize=normalize)
         versions = [one for one in self._of(subject) if deleted or not one.deleted]
         for one in reversed(versions):
@@ -326,8 +326,8 @@ class MemoryRegistry:
         return list(found.values())
 
     def compatibility(
-        self, subject: str, number: str | None, body: Mapping[str, Any], *, normalize: bool, verbose: bool
-    ) -> dict[str, Any]:
+        self, subject: str, number: str | None, body: Mapping[str, object], *, normalize: bool, verbose: bool
+    ) -> dict[str, object]:
         """Return whether a schema is compatible with one version, or with those that a registration compares.
 
         Raises:
@@ -461,7 +461,7 @@ class MemoryRegistry:
             raise _not_found(ErrorCode.CONFIG_NOT_FOUND, message)
         return {"compatibilityLevel": "BACKWARD", **self.configs.get(None, {})}
 
-    def set_config(self, subject: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
+    def set_config(self, subject: str | None, body: Mapping[str, object]) -> dict[str, object]:
         """Merge properties into a config, and return the result.
 
         Raises:
@@ -480,7 +480,7 @@ class MemoryRegistry:
         self.configs[subject] = {name: value for name, value in config.items() if value is not None}
         return {_SAID.get(name, name): value for name, value in self.configs[subject].items()}
 
-    def delete_config(self, subject: str | None) -> dict[str, Any]:
+    def delete_config(self, subject: str | None) -> dict[str, object]:
         """Delete a config and return it.
 
         Raises:

@@ -23,7 +23,7 @@ _NOT_FOUND = 404
 class _Request:
     """A request with its query and body."""
 
-    def __init__(self, pairs: list[tuple[str, str]], body: Mapping[str, Any] | None) -> None:
+    def __init__(self, pairs: list[tuple[str, str]], body: Mapping[str, object] | None) -> None:
         self.pairs, self.body = pairs, body or {}
         self._query = dict(pairs)
 
@@ -38,68 +38,68 @@ class _Request:
         return items[first:] if most < 0 else items[first : first + most]
 
 
-_Route = Callable[..., Any]
+_Route = Callable[..., object]
 
 
-def _subjects(registry: MemoryRegistry, request: _Request) -> Any:
+def _subjects(registry: MemoryRegistry, request: _Request) -> object:
     names = registry.subjects(deleted=request.flag("deleted"), deleted_only=request.flag("deletedOnly"))
     prefix = request.text("subjectPrefix") or ""
     return request.page([name for name in names if name.startswith(prefix)])
 
 
-def _versions(registry: MemoryRegistry, request: _Request, subject: str) -> Any:
+def _versions(registry: MemoryRegistry, request: _Request, subject: str) -> object:
     found = registry.versions(subject, deleted=request.flag("deleted"), deleted_only=request.flag("deletedOnly"))
     return request.page([one.number for one in found])
 
 
-def _version(registry: MemoryRegistry, request: _Request, subject: str, number: str) -> Any:
+def _version(registry: MemoryRegistry, request: _Request, subject: str, number: str) -> object:
     return registry.version(subject, number, deleted=request.flag("deleted")).to_json()
 
 
-def _with_metadata(registry: MemoryRegistry, request: _Request, subject: str) -> Any:
+def _with_metadata(registry: MemoryRegistry, request: _Request, subject: str) -> object:
     keys = [value for name, value in request.pairs if name == "key"]
     values = [value for name, value in request.pairs if name == "value"]
     wanted = dict(zip(keys, values, strict=False))
     return registry.with_metadata(subject, wanted, deleted=request.flag("deleted")).to_json()
 
 
-def _referrers(registry: MemoryRegistry, request: _Request, subject: str, number: str) -> Any:
+def _referrers(registry: MemoryRegistry, request: _Request, subject: str, number: str) -> object:
     return request.page(registry.referrers(registry.version(subject, number)))
 
 
-def _schema(registry: MemoryRegistry, request: _Request, schema_id: str) -> Any:
+def _schema(registry: MemoryRegistry, request: _Request, schema_id: str) -> object:
     return registry.content(_integer(schema_id), request.text("subject")).to_json()
 
 
-def _holders(registry: MemoryRegistry, request: _Request, schema_id: str) -> Any:
+def _holders(registry: MemoryRegistry, request: _Request, schema_id: str) -> object:
     found = registry.holders(_integer(schema_id), request.text("subject"), deleted=request.flag("deleted"))
     return request.page([{"subject": one.subject, "version": one.number} for one in found])
 
 
-def _holding_subjects(registry: MemoryRegistry, request: _Request, schema_id: str) -> Any:
+def _holding_subjects(registry: MemoryRegistry, request: _Request, schema_id: str) -> object:
     found = registry.holders(_integer(schema_id), request.text("subject"), deleted=request.flag("deleted"))
     return request.page(list(dict.fromkeys(one.subject for one in found)))
 
 
-def _register(registry: MemoryRegistry, request: _Request, subject: str) -> Any:
+def _register(registry: MemoryRegistry, request: _Request, subject: str) -> object:
     return registry.register(subject, request.body, normalize=request.flag("normalize")).to_json()
 
 
-def _lookup(registry: MemoryRegistry, request: _Request, subject: str) -> Any:
+def _lookup(registry: MemoryRegistry, request: _Request, subject: str) -> object:
     flags = {name: request.flag(name) for name in ("normalize", "deleted")}
     return registry.lookup(subject, request.body, **flags).to_json()
 
 
-def _compatibility(registry: MemoryRegistry, request: _Request, subject: str, number: str | None = None) -> Any:
+def _compatibility(registry: MemoryRegistry, request: _Request, subject: str, number: str | None = None) -> object:
     flags = {name: request.flag(name) for name in ("normalize", "verbose")}
     return registry.compatibility(subject, number, request.body, **flags)
 
 
-def _set_mode(registry: MemoryRegistry, request: _Request, subject: str | None = None) -> Any:
+def _set_mode(registry: MemoryRegistry, request: _Request, subject: str | None = None) -> object:
     return {"mode": registry.set_mode(subject, request.body.get("mode"), force=request.flag("force"))}
 
 
-def _mode(registry: MemoryRegistry, request: _Request, subject: str | None = None) -> Any:
+def _mode(registry: MemoryRegistry, request: _Request, subject: str | None = None) -> object:
     return {"mode": registry.mode(subject, in_force=request.flag("defaultToGlobal"))}
 
 

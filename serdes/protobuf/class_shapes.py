@@ -39,7 +39,7 @@ _KNOWN: Final[Mapping[str, str]] = {
     "google.type.Date": "date",
     "google.type.TimeOfDay": "time",
 }
-_ZEROS: Final[Mapping[str, Any]] = {
+_ZEROS: Final[Mapping[str, object]] = {
     "bool": False, "int": 0, "int32": 0, "float": 0.0, "float32": 0.0, "str": "", "bytes": b"",
 }  # fmt: skip
 _UNUSABLE: Final = re.compile(r"_.*|mro")
@@ -135,7 +135,7 @@ class _Reader:
         return made
 
 
-def _zero(shape: Shape) -> Any:
+def _zero(shape: Shape) -> object:
     if isinstance(shape, Symbols):
         return shape.symbols[shape.numbers.index(0)]
     return _ZEROS.get(shape.kind, MISSING) if isinstance(shape, Scalar) else MISSING

@@ -80,7 +80,7 @@ def from_json(kind: type[Message], value: Any) -> Message:
 
 
 @functools.lru_cache(maxsize=1000)
-def _about(message: Any) -> tuple[Any, Any]:
+def _about(message: Descriptor) -> tuple[Any, Any]:
     """Return the types that an Any in the message may hold, and the stand-in class if one is needed."""
     types = _Types(message.file.pool)
     if not any(field.name in _TAKEN for one in _reachable(message) for field in one.fields):

@@ -127,7 +127,7 @@ def _local(text: str) -> datetime.datetime:
     return value
 
 
-def sized(size: int) -> Callable[[Any], bytes]:
+def sized(size: int) -> Callable[[object], bytes]:
     """Return a check that a value is bytes of a size."""
 
     def check(value: object) -> bytes:
@@ -148,11 +148,11 @@ class Numbers(dict[Any, int]):
 class Symbols(dict[int, Any]):
     """The members of an enum by number; for another number its default, without one DecodeError."""
 
-    def __init__(self, members: Mapping[int, Any], default: object, name: str) -> None:
+    def __init__(self, members: Mapping[int, object], default: object, name: str) -> None:
         super().__init__(members)
         self._default, self._name = default, name
 
-    def __missing__(self, number: int) -> Any:
+    def __missing__(self, number: int) -> object:
         if self._default is MISSING:
             raise DecodeError(DecodeReason.INVALID_VALUE, f"{number} is not a symbol of {self._name}")
         return self._default
@@ -179,12 +179,12 @@ CLASSES: Final[Mapping[str, type]] = {
 }
 """The Python types of the types without parts."""
 
-_FILLING: Final[Mapping[str, Callable[[Any, Any], None]]] = {
+_FILLING: Final[Mapping[str, Callable[[object, object], None]]] = {
     "google.protobuf.Timestamp": _fill_timestamp,
     "google.type.Date": _fill_date,
     "google.type.TimeOfDay": _fill_time,
 }
-READING: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+READING: Final[Mapping[str, tuple[str, Callable[[object], object]]]] = {
     "google.protobuf.Timestamp": ("datetime", _read_timestamp),
     "google.type.Date": ("date", _read_date),
     "google.type.TimeOfDay": ("time", _read_time),
@@ -192,7 +192,7 @@ READING: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
 }
 """How a value is read, and its type, by the name of the message."""
 
-TO_TEXT: Final[Mapping[str, Callable[[Any], Any]]] = {
+TO_TEXT: Final[Mapping[str, Callable[[object], object]]] = {
     "uuid": _uuid_text,
     "local": _local_text,
     "local-millis": _local_text,
@@ -201,6 +201,6 @@ TO_TEXT: Final[Mapping[str, Callable[[Any], Any]]] = {
 FROM_TEXT: Final[Mapping[str, Callable[[Any], Any]]] = {"uuid": _uuid, "local": _local, "local-millis": _local}
 
 
-def filling(name: str, numbers: tuple[int, ...]) -> Callable[[Any, Any], None]:
+def filling(name: str, numbers: tuple[int, ...]) -> Callable[[object, object], None]:
     """Return the function that fills a well-known message from a value; `numbers` are a decimal's digits."""
     return _FILLING[name] if name in _FILLING else _decimal_filling(numbers)

@@ -79,7 +79,7 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 
 
-def lowering(shape: Object, descriptor: Descriptor) -> Callable[[Any, RecordContext], Any]:
+def lowering(shape: Object, descriptor: Descriptor) -> Callable[[object, RecordContext], object]:
     """Return the function from an object to a message, as `to_dict` of a serializer; it raises `EncodeError`.
 
     Args:
@@ -93,7 +93,7 @@ def lowering(shape: Object, descriptor: Descriptor) -> Callable[[Any, RecordCont
     fill, make = source.compiled(shape, descriptor), GetMessageClass(descriptor)
     cls = _class_of(shape)
 
-    def lower(value: object, _context: RecordContext) -> Any:
+    def lower(value: object, _context: RecordContext) -> object:
         message = make()
         try:
             fill(value, message)
@@ -114,7 +114,7 @@ def lifting(shape: Object) -> Callable[[Any, RecordContext], Any]:
     """
     functions: dict[type, tuple[_Lifting, Callable[[Any], Any]]] = {}
 
-    def lift(message: Any, _context: RecordContext) -> Any:
+    def lift(message: Any, _context: RecordContext) -> object:
         known = functions.get(type(message))
         if known is None:
             if len(functions) >= _MOST_TYPES:
@@ -171,7 +171,7 @@ def _inner(shape: Shape) -> Shape:
     return shape.value if isinstance(shape, Values) else shape
 
 
-def _message_of(field: Any) -> Any:
+def _message_of(field: FieldDescriptor) -> object:
     entry = entry_of(field)
     return field.message_type if entry is None else entry.fields_by_name["value"].message_type
 
@@ -186,7 +186,7 @@ class _Source(ABC):
         self._lines: list[str] = []
         self._places: dict[int, str] = {}
 
-    def compiled(self, shape: Shape, descriptor: object) -> Callable[..., Any]:
+    def compiled(self, shape: Shape, descriptor: object) -> Callable[..., object]:
         """Return the function of a class and a message type."""
         name = self._function(shape, descriptor)
         exec(compile("\n".join(self._lines), self._file, "exec"), self._names)  # noqa: S102 - our own source
@@ -197,7 +197,7 @@ class _Source(ABC):
         """Return the path of the field at which a function raised an error."""
         return ".".join(filter(None, (self._places.get(line, "") for line, _ in self._steps(error))))
 
-    def _steps(self, error: BaseException) -> list[tuple[int, Mapping[str, Any]]]:
+    def _steps(self, error: BaseException) -> list[tuple[int, Mapping[str, object]]]:
         """Return the lines of the functions that an error passed, outermost first, with their variables."""
         steps: list[tuple[int, Mapping[str, Any]]] = []
         step = error.__traceback__
@@ -462,7 +462,7 @@ class _Lifting(_Source):
         raise SchemaError(f"{where}: expected {_words(shape)}, the schema has {_described(field)}")
 
 
-def _missing(why: str) -> Any:
+def _missing(why: str) -> object:
     raise DecodeError(DecodeReason.INVALID_VALUE, why)
 
 
@@ -525,7 +525,7 @@ def _words(shape: Shape) -> str:
     return _WORDS.get(shape.kind, shape.kind)
 
 
-def _described(field: Any) -> str:
+def _described(field: FieldDescriptor) -> str:
     inner = field.message_type or field.enum_type
     names = {getattr(_F, name): name.removeprefix("TYPE_").lower() for name in vars(_F) if name.startswith("TYPE_")}
     type_ = inner.full_name if inner is not None else names.get(field.type, str(field.type))

@@ -132,11 +132,11 @@ class ProtobufValues(Values):
 
         return write
 
-    def lower(self, value: object) -> Any:
+    def lower(self, value: object) -> object:
         """Return a message as JSON."""
         return to_json(value) if isinstance(value, Message) else value
 
-    def lift(self, value: object) -> Any:
+    def lift(self, value: object) -> object:
         """Convert the result of a rule to a message of the class; fields that it leaves out are not set.
 
         Raises:
@@ -178,7 +178,7 @@ class _Steps:
             ]
         return steps
 
-    def texts(self, kind: type[Message], described: Any) -> list[Any]:
+    def texts(self, kind: type[Message], described: Descriptor) -> list[Any]:
         """Return the selected strings and bytes of a message that are not repeated."""
         return [
             field
@@ -189,10 +189,10 @@ class _Steps:
             and self._place(known).selected
         ]
 
-    def _place(self, known: Any) -> Place:
+    def _place(self, known: FieldDescriptor) -> Place:
         return self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
 
-    def _step(self, field: Any, known: Any) -> Step | None:
+    def _step(self, field: Any, known: FieldDescriptor) -> Step | None:
         place = self._place(known)
         if entry_of(field) is not None:
             return self._map(field, known, place)
@@ -236,7 +236,7 @@ class _Steps:
 
         return visit
 
-    def _holds(self, described: Any, seen: set[str]) -> bool:
+    def _holds(self, described: Descriptor, seen: set[str]) -> bool:
         """Return whether a message may hold a selected field."""
         if described.full_name in seen:
             return False
@@ -262,7 +262,7 @@ def _where_set(kind: type[Message], field: Any, step: Step) -> Step:
     return visit
 
 
-def _scalar(field: Any, place: Place) -> Step:
+def _scalar(field: FieldDescriptor, place: Place) -> Step:
     name, type_name, is_repeated = field.name, _TYPE_NAMES[field.type], field.is_repeated
 
     def visit(message: Any, transform: FieldTransform) -> None:
@@ -292,7 +292,7 @@ def _map_of_scalars(name: str, place: Place) -> Step:
     return visit
 
 
-def _stamp(field: Any, place: Place) -> Step:
+def _stamp(field: FieldDescriptor, place: Place) -> Step:
     """Return the step for a message that counts as a value; rules know only timestamps."""
     name = field.name
 
@@ -412,7 +412,7 @@ class ProtobufShapes:
         old, new = self._kind(have), self._kind(want)
         return lambda value: dict_of(_moved(old, new, value))
 
-    def adopted(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
+    def adopted(self, have: Schema, want: Schema) -> Callable[[object], object]:
         """Return the conversion of JSON of one schema to a message of another, or of the caller's class.
 
         Raises:

@@ -48,7 +48,7 @@ def parsed_strictly(parse: Callable[[bytes], Message], payload: bytes) -> Messag
     return message
 
 
-def _has_unknown(message: Any) -> bool:
+def _has_unknown(message: Message) -> bool:
     """Drop unknown fields, and return whether there were any."""
     kind = type(message)  # methods of the class, since fields may hide them
     try:
@@ -59,7 +59,7 @@ def _has_unknown(message: Any) -> bool:
     return bool(kind.ByteSize(message) != size)
 
 
-def _accepted(field: Any) -> tuple[int, ...]:
+def _accepted(field: FieldDescriptor) -> tuple[int, ...]:
     """Return the wire types that an unknown value of a field may have: then it is not one that was misread.
 
     The library keeps a map entry as unknown if it holds anything but a key and a value of their types.
@@ -82,7 +82,7 @@ def _messages(message: Message) -> Iterator[Message]:
                 pending.extend(_held(field, value))
 
 
-def _held(field: Any, value: Any) -> Iterable[Any]:
+def _held(field: Any, value: Any) -> Iterable[object]:
     if not field.is_repeated:
         return (value,)
     if not field.message_type.GetOptions().map_entry:

@@ -94,7 +94,7 @@ def _header(value: object) -> bytes | None:
     return bytes(value) if isinstance(value, bytearray | memoryview) else str(value).encode()
 
 
-def _bytes(value: object, redact: Callable[[Any], Any] | None) -> bytes | None:
+def _bytes(value: object, redact: Callable[[object], object] | None) -> bytes | None:
     """Return the bytes of an original key or value: as read, or as JSON; simple values as Kafka's serializers do."""
     if value is None or isinstance(value, bytes):
         return value

@@ -77,7 +77,7 @@ class CelExecutor:
         settings: not used.
     """
 
-    def __init__(self, client: RegistryClient, settings: Mapping[str, Any]) -> None:  # noqa: ARG002 - an interface
+    def __init__(self, client: RegistryClient, settings: Mapping[str, object]) -> None:  # noqa: ARG002 - an interface
         self._programs = _Programs(_MESSAGE)
 
     def transform(self, context: RuleContext, message: object) -> Any:
@@ -97,7 +97,7 @@ class CelFieldExecutor:
         settings: not used.
     """
 
-    def __init__(self, client: RegistryClient, settings: Mapping[str, Any]) -> None:  # noqa: ARG002 - an interface
+    def __init__(self, client: RegistryClient, settings: Mapping[str, object]) -> None:  # noqa: ARG002 - an interface
         self._programs = _Programs(_FIELD)
 
     def field_transform(self, context: RuleContext) -> FieldTransform:
@@ -108,7 +108,7 @@ class CelFieldExecutor:
         """
         asks = context.rule.kind == "CONDITION"
 
-        def one(field: FieldContext, value: object) -> Any:
+        def one(field: FieldContext, value: object) -> object:
             if field.type_name not in _PRIMITIVES:
                 return asks or value
             data = {
@@ -133,8 +133,8 @@ class _Programs:
 
     def __init__(self, variables: _Variables) -> None:
         self._variables = variables
-        self._environments: SharedCache[Any, Any] = SharedCache(_CACHED)
-        self._programs: SharedCache[Any, tuple[_Program | None, _Program]] = SharedCache(_CACHED)
+        self._environments: SharedCache[object, object] = SharedCache(_CACHED)
+        self._programs: SharedCache[object, tuple[_Program | None, _Program]] = SharedCache(_CACHED)
 
     def result(self, context: RuleContext, message: object, value: object, data: dict[str, Any]) -> Any:
         expression = context.rule.expr or ""
@@ -170,7 +170,7 @@ class _Programs:
             raise RuleError(f"invalid CEL expression: {reason}") from None
         return _Program(compiled, cost)
 
-    def _environment(self, pool: object) -> Any:
+    def _environment(self, pool: object) -> object:
         return cel.NewEnv(
             descriptor_pool=pool,
             variables=self._variables,
@@ -179,7 +179,7 @@ class _Programs:
         )
 
 
-def _evaluated(program: _Program, data: Mapping[str, Any]) -> Any:
+def _evaluated(program: _Program, data: Mapping[str, object]) -> object:
     program.cost.check(data)
     try:
         result = program.compiled.eval(data=data)
@@ -242,7 +242,7 @@ _INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
 _AS_IT_IS = frozenset({type(None), bool, float})
 
 
-def _to_cel(value: object, depth: int = 0) -> Any:
+def _to_cel(value: object, depth: int = 0) -> object:
     """Convert a value for the library, which breaks on values that nest too deeply."""
     if type(value) in _AS_IT_IS:
         return value
@@ -264,7 +264,7 @@ def _to_cel(value: object, depth: int = 0) -> Any:
     raise RuleError(f"the value contains a {type(value).__name__}, which CEL has no type for")
 
 
-def _key(key: object) -> Any:
+def _key(key: object) -> object:
     if isinstance(key, bool | int):
         return key
     text = str(key)
@@ -273,7 +273,7 @@ def _key(key: object) -> Any:
     return text
 
 
-def _from_cel(value: object) -> Any:
+def _from_cel(value: object) -> object:
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, dict):

@@ -23,7 +23,7 @@ from strata.serdes.subject_name_strategies import RecordContext
 __all__ = ["Reading", "Shapes", "Writing", "reading_of", "writing_of"]
 
 Decode = Callable[[bytes], Any]
-Change = Callable[[Any], Any]
+Change = Callable[[object], object]
 
 
 class Shapes(Protocol):

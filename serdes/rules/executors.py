@@ -160,7 +160,7 @@ Action = Callable[[RuleContext, Any, Exception | None], None]
 def _of_extra(extra: str, module: str, name: str, *libraries: str) -> ExecutorFactory:
     """Return a factory that is imported on first use, since it needs the libraries of an extra."""
 
-    def make(client: RegistryClient, settings: Mapping[str, Any]) -> Executor:
+    def make(client: RegistryClient, settings: Mapping[str, object]) -> Executor:
         require(extra, module, *libraries)
         factory: ExecutorFactory = getattr(import_module(module), name)
         return factory(client, settings)

@@ -21,7 +21,7 @@ __all__ = ["Encode", "Fields", "Place", "Values", "Visit", "matches"]
 _TOKEN = re.compile(r"\*\*(?:\.\*)?|\*|\?|\\.|.", re.DOTALL)
 _STARS = ("*", "**")
 
-Visit = Callable[[FieldTransform, Any], Any]
+Visit = Callable[[FieldTransform, object], object]
 """Calls a transform with each selected field of a value and returns the new value; the old one does not change."""
 
 Encode = Callable[[Any], bytes]
@@ -57,11 +57,11 @@ class Values(ABC):
         """Return a value as the first rule gets it, whatever its classes."""
         return value
 
-    def lower(self, value: object) -> Any:
+    def lower(self, value: object) -> object:
         """Return a value as JSON; JSON does not change."""
         return value
 
-    def lift(self, value: object) -> Any:
+    def lift(self, value: object) -> object:
         """Convert the result of a rule to a value of the schema; such a value does not change.
 
         Raises:

@@ -177,7 +177,7 @@ class Runner:
 
         return reported
 
-    def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
+    def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, object], object]:
         """Return a function that runs one rule over a value: the new value or, for a condition, whether it holds."""
         executor = self._executor(rule)
         if executor is None:
@@ -202,7 +202,7 @@ class Runner:
         own = rule.name if any(name.startswith(front) for name in self._settings.executor_settings) else ""
         return self._executors.get((kind, own), lambda: self._factories[kind](client, self._executor_settings(rule)))
 
-    def _executor_settings(self, rule: Rule) -> dict[str, Any]:
+    def _executor_settings(self, rule: Rule) -> dict[str, object]:
         return {
             name.removeprefix(f"{scope}.").removeprefix("param."): value
             for scope in _scopes(rule)
@@ -253,7 +253,7 @@ def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleCon
     def holds(context: RuleContext, value: Any) -> bool:
         ask, failed = executor.field_transform(context), []
 
-        def one(field: FieldContext, inner: object) -> Any:
+        def one(field: FieldContext, inner: object) -> object:
             if ask(field, inner) is not True:
                 failed.append(field.full_name)
             return inner
@@ -266,7 +266,7 @@ def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleCon
     return holds
 
 
-def _redacted(hiding: frozenset[str], rule_set: RuleSet | None, values: Values | None, value: object) -> Any:
+def _redacted(hiding: frozenset[str], rule_set: RuleSet | None, values: Values | None, value: object) -> object:
     """Return a value without what rules of some types encrypt, even if it does not fit the schema.
 
     If a rule encrypts the whole payload, only the marker is left.
@@ -282,7 +282,7 @@ def _redacted(hiding: frozenset[str], rule_set: RuleSet | None, values: Values |
 _MARKER = "<REDACTED>"
 
 
-def _masked(field: FieldContext, value: object) -> Any:  # noqa: ARG001 - an interface
+def _masked(field: FieldContext, value: object) -> object:  # noqa: ARG001 - an interface
     if isinstance(value, str):
         return _MARKER
     return _MARKER.encode() if isinstance(value, bytes | bytearray | memoryview) else value
@@ -291,7 +291,7 @@ def _masked(field: FieldContext, value: object) -> Any:  # noqa: ARG001 - an int
 def _refusing(message: str) -> Callable[..., Any]:
     """Return a function in the place of an executor or action that cannot be run."""
 
-    def refuse(context: RuleContext, value: object, error: Exception | None = None) -> Any:  # noqa: ARG001 - an interface
+    def refuse(context: RuleContext, value: object, error: Exception | None = None) -> object:  # noqa: ARG001 - an interface
         raise RuleError(message) from error
 
     return refuse
@@ -347,7 +347,7 @@ def _would_write_plaintext(context: RuleContext) -> bool:
     return context.mode == "WRITE" and context.rule.type.upper() in _ENCRYPTION
 
 
-def _outcome(step: Step, context: RuleContext, value: object) -> Any:
+def _outcome(step: Step, context: RuleContext, value: object) -> object:
     result = step.apply(context, value)
     if context.rule.kind == "CONDITION":
         if result is True:

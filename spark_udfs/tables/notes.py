@@ -6,7 +6,7 @@ Rules of this file: a schema in, notes by column path out; the same path as that
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from strata.serdes.avro.schema import Array, Enum, Field, Kind, Map, Node, Primitive, Record, Union, parse
 from strata.serdes.model import AVRO, JSON, Schema
@@ -104,7 +104,7 @@ def _is_null(node: Node) -> bool:
     return isinstance(node, Primitive) and node.kind is Kind.NULL
 
 
-def _json(node: Any, path: Path, depth: int) -> Iterator[tuple[Path, str]]:
+def _json(node: object, path: Path, depth: int) -> Iterator[tuple[Path, str]]:
     """Yield the descriptions of properties that are written in place; references are not followed."""
     if depth > _DEEPEST or not isinstance(node, dict):
         return

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import TypeGuard
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from strata.http.errors import AnswerTooLong, AnswerTooSlow, HttpFailure, NoAnswer, TokenRefused, TokenUnavailable
@@ -207,7 +207,7 @@ def is_bearer_token(text: object) -> TypeGuard[str]:
     return isinstance(text, str) and _TOKEN.fullmatch(text) is not None
 
 
-def _seconds(value: Any) -> float:
+def _seconds(value: object) -> float:
     """Return a lifetime in seconds; without one the token counts as valid until the registry rejects it."""
     if value is None:
         return math.inf

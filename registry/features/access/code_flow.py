@@ -49,7 +49,7 @@ class CodeFlow:
     def __init__(self, oidc: OidcOptions, flow: CodeFlowOptions, keys: ProviderKeys) -> None:
         self._oidc, self._flow = oidc, flow
         self._tokens = TokenCheck(replace(oidc.rules, audiences=(flow.client_id,)), keys)
-        self._discovered: dict[str, Any] | None = None
+        self._discovered: dict[str, object] | None = None
 
     async def begin(self, redirect_uri: str) -> tuple[str, Attempt]:
         """Return the address to send the browser to, and what it must bring back.
@@ -112,7 +112,7 @@ class CodeFlow:
             self._discovered = await asyncio.to_thread(self._read)
         return self._discovered
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, object]:
         issuer = self._oidc.rules.issuer
         try:
             configuration = fetch_json(issuer.rstrip("/") + _WELL_KNOWN, self._oidc.ca_file)

@@ -75,7 +75,7 @@ class KnownAction(BuiltIn, RuleAction):
 
     TYPE: ClassVar[str]
 
-    def __init__(self, conf: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, conf: Mapping[str, object] | None = None) -> None:
         self.conf = dict(conf or {})
 
     def type(self) -> str:
@@ -87,7 +87,7 @@ class KnownAction(BuiltIn, RuleAction):
         raise RuleError(f"the action {self.TYPE} runs in serializers and deserializers")
 
     @classmethod
-    def register(cls, conf: Mapping[str, Any] | None = None) -> Self:
+    def register(cls, conf: Mapping[str, object] | None = None) -> Self:
         """Add it to the global registry."""
         one = cls(conf)
         RuleRegistry.register_rule_action(one)
