@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor, OneofDescriptor
 
 from strata.serdes.classes.markers import Field
 from strata.serdes.classes.shapes import MISSING, Choice, Items, Member, Object, Scalar, Shape, Symbols, Values
@@ -60,7 +60,7 @@ class _Reader:
         self._file = file
         self._known: dict[str, Object | Symbols] = {}
 
-    def message(self, message: Any) -> Object:
+    def message(self, message: Descriptor) -> Object:
         known = self._known.get(message.full_name)
         if isinstance(known, Object):
             return known
@@ -94,13 +94,13 @@ class _Reader:
             return Member(field.name, field.name, shape, field.default_value, number=field.number)
         return Member(field.name, field.name, Choice((shape, Scalar("null"))), None, number=field.number)
 
-    def _union(self, union: Any, message: str) -> Member:
+    def _union(self, union: OneofDescriptor, message: str) -> Member:
         branches = [self._single(field, f"{message}.{field.name}") for field in union.fields]
         fields = [Field(name=field.name, number=field.number) for field in union.fields]
         _check_apart(branches, f"{message}.{union.name}")
         return Member(union.name, union.name, Choice((*branches, Scalar("null")), (*fields, Field())), None)
 
-    def _single(self, field: Any, where: str) -> Shape:
+    def _single(self, field: FieldDescriptor, where: str) -> Shape:
         message = field.message_type
         if field.type == _F.TYPE_GROUP:
             raise SchemaError(f"{where}: a group has no class")
@@ -114,7 +114,7 @@ class _Reader:
             raise SchemaError(f"{where}: {message.full_name} of another file has no class")
         return self.message(message)
 
-    def _enum(self, enum: Any, where: str) -> Symbols:
+    def _enum(self, enum: EnumDescriptor, where: str) -> Symbols:
         known = self._known.get(enum.full_name)
         if isinstance(known, Symbols):
             return known

@@ -11,9 +11,10 @@ import copy
 import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from enum import Enum
+from typing import Any, Final, NoReturn
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.classes.conversion import argument_of, takes_positions
@@ -143,7 +144,7 @@ def check_numbers(shape: Object, registered: Descriptor) -> None:
     Raises:
         SchemaError: If a number is that of a field of another name, which is not a former one either.
     """
-    pending: list[tuple[Object, Any]] = [(shape, registered)]
+    pending: list[tuple[Object, Descriptor]] = [(shape, registered)]
     seen = set()
     while pending:
         part, message = pending.pop()
@@ -171,7 +172,7 @@ def _inner(shape: Shape) -> Shape:
     return shape.value if isinstance(shape, Values) else shape
 
 
-def _message_of(field: FieldDescriptor) -> object:
+def _message_of(field: FieldDescriptor) -> Descriptor | None:
     entry = entry_of(field)
     return field.message_type if entry is None else entry.fields_by_name["value"].message_type
 
@@ -186,7 +187,7 @@ class _Source(ABC):
         self._lines: list[str] = []
         self._places: dict[int, str] = {}
 
-    def compiled(self, shape: Shape, descriptor: object) -> Callable[..., object]:
+    def compiled(self, shape: Shape, descriptor: Descriptor) -> Callable[..., object]:
         """Return the function of a class and a message type."""
         name = self._function(shape, descriptor)
         exec(compile("\n".join(self._lines), self._file, "exec"), self._names)  # noqa: S102 - our own source
@@ -199,7 +200,7 @@ class _Source(ABC):
 
     def _steps(self, error: BaseException) -> list[tuple[int, Mapping[str, object]]]:
         """Return the lines of the functions that an error passed, outermost first, with their variables."""
-        steps: list[tuple[int, Mapping[str, Any]]] = []
+        steps: list[tuple[int, Mapping[str, object]]] = []
         step = error.__traceback__
         while step is not None:
             code = step.tb_frame.f_code
@@ -208,7 +209,7 @@ class _Source(ABC):
             step = step.tb_next
         return steps
 
-    def _function(self, shape: Any, descriptor: Any) -> str:
+    def _function(self, shape: Any, descriptor: Descriptor) -> str:
         key = id(shape), descriptor.full_name
         name = self._functions.get(key)
         if name is None:
@@ -227,7 +228,7 @@ class _Source(ABC):
     _parameters = ""
 
     @abstractmethod
-    def _body(self, shape: Object, descriptor: object) -> list[tuple[str, Member | None]]:
+    def _body(self, shape: Object, descriptor: Descriptor) -> list[tuple[str, Member | None]]:
         """Return the lines of a function, each with the member that it is about."""
 
     def _constant(self, value: object) -> str:
@@ -264,7 +265,7 @@ class _Lowering(_Source):
             str(error).partition(":")[0].lower() if isinstance(error, ValueError) else str(error), path=path
         )
 
-    def _body(self, shape: Object, descriptor: object) -> list[tuple[str, Member | None]]:
+    def _body(self, shape: Object, descriptor: Descriptor) -> list[tuple[str, Member | None]]:
         lines: list[tuple[str, Member | None]] = []
         for slot in layout_of(shape):
             member = slot.member
@@ -283,7 +284,7 @@ class _Lowering(_Source):
             inner = branches[0] if len(branches) == 1 else inner
         self._expected[line] = _class_of(shape), inner
 
-    def _slot(self, slot: Slot, descriptor: object) -> list[str]:
+    def _slot(self, slot: Slot, descriptor: Descriptor) -> list[str]:
         if not slot.is_union:
             lines = self._value(slot.branches[0], descriptor)
             return ["if v is not None:", *_indented(lines)] if slot.is_nullable else lines
@@ -317,7 +318,7 @@ class _Lowering(_Source):
         present = self._constant(GetMessageClass(field.message_type).SetInParent)
         return [f"n = {target}", f"{present}(n)", f"{self._fill(shape, field.message_type)}(v, n)"]
 
-    def _items(self, shape: Items, field: Any, target: str) -> list[str]:
+    def _items(self, shape: Items, field: FieldDescriptor, target: str) -> list[str]:
         if field.message_type is None:
             value = self._plain(shape.item, "x")
             return [f"{target}.extend({'v' if value == 'x' else f'[{value} for x in v]'})"]
@@ -330,7 +331,7 @@ class _Lowering(_Source):
             return [f"{target}.update({'v' if value == 'x' else f'{{k: {value} for k, x in v.items()}}'})"]
         return [f"n = {target}", f"for k, x in v.items(): {self._fill(shape.value, inner.message_type)}(x, n[k])"]
 
-    def _fill(self, shape: Shape, descriptor: Any) -> str:
+    def _fill(self, shape: Shape, descriptor: Descriptor) -> str:
         """Return the function that fills a message from a value."""
         if isinstance(shape, Scalar):
             return self._constant(known_types.filling(descriptor.full_name, shape.numbers))
@@ -354,7 +355,7 @@ class _Lifting(_Source):
 
     _parameters = "m"
 
-    def _body(self, shape: Object, descriptor: Any) -> list[tuple[str, Member | None]]:
+    def _body(self, shape: Object, descriptor: Descriptor) -> list[tuple[str, Member | None]]:
         has = self._constant(GetMessageClass(descriptor).HasField)
         lines: list[tuple[str, Member | None]] = []
         given = []
@@ -384,7 +385,7 @@ class _Lifting(_Source):
             return f"{cls}({', '.join(f'{attribute}={name}' for attribute, _, name in pairs)})"
         return f"{cls}(**{{{', '.join(f'{attribute!r}: {name}' for attribute, _, name in pairs)}}})"
 
-    def _slot(self, slot: Slot, descriptor: object, name: str, has: str) -> list[str] | None:
+    def _slot(self, slot: Slot, descriptor: Descriptor, name: str, has: str) -> list[str] | None:
         """Return the lines that read a member; None if the class has to use its own default."""
         fields = [(branch, _field_of(slot, branch, descriptor)) for branch in slot.branches]
         known = [(branch, field) for branch, field in fields if field is not None]
@@ -425,7 +426,7 @@ class _Lifting(_Source):
         why = "it is not there" if has_field else "the schema has no such field"
         return f"{self._constant(_missing)}({f'{why}, and the class has no default for it'!r})"
 
-    def _value(self, shape: Shape, field: Any, where: str) -> str:
+    def _value(self, shape: Shape, field: FieldDescriptor, where: str) -> str:
         """Return the value of a field of `m`."""
         value, entry = _attribute("m", field.name), entry_of(field)
         is_list = field.is_repeated and entry is None
@@ -443,7 +444,7 @@ class _Lifting(_Source):
                 return f"dict({value})" if inner == "x" else f"{{k: {inner} for k, x in {value}.items()}}"
         return self._single(shape, field, value, where)
 
-    def _single(self, shape: Shape, field: Any, value: str, where: str) -> str:
+    def _single(self, shape: Shape, field: FieldDescriptor, value: str, where: str) -> str:
         message = field.message_type
         match shape:
             case Object() if message is not None and field.type == _F.TYPE_MESSAGE:
@@ -462,16 +463,16 @@ class _Lifting(_Source):
         raise SchemaError(f"{where}: expected {_words(shape)}, the schema has {_described(field)}")
 
 
-def _missing(why: str) -> object:
+def _missing(why: str) -> NoReturn:
     raise DecodeError(DecodeReason.INVALID_VALUE, why)
 
 
-def _field_of(slot: Slot, branch: Branch, descriptor: Any) -> Any:
+def _field_of(slot: Slot, branch: Branch, descriptor: Descriptor) -> FieldDescriptor | None:
     names = [branch.name, *(() if slot.is_union else slot.member.aliases)]
     return next((descriptor.fields_by_name[name] for name in names if name in descriptor.fields_by_name), None)
 
 
-def _symbols_of(shape: Symbols, type_: Any) -> known_types.Symbols:
+def _symbols_of(shape: Symbols, type_: EnumDescriptor | None) -> known_types.Symbols:
     """Return the members of an enum by the numbers of a Protobuf type; the class's own type if there is none."""
     members: dict[str, Any] = (
         {symbol: symbol for symbol in shape.symbols}
@@ -489,7 +490,7 @@ def _symbols_of(shape: Symbols, type_: Any) -> known_types.Symbols:
     return known_types.Symbols(found, members.get(shape.default or "", MISSING), shape.name)
 
 
-def _symbol(shape: Symbols, member: Any) -> str:
+def _symbol(shape: Symbols, member: Enum) -> str:
     return str(member.value if shape.by_value else member.name)
 
 

@@ -104,7 +104,7 @@ class ProtobufValues(Values):
     def direct(self, rule: Rule, converter: Callable[[str], Convert]) -> Encode | None:
         """Return an encoder that converts strings and bytes of the message itself; None if others are selected."""
         kind, steps = self._kind, _Steps(Fields(self._metadata, rule), self._tags)
-        described: Any = self._described
+        described = self._described
         fields = steps.texts(kind, described)
         mine: Any = kind.DESCRIPTOR
         if not fields or len(fields) != len(steps.of(kind, described)) or lacks_fields(described, mine):
@@ -114,7 +114,7 @@ class ProtobufValues(Values):
         (name, convert, has), *others = parts
         if not has and not others:
 
-            def write_single(message: Any) -> bytes:
+            def write_single(message: Message) -> bytes:
                 made = kind()
                 copy(made, message)  # raises TypeError for a message of another class
                 setattr(made, name, convert(getattr(message, name)))
@@ -122,7 +122,7 @@ class ProtobufValues(Values):
 
             return write_single
 
-        def write(message: Any) -> bytes:
+        def write(message: Message) -> bytes:
             made = kind()
             copy(made, message)
             for name, convert, has in parts:
@@ -145,7 +145,7 @@ class ProtobufValues(Values):
         return message_of(self._kind, value)
 
 
-Step = Callable[[Any, FieldTransform], None]
+Step = Callable[[Message, FieldTransform], None]
 """Visits one field of a message."""
 
 
@@ -159,7 +159,7 @@ class _Steps:
         self._fields, self._tags = fields, tags
         self._known: dict[tuple[type[Message], str], list[Step]] = {}
 
-    def of(self, kind: type[Message], described: Any) -> list[Step]:
+    def of(self, kind: type[Message], described: Descriptor) -> list[Step]:
         """Return the steps for the messages of a class.
 
         Args:
@@ -210,7 +210,7 @@ class _Steps:
         kind = GetMessageClass(field.message_type)
         steps = self.of(kind, known.message_type)
 
-        def visit(message: object, transform: FieldTransform) -> None:
+        def visit(message: Message, transform: FieldTransform) -> None:
             inner = getattr(message, name)
             for one in inner if is_repeated else (inner,):
                 for step in steps:
@@ -228,7 +228,7 @@ class _Steps:
             return None
         steps = self.of(GetMessageClass(value.message_type), described)
 
-        def visit(message: object, transform: FieldTransform) -> None:
+        def visit(message: Message, transform: FieldTransform) -> None:
             entries = getattr(message, name)
             for key in entries:
                 for step in steps:
@@ -255,7 +255,7 @@ def _where_set(kind: type[Message], field: Any, step: Step) -> Step:
         return step
     name, has = field.name, kind.HasField
 
-    def visit(message: Any, transform: FieldTransform) -> None:
+    def visit(message: Message, transform: FieldTransform) -> None:
         if has(message, name):
             step(message, transform)
 
@@ -265,7 +265,7 @@ def _where_set(kind: type[Message], field: Any, step: Step) -> Step:
 def _scalar(field: FieldDescriptor, place: Place) -> Step:
     name, type_name, is_repeated = field.name, _TYPE_NAMES[field.type], field.is_repeated
 
-    def visit(message: Any, transform: FieldTransform) -> None:
+    def visit(message: Message, transform: FieldTransform) -> None:
         context = place.context(type_name, message)
         value = getattr(message, name)
         if is_repeated:
@@ -284,7 +284,7 @@ def _scalar(field: FieldDescriptor, place: Place) -> Step:
 
 
 def _map_of_scalars(name: str, place: Place) -> Step:
-    def visit(message: object, transform: FieldTransform) -> None:
+    def visit(message: Message, transform: FieldTransform) -> None:
         entries = getattr(message, name)
         for key in list(entries):
             entries[key] = transform(place.context("MAP", message), entries[key])
@@ -296,7 +296,7 @@ def _stamp(field: FieldDescriptor, place: Place) -> Step:
     """Return the step for a message that counts as a value; rules know only timestamps."""
     name = field.name
 
-    def visit(message: object, transform: FieldTransform) -> None:
+    def visit(message: Message, transform: FieldTransform) -> None:
         stamp = getattr(message, name)
         changed = transform(place.context("LONG", message), stamp)
         if isinstance(changed, datetime):

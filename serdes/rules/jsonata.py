@@ -10,10 +10,11 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from importlib import import_module
 from itertools import islice
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 import re2
 
@@ -38,7 +39,7 @@ _COPIED = 256
 """How many characters are copied in the time that it takes to make one."""
 
 
-def _library() -> Any:
+def _library() -> ModuleType:
     """Import the library and restore the recursion limit of the process, which the import raises."""
     limit = sys.getrecursionlimit()
     try:
@@ -64,7 +65,7 @@ class JsonataExecutor:
         self._timeout = float(settings.get("timeout.sec", TIMEOUT))
         self._local = threading.local()  # a running expression of the library keeps state in itself
 
-    def transform(self, context: RuleContext, message: object) -> Any:
+    def transform(self, context: RuleContext, message: object) -> object:
         """Return the result of the expression over a value.
 
         Raises:
@@ -93,6 +94,19 @@ class JsonataExecutor:
         return self._local.compiled(text)
 
 
+class _Frame(Protocol):
+    """What is read of the library's frames, which have no types."""
+
+    is_parallel_call: bool
+
+
+class _Flags(Protocol):
+    """What is read of the library's flags of a regular expression."""
+
+    case_insensitive: bool
+    multiline: bool
+
+
 class _Guard:
     """The checks of depth, time and sizes at each step of an evaluation."""
 
@@ -101,7 +115,7 @@ class _Guard:
         self._until = time.thread_time() + timeout
         self._depth = 0
 
-    def enter(self, expression: Any, value: Any, frame: Any) -> None:  # noqa: ARG002 - an interface
+    def enter(self, expression: object, value: object, frame: _Frame) -> None:  # noqa: ARG002 - an interface
         if time.thread_time() > self._until:
             raise RuleError(f"the expression took longer than {self._timeout} seconds")
         if not frame.is_parallel_call:
@@ -109,7 +123,7 @@ class _Guard:
             if self._depth > MAX_DEPTH:
                 raise RuleError(f"the expression nests calls deeper than {MAX_DEPTH}")
 
-    def leave(self, expression: Any, value: Any, frame: Any, result: Any) -> None:  # noqa: ARG002 - an interface
+    def leave(self, expression: object, value: object, frame: _Frame, result: object) -> None:  # noqa: ARG002 - an interface
         if not frame.is_parallel_call:
             self._depth -= 1
         if isinstance(result, str | list):
@@ -127,7 +141,7 @@ def _compiled(text: str) -> Any:
         raise RuleError(f"invalid JSONata expression: {_kind(error)}") from None
 
 
-def _bounded(result: object) -> Any:
+def _bounded(result: object) -> object:
     """Return the result if walking through it ends within the bounds: parts of it may be shared."""
     level, seen = [result], 0
     for _ in range(MAX_DEPTH):
@@ -139,7 +153,7 @@ def _bounded(result: object) -> Any:
     raise RuleError(f"the result is nested deeper than {MAX_DEPTH}")
 
 
-def _inside(value: object) -> Iterable[Any]:
+def _inside(value: object) -> Iterable[object]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
@@ -150,7 +164,7 @@ def _kind(error: Exception) -> str:
     return str(getattr(error, "error", None) or type(error).__name__)
 
 
-def _pattern(pattern: str, flags: Any) -> Any:
+def _pattern(pattern: str, flags: _Flags) -> object:
     options = re2.Options()
     options.case_sensitive = not flags.case_insensitive
     options.log_errors = False
@@ -164,12 +178,12 @@ class _Bounded:
     """The library's functions that multiply a value, or walk through all of it, in one step; they check sizes first."""
 
     @staticmethod
-    def pad(text: Any, width: Any, filling: Any) -> Any:
+    def pad(text: object, width: float | None, filling: object) -> object:
         _check_size(abs(width or 0))
         return _PLAIN.pad(text, width, filling)
 
     @staticmethod
-    def replace(text: Any, pattern: Any, replacement: Any, limit: Any) -> Any:
+    def replace(text: object, pattern: Any, replacement: object, limit: float | None) -> object:
         if isinstance(text, str):
             size = len(replacement) if isinstance(replacement, str) else 0
             count = len(text) + 1
@@ -182,22 +196,22 @@ class _Bounded:
         return _PLAIN.replace(text, pattern, replacement, limit)
 
     @staticmethod
-    def join(texts: Any, separator: Any) -> Any:
+    def join(texts: object, separator: str | None) -> object:
         if isinstance(texts, list):
             _check_size(sum(map(len, texts)) + len(texts) * len(separator or ""))
         return _PLAIN.join(texts, separator)
 
     @staticmethod
-    def string(value: object, prettify: object) -> Any:
+    def string(value: object, prettify: object) -> object:
         _bounded(value)
         return _PLAIN.string(value, prettify)
 
     @staticmethod
-    def distinct(values: object) -> Any:
+    def distinct(values: object) -> object:
         if not isinstance(values, list) or len(values) <= 1:
             return values
         _bounded(values)
-        kept: dict[Any, Any] = {}
+        kept: dict[Hashable, object] = {}
         for one in values:
             kept.setdefault(_hashable(one), one)
         made = jsonata.utils.Utils.create_sequence() if isinstance(values, jsonata.utils.Utils.JList) else []
