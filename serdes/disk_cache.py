@@ -43,7 +43,7 @@ class _Transport(Protocol):
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any: ...
 
     def close(self) -> None: ...
@@ -151,7 +151,7 @@ class CachingTransport:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any:
         """Return the parsed JSON of an answer, or of the one that was kept if there is none.
 

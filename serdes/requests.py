@@ -30,7 +30,7 @@ class AnyTransport(Protocol):
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any:
         """Return the parsed JSON of an answer; see `Transport.request`."""
 

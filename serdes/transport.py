@@ -51,7 +51,7 @@ class Transport:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any:
         """Send a request, retry it over all addresses, and return the parsed JSON of the answer.
 

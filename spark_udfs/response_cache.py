@@ -52,7 +52,7 @@ class SharedResponses(Transport):
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any:
         """Return the registry's response, or the cached one if the registry does not answer.
 

@@ -179,7 +179,7 @@ class Answers(Transport):
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any:
         """Return the answer to a request.
 

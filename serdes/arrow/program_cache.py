@@ -5,11 +5,12 @@ learning a schema makes a new one, so any number of threads can decode at once.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strata.serdes.arrow import operations
 from strata.serdes.arrow.code import Code
@@ -45,19 +46,19 @@ _MAX_PROGRAMS = 1000
 class Snapshot:
     """What the VM needs of all programs known at one time; a negative start is a refusal, see `vm_state.py`."""
 
-    code: Any
-    table: Any
-    pool: Any
-    ids: Any
-    starts: Any
+    code: NDArray[np.int64]
+    table: NDArray[np.int64]
+    pool: NDArray[np.uint8]
+    ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
     stack_size: int
 
 
 class Programs:
     """Programs that read into the same columns."""
 
-    _rows: Any
-    _table: Any
+    _rows: NDArray[np.int64]
+    _table: NDArray[np.int64]
 
     def __init__(self, reader: Node, root: Column, style: Style, find: Callable[[int], Writer]) -> None:
         self._reader = reader
@@ -176,7 +177,7 @@ class Programs:
         self._table = np.zeros(0, np.int64)
 
 
-def _extended(array: Any, rows: list[Any]) -> Any:
+def _extended(array: NDArray[np.int64], rows: Sequence[Sequence[int]] | Sequence[int]) -> NDArray[np.int64]:
     """Return the array with the rows that it lacks; existing rows of a program never change."""
     return np.concatenate([array, np.array(rows[len(array) :], np.int64)]) if len(rows) > len(array) else array
 

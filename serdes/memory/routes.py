@@ -169,7 +169,7 @@ class MemoryTransport:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any:
         """Return the JSON of the answer.
 

@@ -51,7 +51,7 @@ class _Recording:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any:
         noted = _request(method, path, query, body)
         try:
@@ -87,7 +87,7 @@ class _Replay:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> Any:
         request = json.dumps(_request(method, path, query, body), sort_keys=True)
         with self._lock:
@@ -101,7 +101,9 @@ class _Replay:
         return json.loads(json.dumps(noted["answer"]))
 
 
-def _request(method: str, path: str, query: Mapping[str, str] | None, body: Mapping[str, Any] | None) -> dict[str, Any]:
+def _request(
+    method: str, path: str, query: Mapping[str, str] | None, body: Mapping[str, object] | None
+) -> dict[str, Any]:
     request: dict[str, Any] = {"method": method, "path": path}
     if query:
         request["query"] = dict(query)
