@@ -67,7 +67,7 @@ _STEPS: Mapping[str, tuple[str | None, int]] = {
 """The path part that a keyword adds, and how many steps of the schema path it takes."""
 
 
-def explain(error: object, documents: Documents) -> tuple[str, str]:
+def explain(error: ValidationError, documents: Documents) -> tuple[str, str]:
     """Return the sentence for a validation error, with its rule, and the path of the value at fault.
 
     Args:
@@ -89,7 +89,7 @@ def order(error: ValidationError) -> tuple[object, ...]:
     return list(error.instance_path), "/".join(map(str, error.schema_path))
 
 
-def path_of(error: Any) -> str:
+def path_of(error: ValidationError) -> str:
     """Return the path of the value that a validation error is about."""
     styles, way = [], list(error.evaluation_path)
     while way:
@@ -100,13 +100,13 @@ def path_of(error: Any) -> str:
     return "".join(_part(one, style) for one, style in parts).lstrip(".")
 
 
-def _part(one: Any, style: str | None) -> str:
+def _part(one: str | int, style: str | None) -> str:
     if isinstance(one, int):
         return index_part(one)
     return f".{one}" if style != _KEY and _NAME.fullmatch(one) else key_part(one)
 
 
-def _nearest(error: Any, depth: int) -> tuple[Any, str]:
+def _nearest(error: ValidationError, depth: int) -> tuple[ValidationError, str]:
     """Return the error in the nearest branch with a note on it; without branches the error itself."""
     context = _context(error) if error.kind.name in ("oneOf", "anyOf") and depth < _DEEPEST else []
     branches = [found for found in context if not _is_of_another_type(found, error)]
@@ -117,16 +117,16 @@ def _nearest(error: Any, depth: int) -> tuple[Any, str]:
     return found, f", in the nearest branch of {error.kind.name}"
 
 
-def _context(error: Any) -> list[list[Any]]:
+def _context(error: Any) -> list[list[ValidationError]]:
     """Return the errors of each branch, in order."""
     return [sorted(branch, key=order) for branch in error.kind.context]
 
 
-def _is_of_another_type(found: list[Any], error: ValidationError) -> bool:
+def _is_of_another_type(found: list[ValidationError], error: ValidationError) -> bool:
     return any(one.kind.name == "type" and one.instance_path == error.instance_path for one in found)
 
 
-def _distance(found: list[Any]) -> tuple[int, int]:
+def _distance(found: list[ValidationError]) -> tuple[int, int]:
     """Return how far a value is from a branch; a wrong constant suggests that another branch is meant."""
     return sum(one.kind.name in ("const", "enum") for one in found), len(found)
 
@@ -136,11 +136,11 @@ def _importance(error: ValidationError) -> int:
     return {"const": 0, "additionalProperties": 1}.get(error.kind.name, 2)
 
 
-def _marks(error: Any, found: Any) -> tuple[str, str] | None:
+def _marks(error: ValidationError, found: ValidationError) -> tuple[str, str] | None:
     """Return the sentence for a value that has none of the constants that identify the branches."""
     if error is found or found.kind.name != "const" or not isinstance(found.instance, str):
         return None
-    others = [one for branch in _context(error) for one in branch if one.kind.name == "const"]
+    others: list[Any] = [one for branch in _context(error) for one in branch if one.kind.name == "const"]
     marks = [str(one.kind.expected_value) for one in others if one.instance_path == found.instance_path]
     return f"expected {one_of(marks)}, got another string{did_you_mean(found.instance, marks)}", ""
 
@@ -161,7 +161,7 @@ def _branch(error: Any, _: Documents) -> tuple[str, str]:
     """Word an error of `oneOf` or `anyOf`: all branches want another type, or several accept the value."""
     if not all(error.kind.context):
         return "expected a value that fits one branch of oneOf, got one that fits several", ""
-    found = [one for branch in _context(error) for one in branch if one.kind.name == "type"]
+    found: list[Any] = [one for branch in _context(error) for one in branch if one.kind.name == "type"]
     if not found:
         return f"expected a value that fits a branch of {error.kind.name}", ""
     types = dict.fromkeys(kind for one in found for kind in one.kind.types)
@@ -180,7 +180,7 @@ def _additional(error: Any, documents: Documents) -> tuple[str, str]:
     return found.detail, _part(error.kind.unexpected[0], _FIELD)
 
 
-def _properties(error: Any, documents: Documents) -> Mapping[str, Any]:
+def _properties(error: ValidationError, documents: Documents) -> Mapping[str, object]:
     """Return the properties of the schema whose keyword an error is about."""
     uri, _, pointer = str(error.absolute_keyword_location or "").partition("#")
     found = documents.get(uri)

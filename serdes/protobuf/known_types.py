@@ -6,7 +6,7 @@ Rules of this file: one value at a time; neither schemas nor classes of the call
 import datetime
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 from uuid import UUID
 
 from strata.serdes.classes.shapes import MISSING
@@ -26,7 +26,39 @@ def refuse(what: str, value: object) -> NoReturn:
     raise expected(what, value)
 
 
-def _fill_timestamp(value: Any, message: Any) -> None:
+class _Timestamp(Protocol):
+    """The fields of `google.protobuf.Timestamp`."""
+
+    seconds: int
+    nanos: int
+
+
+class _Date(Protocol):
+    """The fields of `google.type.Date`."""
+
+    year: int
+    month: int
+    day: int
+
+
+class _Time(Protocol):
+    """The fields of `google.type.TimeOfDay`."""
+
+    hours: int
+    minutes: int
+    seconds: int
+    nanos: int
+
+
+class _Decimal(Protocol):
+    """The fields of `confluent.type.Decimal`."""
+
+    value: bytes
+    precision: int
+    scale: int
+
+
+def _fill_timestamp(value: object, message: _Timestamp) -> None:
     if not isinstance(value, datetime.datetime):
         refuse("a datetime", value)
     if value.tzinfo is None:
@@ -36,27 +68,27 @@ def _fill_timestamp(value: Any, message: Any) -> None:
     message.nanos = since.microseconds * 1000
 
 
-def _read_timestamp(message: Any) -> datetime.datetime:
+def _read_timestamp(message: _Timestamp) -> datetime.datetime:
     try:
         return _EPOCH + datetime.timedelta(0, message.seconds, message.nanos // 1000)
     except OverflowError:
         raise DecodeError(DecodeReason.OUT_OF_RANGE, "the timestamp is beyond the years 1 to 9999") from None
 
 
-def _fill_date(value: Any, message: Any) -> None:
+def _fill_date(value: object, message: _Date) -> None:
     if type(value) is not datetime.date:  # a datetime is a date too
         refuse("a date", value)
     message.year, message.month, message.day = value.year, value.month, value.day
 
 
-def _read_date(message: Any) -> datetime.date:
+def _read_date(message: _Date) -> datetime.date:
     try:
         return datetime.date(message.year, message.month, message.day)
     except (OverflowError, ValueError) as error:
         raise DecodeError(DecodeReason.INVALID_VALUE, f"not a full date: {error}") from None
 
 
-def _fill_time(value: Any, message: Any) -> None:
+def _fill_time(value: object, message: _Time) -> None:
     if not isinstance(value, datetime.time):
         refuse("a time", value)
     if value.tzinfo is not None:
@@ -65,17 +97,17 @@ def _fill_time(value: Any, message: Any) -> None:
     message.nanos = value.microsecond * 1000
 
 
-def _read_time(message: Any) -> datetime.time:
+def _read_time(message: _Time) -> datetime.time:
     try:
         return datetime.time(message.hours, message.minutes, message.seconds, message.nanos // 1000)
     except (OverflowError, ValueError) as error:
         raise DecodeError(DecodeReason.INVALID_VALUE, f"not a time of day: {error}") from None
 
 
-def _decimal_filling(numbers: tuple[int, ...]) -> Callable[[Any, Any], None]:
+def _decimal_filling(numbers: tuple[int, ...]) -> Callable[[object, Any], None]:
     precision, scale = numbers
 
-    def fill(value: Any, message: Any) -> None:
+    def fill(value: object, message: _Decimal) -> None:
         if not isinstance(value, Decimal):
             refuse("a Decimal", value)
         number = unscaled(value, precision, scale)
@@ -85,14 +117,14 @@ def _decimal_filling(numbers: tuple[int, ...]) -> Callable[[Any, Any], None]:
     return fill
 
 
-def _read_decimal(message: Any) -> Decimal:
+def _read_decimal(message: _Decimal) -> Decimal:
     if len(message.value) > _LONGEST_DECIMAL:
         raise DecodeError(DecodeReason.LIMIT, f"the decimal has more than {_LONGEST_DECIMAL} bytes")
     number = int.from_bytes(message.value, "big", signed=True)
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -message.scale))
 
 
-def _float32(value: Any) -> Any:
+def _float32(value: float) -> float:
     if _MAX_FLOAT32 <= abs(value) < float("inf"):
         raise EncodeError("expected a float of 32 bits, got a larger one")
     return value
@@ -138,14 +170,14 @@ def sized(size: int) -> Callable[[object], bytes]:
     return check
 
 
-class Numbers(dict[Any, int]):
+class Numbers(dict[object, int]):
     """The numbers of an enum's values; another value raises EncodeError."""
 
     def __missing__(self, value: object) -> NoReturn:
         refuse("a symbol of the enum", value)
 
 
-class Symbols(dict[int, Any]):
+class Symbols(dict[int, object]):
     """The members of an enum by number; for another number its default, without one DecodeError."""
 
     def __init__(self, members: Mapping[int, object], default: object, name: str) -> None:
@@ -179,12 +211,12 @@ CLASSES: Final[Mapping[str, type]] = {
 }
 """The Python types of the types without parts."""
 
-_FILLING: Final[Mapping[str, Callable[[object, object], None]]] = {
+_FILLING: Final[Mapping[str, Callable[[object, Any], None]]] = {
     "google.protobuf.Timestamp": _fill_timestamp,
     "google.type.Date": _fill_date,
     "google.type.TimeOfDay": _fill_time,
 }
-READING: Final[Mapping[str, tuple[str, Callable[[object], object]]]] = {
+READING: Final[Mapping[str, tuple[str, Callable[[Any], object]]]] = {
     "google.protobuf.Timestamp": ("datetime", _read_timestamp),
     "google.type.Date": ("date", _read_date),
     "google.type.TimeOfDay": ("time", _read_time),
@@ -192,15 +224,15 @@ READING: Final[Mapping[str, tuple[str, Callable[[object], object]]]] = {
 }
 """How a value is read, and its type, by the name of the message."""
 
-TO_TEXT: Final[Mapping[str, Callable[[object], object]]] = {
+TO_TEXT: Final[Mapping[str, Callable[[Any], object]]] = {
     "uuid": _uuid_text,
     "local": _local_text,
     "local-millis": _local_text,
     "float32": _float32,
 }
-FROM_TEXT: Final[Mapping[str, Callable[[Any], Any]]] = {"uuid": _uuid, "local": _local, "local-millis": _local}
+FROM_TEXT: Final[Mapping[str, Callable[[str], object]]] = {"uuid": _uuid, "local": _local, "local-millis": _local}
 
 
-def filling(name: str, numbers: tuple[int, ...]) -> Callable[[object, object], None]:
+def filling(name: str, numbers: tuple[int, ...]) -> Callable[[object, Any], None]:
     """Return the function that fills a well-known message from a value; `numbers` are a decimal's digits."""
     return _FILLING[name] if name in _FILLING else _decimal_filling(numbers)
