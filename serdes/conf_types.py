@@ -52,12 +52,12 @@ _Serde = TypedDict(
         "latest.cache.ttl.sec": float,
         "subject.name.strategy": _Strategy | None,
         "subject.name.strategy.type": str | None,
-        "subject.name.strategy.conf": Mapping[str, Any] | None,
-        "rule.conf": Mapping[str, Any] | None,
-        "rule.executors": Mapping[str, Callable[..., Any]] | None,
-        "rule.actions": Mapping[str, Callable[..., Any]] | None,
+        "subject.name.strategy.conf": Mapping[str, object] | None,
+        "rule.conf": Mapping[str, object] | None,
+        "rule.executors": Mapping[str, Callable[..., object]] | None,
+        "rule.actions": Mapping[str, Callable[..., object]] | None,
         "dlq.topic": str | None,
-        "dlq.producer": Any,
+        "dlq.producer": object,
         "dlq.auto.flush": bool,
         "dlq.redact.rule.types": str,
     },
@@ -78,7 +78,7 @@ _Serializer = TypedDict(
 )
 _Deserializer = TypedDict(
     "_Deserializer",
-    {"schema.id.deserializer": Callable[..., Any] | Literal["dual", "prefix"]},
+    {"schema.id.deserializer": Callable[..., object] | Literal["dual", "prefix"]},
     total=False,
 )
 _Avro = TypedDict(
@@ -188,8 +188,8 @@ ClientConf = TypedDict(
         "bearer.auth.scope": str | None,
         "bearer.auth.logical.cluster": str | None,
         "bearer.auth.identity.pool.id": str | list[str] | None,
-        "bearer.auth.custom.provider.function": Callable[[Any], Mapping[str, Any]] | None,
-        "bearer.auth.custom.provider.config": Mapping[str, Any] | None,
+        "bearer.auth.custom.provider.function": Callable[[Any], Mapping[str, object]] | None,
+        "bearer.auth.custom.provider.config": Mapping[str, object] | None,
         "ssl.ca.location": str | None,
         "ssl.certificate.location": str | None,
         "ssl.key.location": str | None,

@@ -96,8 +96,8 @@ class SerdeSettings:
     latest_cache_ttl_sec: float = -1
     subject_name_strategy: SubjectNameStrategy | str | None = None
     subject_name_strategy_type: str | None = None
-    subject_name_strategy_conf: Mapping[str, Any] | None = None
-    rule_conf: Mapping[str, Any] | None = None
+    subject_name_strategy_conf: Mapping[str, object] | None = None
+    rule_conf: Mapping[str, object] | None = None
     rule_executors: Mapping[str, Callable[..., Any]] | None = None
     rule_actions: Mapping[str, Callable[..., Any]] | None = None
     dlq_topic: str | None = None
@@ -107,7 +107,7 @@ class SerdeSettings:
     executor_settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, conf: Mapping[str, Any] | None, format: str) -> Self:  # noqa: A002 - the field's word
+    def parse(cls, conf: Mapping[str, object] | None, format: str) -> Self:  # noqa: A002 - the field's word
         """Return the settings in a dict; a missing one has its default.
 
         Args:

@@ -175,7 +175,7 @@ _ENDPOINT, _QUERY = "bearer.auth.issuer.endpoint.url", "bearer.auth.issuer.endpo
 _MANAGED_IDENTITY = "OAUTHBEARER_AZURE_IMDS"
 _HEADER_VALUE = re.compile(r"[!-~]+( [!-~]+)*")
 
-_Reader = Callable[[Any], dict[str, Any]]
+_Reader = Callable[[object], dict[str, object]]
 """Turns a value into fields of the settings; raises TypeError with the expected type."""
 
 
@@ -201,14 +201,14 @@ def _seconds(milliseconds: float) -> float:
     return milliseconds / 1000
 
 
-def _user_info(value: object) -> dict[str, Any]:
+def _user_info(value: object) -> dict[str, object]:
     if not isinstance(value, str) or ":" not in value:
         raise TypeError("username:password")
     username, _, password = value.partition(":")
     return {"username": username, "password": password}
 
 
-def _identity_pool(value: object) -> dict[str, Any]:
+def _identity_pool(value: object) -> dict[str, object]:
     pools = [value] if isinstance(value, str) else value
     if not isinstance(pools, list) or not all(isinstance(one, str) for one in pools):
         raise TypeError("a string or a list of strings")
@@ -239,7 +239,7 @@ _CONF: Mapping[str, _Reader] = {
 """The names of confluent-kafka's client (2.16) and what each sets."""
 
 
-def _read(name: str, value: object) -> dict[str, Any]:
+def _read(name: str, value: object) -> dict[str, object]:
     try:
         return _CONF[name](value)
     except TypeError as error:

@@ -116,7 +116,7 @@ CLUSTER = "subject.name.strategy.kafka.cluster.id"
 FALLBACK = "subject.name.strategy.fallback.type"
 
 
-def strategy_named(name: str, client: Registry, conf: Mapping[str, Any] | None = None) -> SubjectNameStrategy:
+def strategy_named(name: str, client: Registry, conf: Mapping[str, object] | None = None) -> SubjectNameStrategy:
     """Return the subject name strategy with a name.
 
     Args:

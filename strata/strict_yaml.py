@@ -20,7 +20,7 @@ class InvalidText(ValueError):
     """A text that cannot be read; the message says where and why."""
 
 
-def read_text(text: str, *, most_depth: int = _MOST_DEPTH) -> Any:
+def read_text(text: str, *, most_depth: int = _MOST_DEPTH) -> object:
     """Return the value of a text: JSON if it begins with a brace, otherwise YAML.
 
     Args:
@@ -45,13 +45,13 @@ def read_text(text: str, *, most_depth: int = _MOST_DEPTH) -> Any:
         raise InvalidText("the text is nested too deeply") from None
 
 
-def _read_json(text: str, most_depth: int) -> Any:
+def _read_json(text: str, most_depth: int) -> object:
     value = json.loads(text, object_pairs_hook=_mapping, parse_int=str, parse_float=str)
     _check_depth(value, most_depth)
     return value
 
 
-def _mapping(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _mapping(pairs: Iterable[tuple[str, Any]]) -> dict[str, object]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -91,7 +91,7 @@ class _Open:
             self.key = value
 
 
-def _read_yaml(text: str, most_depth: int) -> Any:
+def _read_yaml(text: str, most_depth: int) -> object:
     """Return the value of the one document in a text, from the parser's events."""
     root = _Open([])
     stack = [root]

@@ -170,7 +170,7 @@ def _is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
-def is_set(message: Any, field: FieldDescriptor) -> bool:
+def is_set(message: Message, field: FieldDescriptor) -> bool:
     """Return whether readers of a message see a value of a field."""
     return not field.has_presence or message.HasField(field.name)
 
@@ -294,7 +294,7 @@ def _part(field: FieldDescriptor, value: Any) -> JsonValue:
     return value if isinstance(value, bool | int | str) or math.isfinite(value) else str(value)
 
 
-def value_of(message: Any, field: FieldDescriptor) -> JsonValue:
+def value_of(message: Message, field: FieldDescriptor) -> JsonValue:
     """Return the value of a field in the JSON encoding, also if it is the default."""
     content = shown(message)
     if isinstance(content, dict) and field.name in content:

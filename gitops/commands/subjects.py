@@ -181,7 +181,7 @@ def config(
 @connected
 @reporting
 def mode(
-    *, subject: str, wanted: str | None, deletes: bool, force: bool, output: str, connection: dict[str, Any]
+    *, subject: str, wanted: str | None, deletes: bool, force: bool, output: str, connection: dict[str, object]
 ) -> None:
     """Show the mode in force for SUBJECT (or a context; the registry without one), or set its own."""
     if deletes and wanted is not None:
@@ -204,7 +204,7 @@ def mode(
 @_output("raw")
 @connected
 @reporting
-def delete(*, subject: str, version: str | None, permanent: bool, output: str, connection: dict[str, Any]) -> None:
+def delete(*, subject: str, version: str | None, permanent: bool, output: str, connection: dict[str, object]) -> None:
     """Soft-delete SUBJECT, or one of its versions."""
     tail = f"/versions/{_segment(version)}" if version else ""
     query: dict[str, str] = {"permanent": "true"} if permanent else {}

@@ -71,7 +71,7 @@ def keys_of(properties: dict[str, str]) -> dict[str, object]:
     return keys
 
 
-def _typed(value: object, name: str) -> Any:
+def _typed(value: object, name: str) -> object:
     """Return a value with the numbers that the standard has in some places, since contracts are read as texts."""
     if isinstance(value, dict):
         return {key: _typed(inner, key) for key, inner in value.items()}

@@ -248,7 +248,7 @@ class Compiler(Emitter):
 
     # Defaults
 
-    def _put(self, value: Any, node: Node, column: Column) -> None:
+    def _put(self, value: object, node: Node, column: Column) -> None:
         """Write a default, given as a value of the deserializer."""
         match value, node:
             case None, _:
@@ -266,7 +266,7 @@ class Compiler(Emitter):
                 self._mark(column)
                 self._put_value(value, node, column)
 
-    def _put_value(self, value: Any, node: Node, column: Column) -> None:
+    def _put_value(self, value: object, node: Node, column: Column) -> None:
         match value, node:
             case dict(), Record():
                 for one, child in zip(node.fields, column.children, strict=True):

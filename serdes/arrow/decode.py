@@ -72,7 +72,9 @@ class Decoded:
 class _ByName:
     """Programs by the numbers of names, for batches in which schemas are not named by id only."""
 
-    def __init__(self, programs: Callable[[Callable[[int], Any]], Programs], find: Callable[[SchemaName], Any]) -> None:
+    def __init__(
+        self, programs: Callable[[Callable[[int], object]], Programs], find: Callable[[SchemaName], object]
+    ) -> None:
         self.names = Names()
         self.programs = programs(lambda number: find(self.names.name(number)))
 

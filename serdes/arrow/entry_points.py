@@ -46,7 +46,7 @@ def _fingerprint() -> int:
 _FINGERPRINT = _fingerprint()
 
 
-def _kept(function: Callable[..., Any]) -> Any:
+def _kept(function: Callable[..., object]) -> Any:
     """Return the compiled function, cached in the first writable place."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     for place in (lambda: Path(__file__), _own_place):

@@ -42,7 +42,7 @@ class _Location:
             index = int(np.searchsorted(offsets, index, side="right")) - 1
         return index
 
-    def inside(self, part: str, *offsets: Any) -> "_Location":
+    def inside(self, part: str, *offsets: object) -> "_Location":
         """Return the place of a part of the array."""
         return _Location(f"{self.path}{part}".lstrip("."), (*self.lists, *offsets))
 

@@ -57,7 +57,7 @@ class Bending:
 
     def __init__(self, report: Report, *, drops: bool = True) -> None:
         self._report = report
-        self._reported: set[tuple[CodeType, int, str, Any]] = set()
+        self._reported: set[tuple[CodeType, int, str, object]] = set()
         # What generated source calls, besides the strict functions.
         self.names: dict[str, Any] = {
             f"bent_{name}": getattr(self, f"_{name}")
@@ -113,11 +113,11 @@ class Bending:
         strict: bytes = NAMES["raw"](value)
         return strict
 
-    def _sequence(self, value: object) -> Sequence[Any]:
+    def _sequence(self, value: object) -> Sequence[object]:
         if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Generator):
             self._tell("an array", value, "its items are written")
             return list(value)
-        strict: Sequence[Any] = NAMES["sequence"](value)
+        strict: Sequence[object] = NAMES["sequence"](value)
         return strict
 
     def _unknown(self, value: Mapping[Any, Any], names: Mapping[str, str], _records: tuple[str, ...]) -> None:
@@ -137,7 +137,9 @@ class Bending:
 
         return packed
 
-    def lowering(self, strict: Callable[[Any], Any] | None, logical: Logical | None) -> Callable[[Any], Any] | None:
+    def lowering(
+        self, strict: Callable[[object], object] | None, logical: Logical | None
+    ) -> Callable[[object], object] | None:
         """Return the conversion of a logical type to its underlying value.
 
         Args:
@@ -148,7 +150,7 @@ class Bending:
         if strict is None or bend is None:
             return strict
 
-        def lower(value: object) -> Any:
+        def lower(value: object) -> object:
             bent, change = bend(value)
             if change is not None:
                 self._tell(change[0], value, change[1])
@@ -157,7 +159,7 @@ class Bending:
         return lower
 
 
-_AS_IS: Any = object()
+_AS_IS: object = object()
 """In the place of a value: it is not converted."""
 
 _Change = tuple[str, str] | None
@@ -166,19 +168,19 @@ _WHOLE = "its whole part is written"
 _FINER = "a time in whole milliseconds", "it is rounded down"
 
 
-def _date(value: object) -> tuple[Any, _Change]:
+def _date(value: object) -> tuple[object, _Change]:
     if isinstance(value, datetime):
         return date(value.year, value.month, value.day), ("a date", "its date is written")
     return _number(value, "a date")
 
 
-def _number(value: object, wanted: str) -> tuple[Any, _Change]:
+def _number(value: object, wanted: str) -> tuple[object, _Change]:
     if isinstance(value, bool | float):
         return int(value), (wanted, _WHOLE)
     return value, None
 
 
-def _time(value: object, *, millis: bool) -> tuple[Any, _Change]:
+def _time(value: object, *, millis: bool) -> tuple[object, _Change]:
     if not isinstance(value, time):
         return _number(value, "a time of day")
     if value.tzinfo is not None:
@@ -186,7 +188,7 @@ def _time(value: object, *, millis: bool) -> tuple[Any, _Change]:
     return value, _FINER if millis and value.microsecond % 1000 else None
 
 
-def _timestamp(value: object, *, local: bool, millis: bool) -> tuple[Any, _Change]:
+def _timestamp(value: object, *, local: bool, millis: bool) -> tuple[object, _Change]:
     if not isinstance(value, datetime):
         return _number(value, "a datetime")
     if (value.tzinfo is None) is local:
@@ -196,7 +198,7 @@ def _timestamp(value: object, *, local: bool, millis: bool) -> tuple[Any, _Chang
     return value.astimezone(), ("a datetime with a time zone", "it is taken in the time zone of this machine")
 
 
-def _uuid(value: object) -> tuple[Any, _Change]:
+def _uuid(value: object) -> tuple[object, _Change]:
     if isinstance(value, str):
         try:
             UUID(value)
@@ -205,7 +207,7 @@ def _uuid(value: object) -> tuple[Any, _Change]:
     return value, None
 
 
-_BENDS: Mapping[str, Callable[[Any], tuple[Any, _Change]]] = {
+_BENDS: Mapping[str, Callable[[object], tuple[object, _Change]]] = {
     "date": _date,
     "time-millis": lambda value: _time(value, millis=True),
     "time-micros": lambda value: _time(value, millis=False),

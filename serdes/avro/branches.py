@@ -21,7 +21,7 @@ from strata.serdes.errors import EncodeError, any_of, did_you_mean, expected
 
 __all__ = ["Explain", "chooser", "fit", "takes_null"]
 
-Explain = Callable[[Node, Any], EncodeError | None]
+Explain = Callable[[Node, object], EncodeError | None]
 """Returns the error of a value that does not fit a type, with the path inside the value; None if it fits."""
 
 _DEEPEST_LOOK = 20

@@ -73,13 +73,13 @@ def _raw(value: object) -> bytes:
     return bytes(value)
 
 
-def _sequence(value: Any) -> Sequence[Any]:
+def _sequence(value: Any) -> Sequence[object]:
     if isinstance(value, str | bytes | bytearray | memoryview | Mapping) or not hasattr(value, "__len__"):
         _wrong("an array", value)
     return value if isinstance(value, Sequence) else list(value)
 
 
-def _mapping(value: object) -> Mapping[Any, Any]:
+def _mapping(value: object) -> Mapping[object, object]:
     if not isinstance(value, Mapping):
         _wrong("a mapping", value)
     return value
@@ -237,7 +237,7 @@ def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], object],
     raise errors.EncodeError(f"expected {what}, got a string that is not one")
 
 
-_TIMES: dict[str, tuple[type, Callable[[Any], Any]]] = {
+_TIMES: dict[str, tuple[type, Callable[[Any], object]]] = {
     "date": (date, _date),
     "time-millis": (time, _time(1000)),
     "time-micros": (time, _time(1)),
@@ -275,7 +275,7 @@ def _uuid_bytes(value: object) -> object:
     return value.bytes if isinstance(value, UUID) else value
 
 
-def _decimal(logical: Logical, size: int | None) -> Callable[[Any], Any]:
+def _decimal(logical: Logical, size: int | None) -> Callable[[object], object]:
     precision, scale = logical.precision, logical.scale
 
     def lower(value: object) -> object:

@@ -189,7 +189,7 @@ class _Walk:
                 if step is not None:
                     steps.append((one.name, step))
 
-        def walk(_message: object, value: object, leaf: Leaf) -> Any:
+        def walk(_message: object, value: object, leaf: Leaf) -> object:
             if not isinstance(value, Mapping):
                 return value
             made = dict(value)
@@ -206,7 +206,7 @@ class _Walk:
             return None
         choose = chooser(node)
 
-        def walk(message: Any, value: Any, leaf: Leaf) -> Any:
+        def walk(message: object, value: Any, leaf: Leaf) -> object:
             try:
                 position, inner = choose(value)
             except EncodeError:
@@ -233,7 +233,7 @@ class _Walk:
 
 
 def _over_items(item: _Step) -> _Step:
-    def walk(message: object, value: object, leaf: Leaf) -> Any:
+    def walk(message: object, value: object, leaf: Leaf) -> object:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
             return value
         return [item(message, one, leaf) for one in value]
@@ -242,7 +242,7 @@ def _over_items(item: _Step) -> _Step:
 
 
 def _over_entries(entry: _Step) -> _Step:
-    def walk(message: object, value: object, leaf: Leaf) -> Any:
+    def walk(message: object, value: object, leaf: Leaf) -> object:
         if not isinstance(value, Mapping):
             return value
         return {key: entry(message, one, leaf) for key, one in value.items()}

@@ -235,7 +235,7 @@ def _json(shape: Shape, definitions: dict[str, object]) -> dict[str, Any]:
     return {"$ref": f"#/definitions/{shape.name}"}
 
 
-def _object(shape: Object, definitions: dict[str, Any]) -> dict[str, Any]:
+def _object(shape: Object, definitions: dict[str, object]) -> dict[str, Any]:
     properties, required = {}, []
     for member in shape.members:
         inner = _json(_present(member), definitions)

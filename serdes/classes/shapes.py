@@ -138,7 +138,7 @@ class Object:
 
 Shape = Scalar | Symbols | Items | Values | Choice | Object
 
-_SCALARS: Final[Mapping[Any, str]] = {
+_SCALARS: Final[Mapping[object, str]] = {
     type(None): "null",
     None: "null",
     bool: "bool",
@@ -180,7 +180,7 @@ class _Reader:
     def __init__(self) -> None:
         self._known: dict[object, Object | Symbols] = {}
 
-    def shape(self, hint: object, variables: Mapping[Any, Any], where: str, depth: int) -> Shape:
+    def shape(self, hint: object, variables: Mapping[object, object], where: str, depth: int) -> Shape:
         if depth > _DEEPEST:
             raise SchemaError(f"{where}: the types are nested too deeply")
         hint, marks = _unwrapped(hint)
@@ -227,7 +227,7 @@ class _Reader:
         return None if kind is None else Scalar(kind, wire=wire)
 
     def _items(
-        self, origin: Any, arguments: Sequence[Any], variables: Mapping[Any, Any], where: str, depth: int
+        self, origin: Any, arguments: Sequence[object], variables: Mapping[object, object], where: str, depth: int
     ) -> Items:
         if origin is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):
             raise SchemaError(f"{where}: a tuple of several types has no type in a schema; use tuple[T, ...]")
@@ -293,9 +293,9 @@ def _parameters(cls: object) -> tuple[object, ...]:
     return tuple(getattr(cls, "__pydantic_generic_metadata__", {}).get("parameters", ()))
 
 
-def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def _unwrapped(hint: Any) -> tuple[Any, tuple[object, ...]]:
     """Return a type without `Annotated`, `Required`, `NotRequired`, and what it is annotated with."""
-    marks: tuple[Any, ...] = ()
+    marks: tuple[object, ...] = ()
     while True:
         if typing.get_origin(hint) is typing.Annotated:
             marks += tuple(hint.__metadata__)

@@ -53,7 +53,7 @@ class Builder:
     def _init(self) -> Callable[[Any], Any] | None:
         raise NotImplementedError
 
-    def _client(self) -> tuple[Any, bool]:
+    def _client(self) -> tuple[object, bool]:
         """Return the client and whether the builder makes it."""
         if self.schema_registry_client is not None or self.schema_registry_config is None:
             return self.schema_registry_client, False

@@ -90,7 +90,7 @@ def engine_rules(
     for known in registry.get_actions():
         if isinstance(known, BuiltIn):
             given = _dead_letters(getattr(known, "conf", {})) | given
-    conf: dict[str, Any] = {_DLQ[name]: given[name] for name in _DLQ if given.get(name) is not None}
+    conf: dict[str, object] = {_DLQ[name]: given[name] for name in _DLQ if given.get(name) is not None}
     conf |= {f"rule.executors._default_.param.{name}": value for name, value in given.items() if name not in _DLQ}
     executors = [one for one in registry.get_executors() if not isinstance(one, BuiltIn)]
     actions = [one for one in registry.get_actions() if not isinstance(one, BuiltIn)]

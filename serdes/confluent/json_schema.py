@@ -106,7 +106,7 @@ class JSONDeserializer(BaseDeserializer):
         conf: Mapping[str, object] | None = None,
         rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
-        json_decode: Callable[[bytes], Any] | None = None,
+        json_decode: Callable[[bytes], object] | None = None,
     ) -> None:
         settings: Any = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=False)
         schema = engine_schema(schema_str, _JSON)

@@ -91,7 +91,7 @@ class _Part:
     """The value of a field that is missing, if it is not None."""
 
     @classmethod
-    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, object]) -> Self:
         """Parse a JSON object; other properties are ignored.
 
         Raises:
@@ -285,7 +285,7 @@ class Schema(_Part):
     rule_set: RuleSet | None = None
 
     @classmethod
-    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, object]) -> Self:
         """Parse a JSON object; without a type it is Avro."""
         return super().from_dict({"schemaType": "AVRO", **src_dict})
 

@@ -522,7 +522,7 @@ def _registered_of(subject: str) -> Callable[[Mapping[str, object]], RegisteredS
     return lambda answer: RegisteredSchema.from_dict({"subject": subject, **answer})
 
 
-def _strings(answer: Iterable[Any]) -> list[str]:
+def _strings(answer: Iterable[object]) -> list[str]:
     return [str(one) for one in answer]
 
 

@@ -84,7 +84,7 @@ class AwsKms:
             raise CipherError(f"AWS KMS in {arn[1]} cannot be used: {error}") from None
         return bytes(answer[result])
 
-    def _client(self, region: str) -> Any:
+    def _client(self, region: str) -> object:
         from botocore.config import Config
 
         with self._lock:
@@ -102,7 +102,7 @@ class AwsKms:
             return self._clients[region]
 
 
-def _session(settings: Mapping[str, Any], region: str) -> Any:
+def _session(settings: Mapping[str, Any], region: str) -> object:
     """Return a session with the credentials of the settings."""
     from botocore.session import Session
 

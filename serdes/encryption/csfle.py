@@ -105,7 +105,7 @@ class FieldEncryption(_WithKeys):
         return self._use(context).converter(type_name)
 
     def _transform(self, convert: Convert, context: RuleContext) -> FieldTransform:
-        def transform(field: FieldContext, value: Any) -> Any:
+        def transform(field: FieldContext, value: Any) -> object:
             if value is None:
                 return None
             kinds = _KINDS.get(field.type_name, ())
@@ -149,7 +149,7 @@ class PayloadEncryption(_WithKeys):
             raise _error(context, f"the payload cannot be {_done(context)}: {error}") from None
 
 
-_KINDS: Mapping[str, Any] = {"STRING": (str,), "BYTES": (bytes, bytearray, memoryview)}
+_KINDS: Mapping[str, tuple[type, ...]] = {"STRING": (str,), "BYTES": (bytes, bytearray, memoryview)}
 
 
 def _terms(context: RuleContext) -> Terms:

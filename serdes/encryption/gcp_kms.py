@@ -79,7 +79,7 @@ class GcpKms:
             raise CipherError(f"the key {key_id}: expected projects/P/locations/L/keyRings/R/cryptoKeys/K")
         return key[0], key[1]
 
-    def _send(self, path: str, body: Mapping[str, str]) -> dict[str, Any]:
+    def _send(self, path: str, body: Mapping[str, str]) -> dict[str, object]:
         try:
             return self._service.send("POST", path, body, self._authorization(again=False))
         except KmsRefusal as refusal:

@@ -88,7 +88,7 @@ class HcVault:
             raise CipherError("the wrapped data key is not a ciphertext of Vault")
         return bytes_of(text_of(self._send("decrypt", key_id, {"ciphertext": wrapped.decode()}), "data", "plaintext"))
 
-    def _send(self, action: str, key_id: str, body: Mapping[str, str]) -> dict[str, Any]:
+    def _send(self, action: str, key_id: str, body: Mapping[str, str]) -> dict[str, object]:
         base, mount, name = vault_of(key_id)
         with self._lock:
             if base not in self._services:

@@ -82,7 +82,7 @@ class JsonValues(Values):
         root = At(uri, "", document)
         return lambda transform, value: _Walk(self._documents, validator, fields, known, transform, root).value(value)
 
-    def plain(self, value: object) -> Any:
+    def plain(self, value: object) -> object:
         """Return what the JSON encoder accepts as plain JSON."""
         if type(value) is dict and _PLAIN.issuperset(map(type, value.values())) and _KEYS.issuperset(map(type, value)):
             return dict(value)
@@ -149,7 +149,7 @@ class _Walk:
             value = self._at(self._target(at), path, place, message, value, depth + 1)
         return value
 
-    def _properties(self, at: At, path: str, value: dict[str, Any], depth: int) -> Any:
+    def _properties(self, at: At, path: str, value: dict[str, object], depth: int) -> object:
         key = id(at.tree), path
         properties = self._known.get(key)
         if properties is None:
@@ -179,7 +179,7 @@ class _Walk:
                 down = at.down("properties", name)
                 yield _Property(down, below, place, _leaf(inner) if place.selected else "")
 
-    def _items(self, at: At, value: list[Any], go: Callable[..., Any]) -> list[Any]:
+    def _items(self, at: At, value: list[object], go: Callable[..., object]) -> list[object]:
         tuples = next((key for key in ("prefixItems", "items") if isinstance(at.tree.get(key), list)), None)
         fixed = [] if tuples is None else [at.down(tuples, index) for index in range(len(at.tree[tuples]))]
         rest = "additionalItems" if tuples == "items" else "items"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonDeserializer", "JsonSerializer", "documents_of", "load", "validating", "validator_of"]
 
-Validate = Callable[[Any], None]
+Validate = Callable[[object], None]
 
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 _DIALECTS = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
@@ -249,7 +249,7 @@ def _place(
             _place(resources[place], target, place, named, resources)
 
 
-def _document(text: str) -> Any:
+def _document(text: str) -> object:
     """Parse a schema text; a missing or unknown dialect is draft 7, as in the registry."""
     try:
         orjson.loads(text)  # bounds the depth

@@ -29,7 +29,7 @@ class Validator:
 
     def __init__(self, validator: Any, documents: Mapping[str, object]) -> None:
         self._validator = validator
-        self.is_valid: Callable[[Any], bool] = validator.is_valid
+        self.is_valid: Callable[[object], bool] = validator.is_valid
         self._documents = documents
 
     @cached_property
@@ -37,7 +37,7 @@ class Validator:
         """The most branches in one place, or 1 if no `$ref` can make them nest in themselves."""
         return _most_branches(list(self._documents.values())) if is_recursive(self._documents) else 1
 
-    def __call__(self, value: Any) -> None:
+    def __call__(self, value: object) -> None:
         """Validate a value.
 
         Raises:
@@ -53,7 +53,7 @@ class Validator:
         """
         self._validate(value, self._raise_first)
 
-    def _raise_first(self, value: Any) -> NoReturn:
+    def _raise_first(self, value: object) -> NoReturn:
         raise min(self._validator.iter_errors(value), key=order)
 
     def _validate(self, value: object, refuse: Callable[[object], None]) -> None:

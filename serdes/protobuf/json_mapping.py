@@ -34,7 +34,7 @@ class _Types:
     def __init__(self, own: Any) -> None:
         self._own = own
 
-    def FindMessageTypeByName(self, name: str) -> Any:  # noqa: N802 - the name of a pool's method
+    def FindMessageTypeByName(self, name: str) -> object:  # noqa: N802 - the name of a pool's method
         try:
             return self._own.FindMessageTypeByName(name)
         except KeyError:

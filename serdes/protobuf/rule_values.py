@@ -86,7 +86,7 @@ class ProtobufValues(Values):
         steps, described = _Steps(Fields(self._metadata, rule), self._tags), self._described
         known: dict[type[Message], list[Step]] = {}
 
-        def visit(transform: FieldTransform, value: Any) -> Any:
+        def visit(transform: FieldTransform, value: Any) -> object:
             kind = type(value)
             own = known.get(kind)
             if own is None:

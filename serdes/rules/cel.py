@@ -136,7 +136,7 @@ class _Programs:
         self._environments: SharedCache[object, object] = SharedCache(_CACHED)
         self._programs: SharedCache[object, tuple[_Program | None, _Program]] = SharedCache(_CACHED)
 
-    def result(self, context: RuleContext, message: object, value: object, data: dict[str, Any]) -> Any:
+    def result(self, context: RuleContext, message: object, value: object, data: dict[str, object]) -> Any:
         expression = context.rule.expr or ""
         descriptor = type(message).DESCRIPTOR if isinstance(message, Message) else None
         pool = None if descriptor is None else descriptor.file.pool

@@ -292,7 +292,7 @@ class Cost:
         self._harmless = _SCALES[fitting - 1] if fitting else -1
         self._never = fitting == len(_SCALES)
 
-    def check(self, data: Mapping[str, Any]) -> None:
+    def check(self, data: Mapping[str, object]) -> None:
         """Check that an expression takes at most `MAX_BYTES` over some values.
 
         Args:

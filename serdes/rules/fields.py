@@ -53,7 +53,7 @@ class Values(ABC):
         """
         return None
 
-    def plain(self, value: object) -> Any:
+    def plain(self, value: object) -> object:
         """Return a value as the first rule gets it, whatever its classes."""
         return value
 

@@ -57,7 +57,7 @@ class Step:
     """
 
     context: RuleContext
-    apply: Callable[[RuleContext, Any], Any]
+    apply: Callable[[RuleContext, Any], object]
     over_fields: bool
     on_success: Action
     on_failure: Action
@@ -187,7 +187,7 @@ class Runner:
                 return _over_fields(rule, executor, values)
             where = "so it cannot run over a migration or a payload"
             return _refusing(f"a rule of type {rule.type} runs over fields, {where}")
-        transform: Callable[[RuleContext, Any], Any] = executor.transform
+        transform: Callable[[RuleContext, Any], object] = executor.transform
         if values is None:
             return transform
         lower = values.lower if getattr(executor, "takes_json", False) else same
@@ -245,12 +245,12 @@ def _direction(rule: Rule, mode: str, actions: str | None) -> str:
     return (there if mode in _FORWARD else back).strip()
 
 
-def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleContext, Any], Any]:
+def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleContext, object], object]:
     visit = values.visitor(rule)
     if rule.kind != "CONDITION":
         return lambda context, value: visit(executor.field_transform(context), value)
 
-    def holds(context: RuleContext, value: Any) -> bool:
+    def holds(context: RuleContext, value: object) -> bool:
         ask, failed = executor.field_transform(context), []
 
         def one(field: FieldContext, inner: object) -> object:

@@ -71,7 +71,7 @@ class _Recording:
 class _Replay:
     """Answers requests from a recording."""
 
-    def __init__(self, answers: list[dict[str, Any]], path: Path) -> None:
+    def __init__(self, answers: list[dict[str, object]], path: Path) -> None:
         self._path, self._lock = path, Lock()
         self._answers: dict[str, list[dict[str, Any]]] = {}
         for one in answers:
