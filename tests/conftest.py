@@ -1,16 +1,19 @@
 """The choice of random examples; and real services, one of each per session, started when the first test needs one."""
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from faults.nursery import Nursery
+from harness.commands import Command
 from harness.environments import build_wheel
 from harness.kafka import KafkaBroker
 from harness.logs import SHARED_LOGS, new_log_url
 from harness.postgres import Postgres
+from harness.processes import Process
 from harness.registry import RegistryNode
 
 # By default a test of random examples uses the same examples every time, so that only a change of the code makes it
@@ -46,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(_SLOW_S))
 
 
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of garbage collection, which would look at half a million objects each time."""
+    gc.collect()
+    gc.freeze()
+
+
 def _group(item: pytest.Item) -> str:
     fixtures = {*getattr(item, "fixturenames", ())}
     by_fixture = (group for fixture, group in _FIXTURES.items() if fixture in fixtures)
@@ -75,12 +84,23 @@ def nursery() -> Iterator[Nursery]:
         yield process
 
 
-@pytest.fixture(scope="module")
-def forked_nodes(nursery: Nursery) -> Iterator[None]:
-    """Fork the nodes of a file, which start many of them; a cold start takes most of a second of CPU time."""
+@pytest.fixture(scope="session", autouse=True)
+def forked_nodes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork the nodes of all tests; a cold start takes most of a second of CPU time."""
+
+    def start(command: Sequence[str], *, log: Path) -> Process:
+        nursery: Nursery = request.getfixturevalue("nursery")  # started by the first node
+        return nursery.start(command, log=log)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RegistryNode, "starter", staticmethod(nursery.start))
+        patch.setattr(RegistryNode, "starter", staticmethod(start))
         yield
+
+
+@pytest.fixture(scope="session")
+def forked(nursery: Nursery) -> Command:
+    """Return the command `strata` in forked processes: exit code and output, of which errors are a part."""
+    return Command(nursery)
 
 
 @pytest.fixture

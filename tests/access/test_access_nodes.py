@@ -26,7 +26,6 @@ from strata.storage.open_log import open_log
 from strata.storage.record_json import decode_key
 from strata.storage.records import AclKey, SchemaKey
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
 SECRET = NodeSecret(b"s" * 32)
 
 

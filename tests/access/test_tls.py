@@ -2,11 +2,8 @@
 
 import http.client
 import io
-import os
 import socket
 import ssl
-import subprocess
-import sys
 import time
 from contextlib import ExitStack, closing, suppress
 from datetime import timedelta
@@ -19,8 +16,6 @@ from harness.certificates import Authority
 from harness.registry import RegistryNode
 from harness.waiting import until
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
-STRATA = str(Path(sys.executable).with_name("strata"))
 _DAY = timedelta(days=1)
 
 
@@ -161,16 +156,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("given", "words"), REFUSED.values(), ids=REFUSED)
-def test_files_that_cannot_be_used_end_the_start(files, given, words):
+def test_files_that_cannot_be_used_end_the_start(forked, files, given, words):
     """The node does not start, and its last line says which setting is wrong and why."""
-    command = [STRATA, "serve", "--listen=127.0.0.1:0", "--log=memory:", *(flag.format_map(files) for flag in given)]
-    env = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    ended = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env=env, stdin=subprocess.DEVNULL, check=False
-    )
+    ended = forked("serve", "--listen=127.0.0.1:0", "--log=memory:", *(flag.format_map(files) for flag in given))
 
     assert 2 == ended.returncode
-    line = ended.stderr.splitlines()[-1]  # the age of the certificate comes before
+    line = ended.output.splitlines()[-1]  # the age of the certificate comes before
     assert line.startswith("strata: ")
     assert [] == [word for word in words if word.format_map(files) not in line]
 

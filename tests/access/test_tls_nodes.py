@@ -10,7 +10,7 @@ from harness.certificates import Authority
 from harness.registry import RegistryNode
 from harness.waiting import until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("forked_nodes")]
+pytestmark = pytest.mark.kafka
 
 _PASSED_OVER = "does not respond, taking over"
 

@@ -15,7 +15,6 @@ from harness.certificates import Authority, Pair
 from harness.registry import RegistryNode
 from harness.waiting import until
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
 _NEW, _KEPT = "loaded the changed TLS files", "the previous ones stay in force"
 
 

@@ -10,7 +10,6 @@ from harness.oidc import CLIENT, PEOPLE, OidcProvider, SigningKey
 from harness.registry import RegistryNode
 from strata.registry.features.access.passwords import hash_password
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
 AUDIENCE = "https://strata.example.com"
 KEY = SigningKey("RS256", "key-1")
 

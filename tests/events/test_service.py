@@ -5,8 +5,6 @@ import os
 import resource
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -19,23 +17,18 @@ from harness.waiting import until
 from strata.registry.features.access.auth_file_edits import add_user
 from strata.registry.features.access.passwords import hash_password
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
-STRATA = str(Path(sys.executable).with_name("strata"))
-
 
 @pytest.mark.parametrize(("has_users", "event"), [(False, "access_open"), (True, "tls_missing")])
-def test_a_node_that_the_network_can_reach(tmp_path, has_users, event):
+def test_a_node_that_the_network_can_reach(forked, tmp_path, has_users, event):
     """Beyond loopback, missing access control or missing encryption is named."""
-    command = [STRATA, "serve", "--listen=0.0.0.0:0", "--log=memory:", "--drain-seconds=0", JSON_LINES]
+    command = ["serve", "--listen=0.0.0.0:0", "--log=memory:", "--drain-seconds=0", JSON_LINES]
     if has_users:
         (tmp_path / "auth.yaml").touch(mode=0o600)
         command.append(f"--auth-file={tmp_path}/auth.yaml")
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        lines = []
-        while not lines or lines[-1].get("event") != "ready":
-            lines.append(json.loads(process.stderr.readline()))
-        process.terminate()
-        process.stderr.read()
+    with forked.start(*command) as running:
+        until(lambda: '"ready"' in running.output)
+        running.process.terminate()
+        lines = [json.loads(line) for line in running.wait().output.splitlines()]
     [line] = [line for line in lines if line["level"] == "WARNING"]
 
     assert (event, "0.0.0.0:0") == (line["event"], line["listen"])
@@ -83,7 +76,7 @@ def test_a_worker_that_fails(tmp_path):
         until_logged(node, "worker_ended", worker=line["worker"])
 
 
-def test_a_log_that_was_compacted(tmp_path):
+def test_a_log_that_was_compacted(forked, tmp_path):
     """A node that slept while another wrote and compacted the log reads it again, and says so."""
     log = f"sqlite:///{tmp_path}/strata.db"
     with RegistryNode(log, JSON_LINES) as node, RegistryNode(log) as other:
@@ -91,7 +84,7 @@ def test_a_log_that_was_compacted(tmp_path):
         node.send(signal.SIGSTOP)
         for level in ("NONE", "FULL", "BACKWARD"):
             assert 200 == call(other, "PUT", "/config", {"compatibility": level})[0]
-        subprocess.run([STRATA, "compact", log], capture_output=True, timeout=60, check=True)
+        assert 0 == forked("compact", log).returncode
         node.send(signal.SIGCONT)
         assert 200 == call(node, "GET", "/subjects")[0]
         until_logged(node, "log_read_again", level="WARNING")
@@ -128,7 +121,7 @@ def test_an_exporter_that_fails_and_recovers():
         until_logged(node, "exporter_running", level="INFO", exporter="e", destination=target.url)
 
 
-def test_a_standby_that_loses_its_source_and_is_promoted(tmp_path):
+def test_a_standby_that_loses_its_source_and_is_promoted(forked, tmp_path):
     """A standby says whom it follows, that its source fails and is back, and that it has become a writer."""
     source, copy = tmp_path / "source.db", tmp_path / "copy.db"
     with RegistryNode(f"sqlite:///{source}"):
@@ -139,6 +132,5 @@ def test_a_standby_that_loses_its_source_and_is_promoted(tmp_path):
             until_logged(standby, "follow_failed", level="ERROR")
             (tmp_path / "away.db").rename(source)
             until(lambda: len(logged(standby, "following")) > 1)
-            command = [STRATA, "promote", f"sqlite:///{copy}"]
-            subprocess.run(command, capture_output=True, timeout=120, check=True)
+            assert 0 == forked("promote", f"sqlite:///{copy}").returncode
             until_logged(standby, "promoted", level="WARNING")

@@ -50,8 +50,12 @@ def _kept(services, log, seed, settings=None):
     assert result.writes
 
 
+# A run on SQLite with access control is in `make test`.
+WITHOUT_SQLITE = [pytest.param(log, marks=MARKS[log] or pytest.mark.slow, id=log) for log in LOGS]
+
+
 @LENT
-@pytest.mark.parametrize("log", EACH_LOG)
+@pytest.mark.parametrize("log", WITHOUT_SQLITE)
 def test_a_short_run(lent, log):
     """One short run on each log, with faults of nodes and of the network between them, keeps every promise."""
     _kept(lent, log, 1, SHORT)

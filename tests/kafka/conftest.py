@@ -120,6 +120,13 @@ class Topic:
         return all(partition.leader for partition in found.partitions)
 
 
+@pytest.fixture(scope="session")
+def own_broker() -> Iterator[KafkaBroker]:
+    """Yield a broker that tests may kill, if they start it again."""
+    with KafkaBroker() as broker:
+        yield broker
+
+
 @pytest.fixture
 def topic(kafka_broker: KafkaBroker) -> Iterator[Topic]:
     """Yield an unused topic name on the session's broker."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.kafka.conftest import Topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("forked_nodes")]
+pytestmark = pytest.mark.kafka
 
 
 def _registered(node: RegistryNode, subject: str) -> bool:

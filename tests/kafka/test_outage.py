@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,6 @@ pytestmark = pytest.mark.kafka
 _WAIT_S = 60
 _RETRY_S = 120
 _SHORT = Timeouts(start=_WAIT_S, take_pen=_WAIT_S, read=1.0, write=2.0)
-
-
-@pytest.fixture(scope="module")
-def own_broker() -> Iterator[KafkaBroker]:
-    """Yield a broker that these tests may kill."""
-    with KafkaBroker() as broker:
-        yield broker
 
 
 def _keys(log: KafkaLog) -> list[bytes | None]:

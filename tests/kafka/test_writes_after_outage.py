@@ -5,7 +5,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,13 +30,6 @@ _WAIT_S = 60
 _APART_S, _TRIES = 0.1, 5
 _LOST = tuple(b"lost %d" % number for number in range(6))
 _READ_AGAIN = re.compile("lost records|no longer has the next offset")
-
-
-@pytest.fixture(scope="module")
-def own_broker() -> Iterator[KafkaBroker]:
-    """Yield a broker that these tests may kill."""
-    with KafkaBroker() as broker:
-        yield broker
 
 
 def _write(node: RegistryNode, subject: str | None = None) -> int:

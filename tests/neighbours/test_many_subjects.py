@@ -37,12 +37,12 @@ from strata.storage.records import (
 )
 from strata.storage.state import State
 
-SUBJECTS = 1_200
+SUBJECTS, FEW = 1_200, 150
 
 
-def records():
-    """Yield thousands of subjects: two in three have a level or a mode of their own, each third an association."""
-    for number in range(SUBJECTS):
+def records(subjects):
+    """Yield many subjects: two in three have a level or a mode of their own, each third an association."""
+    for number in range(subjects):
         subject = Subject(f"s{number}-value")
         text = json.dumps({"type": "fixed", "name": "F", "size": number + 1})
         yield encode(SchemaKey(subject, Version(1)), SchemaValue(subject, Version(1), SchemaId(number + 1), text))
@@ -60,7 +60,17 @@ def source(tmp_path_factory):
     """Yield a registry with thousands of subjects."""
     url = f"sqlite:///{tmp_path_factory.mktemp('many')}/source.db"
     with closing(open_log(url)) as log:
-        log.append(START, list(records()))
+        log.append(START, list(records(SUBJECTS)))
+    with served(url) as registry:
+        yield registry
+
+
+@pytest.fixture
+def few(tmp_path):
+    """Yield a registry with fewer subjects."""
+    url = f"sqlite:///{tmp_path}/source.db"
+    with closing(open_log(url)) as log:
+        log.append(START, list(records(FEW)))
     with served(url) as registry:
         yield registry
 
@@ -89,7 +99,7 @@ def test_thousands_of_subjects_need_few_requests(source, requests):
     assert len(requests) <= 30 < SUBJECTS, requests
 
 
-def test_a_source_that_lists_no_settings_is_asked_for_each_name(source, requests, monkeypatch):
+def test_a_source_that_lists_no_settings_is_asked_for_each_name(few, requests, monkeypatch):
     """Another registry lists neither settings nor all associations: each subject needs three requests."""
     ask = Connection.ask
     monkeypatch.setattr(
@@ -98,14 +108,14 @@ def test_a_source_that_lists_no_settings_is_asked_for_each_name(source, requests
         lambda self, method, path, *rest, **query: ask(self, method, path.replace("/v1/", "/no/"), *rest, **query),
     )
     told = []
-    with closing(ServiceSource(source.url)) as service:
+    with closing(ServiceSource(few.url)) as service:
         service.report = lambda title, done, total: told.append((title.rpartition(", ")[2], done, total))
         copied = service.read().state
 
-    assert SUBJECTS == len(copied.subjects)
-    assert 3 * SUBJECTS < len(requests) < 3 * SUBJECTS + 50
-    names = SUBJECTS + 2
-    assert [("config", names, names), ("mode", names, names), ("associations", SUBJECTS, SUBJECTS)] == [
+    assert FEW == len(copied.subjects)
+    assert 3 * FEW < len(requests) < 3 * FEW + 50
+    names = FEW + 2
+    assert [("config", names, names), ("mode", names, names), ("associations", FEW, FEW)] == [
         step for step in told if step[1] == step[2]
     ]
 

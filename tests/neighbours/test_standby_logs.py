@@ -10,7 +10,6 @@ from harness.neighbours import Registry
 from harness.registry import RegistryNode
 from harness.waiting import until
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
 OPTIONS = ("--follow-seconds=0.05", "--log-level=info")
 
 

@@ -13,7 +13,6 @@ import pytest
 from harness.processes import start_tied
 from harness.registry import RegistryNode
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
 _LIMITS = ("--max-headers=20", "--max-header-bytes=10000", "--request-seconds=60")
 _HEAD = b"Host: localhost\r\n"
 

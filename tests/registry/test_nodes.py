@@ -12,7 +12,6 @@ import pytest
 from harness.registry import RegistryNode
 from harness.waiting import until
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
 SUBJECTS, CLIENTS = 50, 8
 
 

@@ -23,7 +23,6 @@ from strata.registry.features.access.passwords import hash_password
 from strata.registry.node.logs.changes import CHANGES, EVENTS
 from strata.registry.server import _log_name
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
 STRATA = str(Path(sys.executable).with_name("strata"))
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn", "kmsProps": {"token.id": "hunter2"}}
@@ -205,12 +204,10 @@ def test_each_signal_is_logged_once(tmp_path, workers):
         (["--log-format=json", "--tls-certfile=/none"], {}, "--tls-certfile (or STRATA_TLS_CERTFILE)"),
     ],
 )
-def test_a_start_that_fails_says_why_in_json(options, variables, words):
+def test_a_start_that_fails_says_why_in_json(forked, options, variables, words):
     """Every line of a failed start is JSON if that was asked for, and the last has the reason."""
-    env = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **variables}
-    command = [STRATA, "serve", "--listen=127.0.0.1:0", *options]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=False)
-    last = [json.loads(line) for line in ended.stderr.splitlines()][-1]
+    ended = forked("serve", "--listen=127.0.0.1:0", *options, **variables)
+    last = [json.loads(line) for line in ended.output.splitlines()][-1]
 
     assert 2 == ended.returncode
     assert ("serve_failed", "ERROR") == (last["event"], last["level"])
@@ -219,17 +216,16 @@ def test_a_start_that_fails_says_why_in_json(options, variables, words):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_audit_that_cannot_be_opened_ends_the_start(tmp_path, workers):
+def test_an_audit_that_cannot_be_opened_ends_the_start(forked, tmp_path, workers):
     """The start says why; workers that find it out for themselves would be replaced for ever."""
     place = tmp_path / "audit"
     options = [f"--log=sqlite:///{tmp_path}/strata.db", f"--workers={workers}", f"--audit={place}"]
     with socket.socket(socket.AF_UNIX) as there:  # no process may write to it as a file, not even that of root
         there.bind(str(place))
-        command = [STRATA, "serve", "--listen=127.0.0.1:0", *options]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        ended = forked("serve", "--listen=127.0.0.1:0", *options)
 
     wanted = f"strata: --audit (or STRATA_AUDIT) is '{place}', which cannot be opened: No such device or address\n"
-    assert (2, wanted) == (ended.returncode, ended.stderr)
+    assert (2, wanted) == (ended.returncode, ended.output)
 
 
 def test_a_record_that_is_set_aside_is_named(tmp_path):

@@ -3,7 +3,6 @@
 import http.client
 import json
 import logging
-import os
 import signal
 import socket
 import subprocess
@@ -13,18 +12,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from harness.processes import start_tied
 from harness.registry import RegistryNode
+from harness.waiting import until
 from strata.registry.commands.cli import main
 from strata.registry.settings import Settings
 
 STRATA = str(Path(sys.executable).with_name("strata"))
-_ENVIRONMENT = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-
-
-def strata(*arguments, **environment):
-    """Run the command of this checkout to its end, with only these variables."""
-    env = _ENVIRONMENT | environment
-    return subprocess.run([STRATA, *arguments], capture_output=True, text=True, timeout=180, env=env, check=False)
 
 
 def call(node, method, path, body=None):
@@ -38,8 +32,8 @@ def call(node, method, path, body=None):
 
 
 def test_sigterm_ends_it_cleanly_and_nothing_is_lost(tmp_path):
-    """SIGTERM gives exit code 0 and a last line; a restart finds the data."""
-    with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
+    """SIGTERM gives exit code 0 and a last line; a restart finds the data. This is the program itself, not a fork."""
+    with RegistryNode(f"sqlite:///{tmp_path}/strata.db", start=start_tied) as node:
         call(node, "POST", "/subjects/s/versions", {"schema": '"int"'})
 
         assert 0 == node.terminate()
@@ -65,7 +59,7 @@ def test_sigterm_lets_a_request_in_flight_finish(tmp_path):
 
 def test_help_names_every_setting():
     """`--help` lists each flag with its variable."""
-    text = strata("serve", "--help").stdout
+    text = subprocess.run([STRATA, "serve", "--help"], capture_output=True, text=True, timeout=180, check=True).stdout
 
     for name in Settings.model_fields:
         assert f"--{name.replace('_', '-')}" in text
@@ -141,20 +135,20 @@ def test_bad_setting_says_which_why_and_what_is_allowed(arguments, environment, 
         assert word in ended.stderr
 
 
-def test_flag_wins_over_its_variable(tmp_path):
+def test_flag_wins_over_its_variable(forked, tmp_path):
     """STRATA_LISTEN sets the address, and --listen takes precedence."""
-    ended = strata("serve", "--listen=nonsense", f"--log=sqlite:///{tmp_path}/s.db", STRATA_LISTEN="127.0.0.1:0")
+    ended = forked("serve", "--listen=nonsense", f"--log=sqlite:///{tmp_path}/s.db", STRATA_LISTEN="127.0.0.1:0")
 
-    assert "nonsense" in ended.stderr
+    assert "nonsense" in ended.output
 
 
-def test_taken_port_is_told():
+def test_taken_port_is_told(forked):
     """If the port is in use, the message names it and says what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        ended = strata("serve", f"--listen=127.0.0.1:{taken.getsockname()[1]}", "--log=memory:")
+        ended = forked("serve", f"--listen=127.0.0.1:{taken.getsockname()[1]}", "--log=memory:")
 
     assert 2 == ended.returncode
-    assert "--listen" in ended.stderr
+    assert "--listen" in ended.output
 
 
 @pytest.mark.parametrize(
@@ -166,13 +160,13 @@ def test_taken_port_is_told():
         pytest.param("127.0.0.1:1/db?user=u&sslpassword=hunter2&password=hunter2", id="as two parameters"),
     ],
 )
-def test_log_that_cannot_be_opened_is_told_without_its_password(log):
+def test_log_that_cannot_be_opened_is_told_without_its_password(forked, log):
     """An unreachable database gives one sentence, without traceback or password."""
-    ended = strata("serve", f"--log=postgresql+psycopg://{log}", "--listen=127.0.0.1:0")
+    ended = forked("serve", f"--log=postgresql+psycopg://{log}", "--listen=127.0.0.1:0")
 
     assert 2 == ended.returncode
-    assert "hunter2" not in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert "hunter2" not in ended.output
+    assert "Traceback" not in ended.output
 
 
 # name, the log, words of the message
@@ -188,36 +182,36 @@ OTHER_COMMANDS = [["log", "LOG"], ["compact", "LOG"], ["export", "LOG", "-"], ["
 
 def check_one_line(ended, words):
     """Check that a command failed with one line that holds some words and no secret."""
-    assert (2, "") == (ended.returncode, ended.stdout)
-    assert 1 == len(ended.stderr.splitlines()), ended.stderr
-    assert "hunter2" not in ended.stderr
+    assert 2 == ended.returncode
+    assert 1 == len(ended.output.splitlines()), ended.output
+    assert "hunter2" not in ended.output
     for word in words:
-        assert word in ended.stderr
+        assert word in ended.output
 
 
 @pytest.mark.parametrize(("log", "words"), [row[1:] for row in UNREACHABLE], ids=[row[0] for row in UNREACHABLE])
-def test_a_log_that_cannot_be_reached_ends_a_start_with_one_line(log, words):
+def test_a_log_that_cannot_be_reached_ends_a_start_with_one_line(forked, log, words):
     """One line names the address that cannot be resolved or refuses, without secrets."""
-    check_one_line(strata("serve", "--listen=127.0.0.1:0", "--log-level=error", f"--log={log}"), words)
+    check_one_line(forked("serve", "--listen=127.0.0.1:0", "--log-level=error", f"--log={log}"), words)
 
 
 @pytest.mark.parametrize("command", OTHER_COMMANDS, ids=[command[0] for command in OTHER_COMMANDS])
-def test_a_log_that_cannot_be_reached_ends_a_command_with_one_line(command):
+def test_a_log_that_cannot_be_reached_ends_a_command_with_one_line(forked, command):
     """Every command that opens a log prints the same message."""
     _name, log, words = UNREACHABLE[0]
-    check_one_line(strata(*(log if word == "LOG" else word for word in command)), words)
+    check_one_line(forked(*(log if word == "LOG" else word for word in command)), words)
 
 
-def test_unknown_variables_are_warned_about(tmp_path):
+def test_unknown_variables_are_warned_about(forked, tmp_path):
     """`serve` and other commands name a misspelt variable and the one that was meant."""
     for command in (
         ["serve", f"--log=sqlite:///{tmp_path}/no-folder/s.db", "--listen=127.0.0.1:0"],
         ["log", "memory:"],
     ):
-        ended = strata(*command, STRATA_LOGS="memory:", STRATA_PORT="tcp://10.0.0.1:8081")
+        ended = forked(*command, STRATA_LOGS="memory:", STRATA_PORT="tcp://10.0.0.1:8081")
 
-        assert 1 == ended.stderr.count("is not a setting"), ended.stderr
-        assert "STRATA_LOGS is not a setting and is ignored; did you mean STRATA_LOG?" in ended.stderr
+        assert 1 == ended.output.count("is not a setting"), ended.output
+        assert "STRATA_LOGS is not a setting and is ignored; did you mean STRATA_LOG?" in ended.output
 
 
 def test_a_new_log_is_told_with_its_place(tmp_path):
@@ -238,16 +232,16 @@ KAFKA_SETTINGS = [
 
 
 @pytest.mark.parametrize(("content", "words"), KAFKA_SETTINGS)
-def test_bad_kafka_settings_are_told(tmp_path, content, words):
+def test_bad_kafka_settings_are_told(forked, tmp_path, content, words):
     """An invalid file of client settings ends the start with one sentence."""
     path = tmp_path / "kafka.conf"
     path.write_bytes(content)
-    ended = strata("serve", "--listen=127.0.0.1:0", "--log=kafka://127.0.0.1:1/_schemas", f"--kafka-config={path}")
+    ended = forked("serve", "--listen=127.0.0.1:0", "--log=kafka://127.0.0.1:1/_schemas", f"--kafka-config={path}")
 
     assert 2 == ended.returncode
-    assert words in ended.stderr.splitlines()[-1]
-    assert "Traceback" not in ended.stderr
-    assert "--log (or" not in ended.stderr
+    assert words in ended.output.splitlines()[-1]
+    assert "Traceback" not in ended.output
+    assert "--log (or" not in ended.output
 
 
 @pytest.mark.parametrize(
@@ -260,21 +254,19 @@ def test_bad_kafka_settings_are_told(tmp_path, content, words):
         ("0.0.0.0:0", True, "passwords and tokens to 0.0.0.0:0 without encryption"),
     ],
 )
-def test_listening_beyond_loopback_is_warned_of(tmp_path, listen, has_users, warning):
+def test_listening_beyond_loopback_is_warned_of(forked, tmp_path, listen, has_users, warning):
     """The start warns of missing access control, or of missing encryption, if the node listens beyond loopback."""
-    command = [STRATA, "serve", f"--listen={listen}", "--log=memory:", "--drain-seconds=0"]
+    command = ["serve", f"--listen={listen}", "--log=memory:", "--drain-seconds=0"]
     if has_users:
         (tmp_path / "auth.yaml").touch(mode=0o600)
         command.append(f"--auth-file={tmp_path}/auth.yaml")
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT) as process:
-        lines = []
-        while "serving" not in (line := process.stderr.readline()):
-            lines.append(line)
-        process.terminate()
-        process.stderr.read()
+    with forked.start(*command) as running:
+        until(lambda: "serving" in running.output)
+        running.process.terminate()
+        ended = running.wait()
 
-    assert 0 == process.returncode
-    warnings = [line for line in lines if "WARNING" in line]
+    assert 0 == ended.returncode
+    warnings = [line for line in ended.output.partition("serving")[0].splitlines() if "WARNING" in line]
     assert bool(warning) == bool(warnings)
     assert all(warning in line for line in warnings)
 

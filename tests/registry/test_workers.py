@@ -18,7 +18,6 @@ from harness.processes import is_running
 from harness.registry import RegistryNode
 from harness.waiting import until
 
-pytestmark = pytest.mark.usefixtures("forked_nodes")
 _WORKERS = 3
 _ANSWERS_S = 60.0
 
