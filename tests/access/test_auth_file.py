@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.registry.core.rights.rules import rule_json
 from strata.registry.features.access.auth_file import MOST_BYTES, AuthFileError, parse_auth_file
 
@@ -144,7 +145,7 @@ def test_a_wrong_file(text, message):
     assert "AAAAAAAA" not in str(caught.value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.binary(max_size=200)
     | st.text(max_size=200).map(str.encode)

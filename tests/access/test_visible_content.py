@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harness.access_model import model
 from harness.access_rules import rule
+from harness.examples import examples
 from harness.guarded_registry import Registry
 from strata.registry.core.rights.principal import Principal
 from strata.registry.core.rights.rules import Operation, Permission
@@ -48,7 +49,7 @@ rules = st.lists(
 U = Principal("u", frozenset(), "basic")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(rules)
 def test_content_is_shown_as_the_model_says(registry, given_rules):
     """Lists, versions, ids and GUIDs show what may be described and read, references included, and nothing else."""

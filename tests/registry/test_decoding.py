@@ -14,6 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.compat.formats import FORMATS
 from strata.compat.limits import DEFAULT_LIMITS
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
@@ -173,7 +174,7 @@ def test_a_recursive_value_is_bounded():
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_bytes_are_a_value_or_break(data):
     """No bytes make a decoder fail in another way."""
     for schema_format, schema in ((AVRO, ORDER), (PROTOBUF, PROTO), (JSON, {"type": "object"})):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.arrow import BatchDecoder, UnsupportedSchema, decode_batch, encode_batch
 from strata.serdes.avro import Branch, compile_decoder, compile_encoder
 from strata.serdes.avro.schema import Array, Map, Node, Primitive, Record, Union, parse
@@ -336,7 +337,7 @@ def assert_same_rows_when_written_again(batch, schema):
     assert plain(batch.to_pylist()) == plain(again.to_pylist()), schema
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.integers(0, 2**40))
 def test_same_value_or_both_refuse(seed):
     """Both give the same values, reasons and places, with the deserializer of single records as the oracle."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.avro import Branch, compile_decoder, compile_encoder
 from strata.serdes.errors import DecodeError, EncodeError
 
@@ -280,7 +281,7 @@ def schemas_and_values(draw, depth=0):
     return ["null", schema], st.none() | values
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_the_same_bytes_as_another_implementation(data):
     """Any value of any schema has the same bytes as from fastavro, and each library reads the other's."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.avro import Limits, compile_decoder
 from strata.serdes.errors import DecodeError, DecodeReason
 
@@ -210,7 +211,7 @@ def reason_of(decode, payload):
     return None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     st.binary(max_size=200) | st.lists(st.sampled_from([0, 1, 2, 3, 4, 6, 0x7F, 0x80, 0xFF]), max_size=300).map(bytes)
 )
@@ -220,7 +221,7 @@ def test_random_bytes_give_a_value_or_a_reason(payload):
         assert reason_of(decode, payload) in REASONS
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_damaged_records_give_a_value_or_a_reason(data):
     """Real records with a few bytes changed, cut or added give a value or a known reason."""

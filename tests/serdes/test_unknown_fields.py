@@ -9,6 +9,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.aio import AsyncSerializer
 from strata.serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
 from strata.serdes.client import Schema
@@ -254,7 +255,7 @@ def records_in(schema, value, path=""):
                 yield from records_in(field["type"], value[field["name"]], f"{path}.{field['name']}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_an_unknown_field_anywhere_is_refused_or_dropped(data):
     """An unknown field of any record in any schema is refused or dropped, even if known fields are left out."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from harness.payload_columns import FrameRefused, json_column, json_frame, json_schema
 from strata.compat.check import Previous
 from strata.compat.formats import FORMATS
@@ -249,7 +250,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(VALUES, max_size=4), junk=st.binary(max_size=6))
 def test_any_values(client: RegistryClient, values: list[Any], junk: bytes) -> None:
     """Any payload is a row or a dead letter with its bytes; text columns hold it all."""

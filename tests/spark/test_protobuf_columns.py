@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from harness.payload_columns import PayloadColumn, kind_of, proto, proto_frame
 from strata.serdes.client import RegistryClient
 from strata.serdes.framing import split
@@ -307,7 +308,7 @@ def test_any_values(client: RegistryClient, values: list[dict[str, Any]]) -> Non
     assert [_plain(one) for one in values] == PayloadColumn(client, RICH).read(*frames)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     value=RICHES,
     changes=st.lists(st.tuples(st.integers(0, 400), st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])), max_size=4),

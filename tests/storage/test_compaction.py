@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from harness.logs import DATABASES, new_log_url
 from strata.storage.log import START, Conflict, Entry, LogCompacted, Record
 from strata.storage.record_json import encode
@@ -121,7 +122,7 @@ RECORDS = st.one_of(
 HISTORIES = st.lists(RECORDS, min_size=5, max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(HISTORIES)
 def test_any_history_adds_up_to_the_same(records):
     """Records in any order, also of other writers, fold to the same State after compaction, ids included."""

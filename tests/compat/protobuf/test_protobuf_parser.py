@@ -7,6 +7,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.compat.limits import Limits
 from strata.compat.protobuf.formats import ignore_extensions, serialized
 from strata.compat.protobuf.normalizer import normalize
@@ -309,7 +310,7 @@ PIECES = st.lists(st.sampled_from([*WORDS.split(), "\n"]), max_size=40).map(" ".
 
 
 @given(st.one_of(st.text(max_size=200), PIECES))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_only_one_exception(text):
     """Any input gives a usable schema or a SchemaParseError."""
     try:
