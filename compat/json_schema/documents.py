@@ -72,6 +72,12 @@ class Documents:
         return Place(document.root, document.uri, 0, document.dialect, root=True)
 
     @property
+    def dialect(self) -> Dialect | None:
+        """The dialect of all documents, metaschemas included; None if they differ."""
+        dialects = {document.dialect for document in self._documents}
+        return self._dialect if len(dialects) == 1 else None
+
+    @property
     def texts(self) -> Mapping[str, str]:
         """The referenced documents by name, as text."""
         return {document.uri: write_json(document.root) for document in self._documents[1 : self._referenced + 1]}

@@ -32,6 +32,7 @@ __all__ = ["check"]
 
 _COST_OF_A_DIVISION: Final = 20
 _LARGEST_FOR_DIVISION: Final = 1000  # decimal places
+_ROOM: Final = 4  # how often all of two schemas may be written in search of equal parts
 # The keywords that limit values and sizes, in the order of their findings, with the beginnings of the kinds.
 _BOUNDS: Final = {
     "maxLength": "MAX_LENGTH",
@@ -70,8 +71,11 @@ def check(
     Raises:
         OutOfTime: The time of `limits` ran out.
     """
+    dialect = reader.documents.dialect
+    is_one = dialect is not None and dialect is writer.documents.dialect
+    room = _ROOM * (len(reader.canonical) + len(writer.canonical)) if is_one else 0
     try:
-        differences = Comparison(_judge, policy, limits).run(reader.root, writer.root)
+        differences = Comparison(_judge, policy, limits, room=room).run(reader.root, writer.root)
     except (TooComplexError, RecursionError) as error:
         detail = str(error) if isinstance(error, TooComplexError) else "the schemas are nested too deeply"
         return [Incompatibility(SchemaFormat.JSON, TOO_COMPLEX, "#/", describe(TOO_COMPLEX, detail), detail=detail)]

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from strata.compat.json_schema import rules
+from strata.compat.json_schema.comparison import Comparison
 from strata.compat.json_schema.parser import parse
 from strata.compat.json_schema.patterns import found_in
 from strata.compat.json_schema.rules import check
@@ -64,6 +66,96 @@ def _kinds(reader, writer, **settings):
 def test_rules(reader, writer, expected):
     """The check reports harmful differences and no harmless ones."""
     assert expected == _kinds(reader, writer)
+
+
+_DRAFT_4, _DRAFT_7 = (f"http://json-schema.org/draft-0{number}/schema#" for number in (4, 7))
+
+
+def _of_property(schema, **around):
+    return json.dumps({**around, "properties": {"a": schema}})
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "expected"),
+    [
+        pytest.param(
+            _of_property({"$ref": "#/definitions/d"}, definitions={"d": {"type": "string"}}),
+            _of_property({"$ref": "#/definitions/d"}, definitions={"d": {"type": "integer"}}),
+            ["TYPE_CHANGED"],
+            id="one reference to two schemas",
+        ),
+        pytest.param(
+            _of_property({"items": {"$ref": "#/definitions/d"}}, definitions={"d": {"type": "string"}}),
+            _of_property({"items": {"$ref": "#/definitions/d"}}, definitions={"d": {"type": "integer"}}),
+            ["TYPE_CHANGED"],
+            id="inside an equal schema",
+        ),
+        pytest.param(
+            _of_property({"const": 1}, **{"$schema": _DRAFT_7}),
+            _of_property({"const": 1}, **{"$schema": _DRAFT_4}),
+            ["TYPE_CHANGED"],
+            id="a keyword that one dialect lacks",
+        ),
+        pytest.param(
+            _of_property({"const": 1}),
+            _of_property({"const": True}),
+            ["ENUM_ARRAY_CHANGED"],
+            id="1 is not true",
+        ),
+        pytest.param(
+            _of_property({"const": "1.5"}),
+            _of_property({"const": 1.5}),
+            ["ENUM_ARRAY_CHANGED"],
+            id="a number is not its text",
+        ),
+    ],
+)
+def test_equal_json_counts_only_where_it_means_the_same(reader, writer, expected):
+    """What equal parts refer to, and the dialect that reads them, may have changed."""
+    assert expected == _kinds(reader, writer)
+
+
+def _judged_pairs(reader, writer, room):
+    """Return how many pairs a comparison judges."""
+    pairs = []
+    reader, writer = parse(reader, strict=True), parse(writer, strict=True)
+
+    def judge(*arguments):
+        pairs.append(arguments[1:3])
+        rules._judge(*arguments)
+
+    assert [] == Comparison(judge, Policy.STRICT, Limits(), room=room).run(reader.root, writer.root)
+    return len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("part", "room", "expected"),
+    [
+        pytest.param({"type": ["string", "null"], "maxLength": 9}, 1000, 1, id="equal"),
+        pytest.param({"type": "number", "multipleOf": 0.5}, 1000, 1, id="with a fraction"),
+        pytest.param({"type": "integer", "maximum": 2**64}, 1000, 2, id="with a number that has no bytes"),
+        pytest.param({"type": "string", "default": "\ud800"}, 1000, 2, id="with a text that has no bytes"),
+        pytest.param({"type": "string", "$comment": "c"}, 1000, 2, id="with a keyword that may be a reference"),
+        pytest.param({"type": "string"}, 0, 2, id="no room to look"),
+    ],
+)
+def test_equal_parts_are_not_judged(part, room, expected):
+    """Two versions have most of their parts in common."""
+    schema = _of_property(part)
+
+    assert expected == _judged_pairs(schema, schema, room)
+
+
+def test_the_search_for_equal_parts_is_bounded():
+    """Each level of a deep schema holds all below it, so the search ends when it has written a few times the whole."""
+    new, old = {"type": "string"}, {"type": ["string", "null"]}
+    for _ in range(50):
+        new, old = {"properties": {"a": new}}, {"properties": {"a": old}}
+    new, old = json.dumps(new), json.dumps(old)
+    comparison = Comparison(rules._judge, Policy.STRICT, Limits(), room=len(new))
+    comparison.run(parse(old, strict=True).root, parse(new, strict=True).root)
+
+    assert -len(new) < comparison._room <= 0
 
 
 @pytest.mark.parametrize(
