@@ -22,15 +22,13 @@ class Dialect(IntEnum):
     DRAFT_2019_09 = 2019
     DRAFT_2020_12 = 2020
 
-    @property
-    def modern(self) -> bool:
-        """Whether the reference reads the dialect with its newer loader."""
-        return self >= Dialect.DRAFT_2019_09
+    modern: bool  # whether the reference reads the dialect with its newer loader
+    id_keyword: str  # the keyword that names a schema
 
-    @property
-    def id_keyword(self) -> str:
-        """The keyword that names a schema."""
-        return "id" if self is Dialect.DRAFT_4 else "$id"
+    def __init__(self, year: int) -> None:
+        # Attributes, because each subschema asks several times.
+        self.modern = year >= 2019
+        self.id_keyword = "id" if year == 4 else "$id"
 
 
 _KNOWN: Final = {  # by the beginning of the URI after http:// or https://

@@ -187,27 +187,28 @@ class Documents:
 
 def _named(root: Place) -> Iterator[tuple[Place, str]]:
     """Yield every schema of a document that has a name, with the name."""
-    values = _MODERN_VALUES if root.dialect.modern else NOT_SCHEMAS
+    modern, id_keyword = root.dialect.modern, root.dialect.id_keyword
+    values = _MODERN_VALUES if modern else NOT_SCHEMAS
     stack: list[tuple[Json, str]] = [(root.value, root.base)]
     while stack:
         value, base = stack.pop()
         if isinstance(value, list):
-            stack += ((item, base) for item in value)
+            stack += [(item, base) for item in value if isinstance(item, dict | list)]
         if not isinstance(value, dict):
             continue
-        own = value.get(root.dialect.id_keyword)
-        if (isinstance(own, str) and "$ref" not in value) or (isinstance(own, str) and root.dialect.modern):
+        own = value.get(id_keyword)
+        if isinstance(own, str) and (modern or "$ref" not in value):
             target, fragment = urldefrag(own)
             base = urljoin(base, target) if target else base
             place = root._replace(value=value, base=base)
             yield place, f"{base}#{fragment}" if fragment else base
             if fragment:
                 yield place, f"#{fragment}"
-        for keyword in ("$anchor", "$dynamicAnchor"):
+        for keyword in ("$anchor", "$dynamicAnchor") if modern else ():
             anchor = value.get(keyword)
-            if isinstance(anchor, str) and root.dialect.modern:
+            if isinstance(anchor, str):
                 yield root._replace(value=value, base=base), f"{base}#{anchor}"
-        stack += ((item, base) for key, item in value.items() if key not in values)
+        stack += [(item, base) for key, item in value.items() if isinstance(item, dict | list) and key not in values]
 
 
 def _escaped(key: str) -> str:

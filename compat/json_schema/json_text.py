@@ -9,6 +9,11 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
 
+try:
+    import orjson
+except ImportError:  # a client installs it with some formats only
+    orjson = None  # type: ignore[assignment]
+
 from strata.compat.avro.json_text import check_bounds, decoded, decoder_of_long_numbers, excerpt, in_java_order, quote
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
@@ -19,6 +24,7 @@ Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] 
 
 _NAME: Final = re.compile(r"[\w$]")  # a character that continues a word such as `true`
 _BLANKS: Final = " \t\r\n"
+_CONTROLS: Final = b"\\u00"  # how the escape of a control character begins
 _LARGEST_EXPONENT: Final = 100_000  # beyond it, arithmetic on the number would cost more than the schema is worth
 
 
@@ -40,6 +46,17 @@ def read_json(text: str, limits: Limits) -> Json:
 
 def write_json(value: Json, *, sort: bool = False) -> str:
     """Return compact JSON text; `sort` sorts the keys of every object as Java sorts strings."""
+    if orjson is not None and not sort:
+        try:
+            text: bytes = orjson.dumps(value)
+        except TypeError:  # a number with a point or an exponent or beyond 64 bits, a lone surrogate
+            return _written(value, sort=False)
+        if _CONTROLS not in text:  # whose hexadecimal digits Java writes as capitals
+            return text.decode()
+    return _written(value, sort=sort)
+
+
+def _written(value: Json, *, sort: bool) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -51,9 +68,9 @@ def write_json(value: Json, *, sort: bool = False) -> str:
     if isinstance(value, Decimal):
         return str(value.copy_abs() if value.is_zero() else value)
     if isinstance(value, list):
-        return f"[{','.join(write_json(item, sort=sort) for item in value)}]"
+        return f"[{','.join([_written(item, sort=sort) for item in value])}]"
     keys = in_java_order(value) if sort else value
-    return "{" + ",".join(f"{quote(key)}:{write_json(value[key], sort=sort)}" for key in keys) + "}"
+    return "{" + ",".join([f"{quote(key)}:{_written(value[key], sort=sort)}" for key in keys]) + "}"
 
 
 def json_key(value: Json) -> str:

@@ -178,6 +178,8 @@ class Keywords:
 
     def has(self, words: frozenset[str]) -> bool:
         """Return whether the object has one of the keywords that the dialect defines and no type has used."""
+        if words.isdisjoint(self._json):  # mostly
+            return False
         words -= _OLD_ONLY if self._dialect.modern else _MODERN_ONLY
         if self._dialect is Dialect.DRAFT_4:
             words -= _NOT_IN_DRAFT_4

@@ -170,3 +170,21 @@ def test_message(text, references, message):
         parse(text, strict=True, references=[ResolvedReference(*reference) for reference in references.items()])
 
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param('"a\\"b\\\\c\\/\\u007f\\u2028é😀"', '"a\\"b\\\\c/\x7f\u2028é😀"', id="only what must be escaped"),
+        pytest.param('"\\u0001\\u001F\\n\\t\\b\\f\\r"', '"\\u0001\\u001F\\n\\t\\b\\f\\r"', id="controls in capitals"),
+        pytest.param('"\\ud83d"', '"\\uD83D"', id="half a character"),
+        pytest.param("[1.50, 1e3, -0.0, -0]", "[1.50,1E+3,0.0,0]", id="the digits of numbers"),
+        pytest.param(
+            "[18446744073709551616, 18446744073709551615]", "[18446744073709551616,18446744073709551615]", id="large"
+        ),
+        pytest.param('{"b": [true, null], "a": {}}', '{"b":[true,null],"a":{}}', id="the order of keys"),
+    ],
+)
+def test_canonical_json(text, expected):
+    """JSON is stored as the reference prints it."""
+    assert f'{{"default":{expected}}}' == parse(f'{{"default": {text}}}', strict=True).canonical
