@@ -35,7 +35,7 @@ class Serde(ABC, Generic[S]):
     """The base class of serializers and deserializers."""
 
     format: str
-    _given: tuple[Any, ...]
+    _given: tuple[object, ...]
     """The positional arguments; with `_options` what a serde pickles as."""
     _options: Mapping[str, Any] = {}
 
@@ -47,7 +47,7 @@ class Serde(ABC, Generic[S]):
         self._settings = settings.parse(conf, self.format)
         self._strategy = self._settings.strategy(client)
 
-    def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[object, ...]]:
         return partial(type(self), **self._options), self._given
 
     @cached_property

@@ -8,9 +8,9 @@ Rules of this file: sending requests belongs to `strata.serdes.requests`, format
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -402,11 +402,11 @@ def schema_named(client: Registry, name: SchemaName, *, subject: str | None = No
     return client.get_schema_by_guid(name)
 
 
-def _strings(answer: Any) -> list[str]:
+def _strings(answer: Iterable[object]) -> list[str]:
     return [str(one) for one in answer]
 
 
-def _numbers(answer: Any) -> list[int]:
+def _numbers(answer: Iterable[str | int]) -> list[int]:
     return [int(one) for one in answer]
 
 

@@ -83,7 +83,7 @@ class Requests:
         self._clock = clock
         self._transport = _transport(settings, observer) if transport is None else transport
 
-    def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[object, ...]]:
         elsewhere = None if self.observer is None else self.observer.elsewhere()
         return _restored, (type(self), self.settings, elsewhere)
 

@@ -65,7 +65,7 @@ class EncodeRules:
     subject: str
     is_key: bool = False
     conf: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    answers: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    answers: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
 
 
 def rule_conf(given: RuleOption) -> Mapping[str, Any] | None:

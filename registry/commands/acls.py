@@ -10,6 +10,7 @@ from strata.registry.commands.service_options import auth_option, tls_options
 
 if TYPE_CHECKING:
     from strata.registry.core.rights.rules import Resource
+    from strata.registry.transfer.rest import Connection
     from strata.registry.transfer.tls_files import TlsFiles
 
 __all__ = ["acl"]
@@ -135,7 +136,7 @@ def test(
     return ExitCode.DONE if verdict["allowed"] else ExitCode.DIFFERENT
 
 
-def _connection(url: str, auth: str | None, tls: "TlsFiles") -> Any:
+def _connection(url: str, auth: str | None, tls: "TlsFiles") -> "Connection":
     from strata.registry.transfer.rest import Connection
 
     return Connection(url, auth, tls)

@@ -308,7 +308,7 @@ class Compiler(Emitter):
             number = int.from_bytes(raw, "big", signed=True)
             self._emit(op.CONST, column, self._code.keep(number.to_bytes(column.width, "little", signed=True)))
         elif isinstance(raw, float):
-            kind: type[Any] = np.float32 if column.width == 4 else np.float64
+            kind: type[np.float32] | type[np.float64] = np.float32 if column.width == 4 else np.float64
             with np.errstate(over="ignore"):
                 self._emit(op.CONST, column, self._code.keep(kind(raw).tobytes()))
         else:

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 __all__ = ["Frames", "Source", "binary", "source_of"]
 
@@ -19,8 +20,8 @@ class Source:
 
     address: int
     size: int
-    offsets: Any
-    present: Any
+    offsets: NDArray[np.integer]
+    present: NDArray[np.uint8] | None
     base: int
     last: int
     keep: Any

@@ -5,7 +5,6 @@ Rules of this file: nodes in, nodes or text out; no registry.
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from strata.serdes.avro.schema import MISSING, Array, Enum, Field, Fixed, Logical, Map, Node, Primitive, Record, Union
 
@@ -64,7 +63,7 @@ class SchemaWriter:
     def __init__(self) -> None:
         self._written: set[str] = set()
 
-    def tree(self, node: Node) -> Any:
+    def tree(self, node: Node) -> object:
         """Return the JSON value of a node."""
         match node:
             case Primitive():

@@ -4,7 +4,7 @@ Rules of this file: a parsed schema in, a shape out.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from strata.compat.avro.model import (
     ArrayType,
@@ -100,7 +100,7 @@ class _Reader:
 
     def _member(self, field: Field, record: str) -> Member:
         shape = self.shape(field.type, f"{record}.{field.name}")
-        default: Any = MISSING if isinstance(field.default, Missing) else field.default
+        default = MISSING if isinstance(field.default, Missing) else field.default
         own = shape.branches[0] if isinstance(shape, Choice) else shape
         if isinstance(default, str) and isinstance(own, Scalar) and own.kind in ("bytes", "fixed"):
             default = default.encode("latin-1")

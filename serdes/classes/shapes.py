@@ -104,7 +104,7 @@ class Member:
     attribute: str
     name: str
     shape: "Shape"
-    default: Any = MISSING
+    default: object = MISSING
     doc: str = ""
     aliases: tuple[str, ...] = ()
     number: int = 0

@@ -105,7 +105,7 @@ class SchemaRegistryClient:
     def __exit__(self, *args: object) -> None:
         self.close()
 
-    def __reduce__(self) -> tuple[type[Self], tuple[Any]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[object]]:
         return type(self), (self._conf,)
 
     def close(self) -> None:
@@ -526,7 +526,7 @@ def _strings(answer: Iterable[object]) -> list[str]:
     return [str(one) for one in answer]
 
 
-def _numbers(answer: Iterable[Any]) -> list[int]:
+def _numbers(answer: Iterable[str | int]) -> list[int]:
     return [int(one) for one in answer]
 
 

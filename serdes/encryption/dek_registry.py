@@ -4,7 +4,7 @@ Rules of this file: each call sends one request and caches nothing; an unknown k
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -219,7 +219,7 @@ def _context(subject: str) -> dict[str, str]:
     return {} if context in ("", ".") else {"context": context}
 
 
-def _bytes(text: Any) -> bytes | None:
+def _bytes(text: str | None) -> bytes | None:
     if not text:
         return None
     if len(text) > _LONGEST_KEY:
@@ -227,11 +227,11 @@ def _bytes(text: Any) -> bytes | None:
     return base64.b64decode(text, validate=True)
 
 
-def _texts(answer: Any) -> list[str]:
+def _texts(answer: Iterable[object]) -> list[str]:
     return [str(item) for item in answer]
 
 
-def _numbers(answer: Any) -> list[int]:
+def _numbers(answer: Iterable[object]) -> list[int]:
     return [_number(item, 1, _HIGHEST_VERSION) for item in answer]
 
 

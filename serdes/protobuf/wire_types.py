@@ -73,7 +73,7 @@ def _accepted(field: FieldDescriptor) -> tuple[int, ...]:
 
 def _messages(message: Message) -> Iterator[Message]:
     """Yield a message and all inside it."""
-    pending: list[Any] = [message]
+    pending: list[Message] = [message]
     while pending:
         one = pending.pop()
         yield one
@@ -82,7 +82,7 @@ def _messages(message: Message) -> Iterator[Message]:
                 pending.extend(_held(field, value))
 
 
-def _held(field: Any, value: Any) -> Iterable[object]:
+def _held(field: Any, value: Any) -> Iterable[Message]:
     if not field.is_repeated:
         return (value,)
     if not field.message_type.GetOptions().map_entry:

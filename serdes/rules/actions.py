@@ -66,7 +66,7 @@ def _dead_letter(settings: SerdeSettings, context: RuleContext, value: object, e
     raise error or RuleError("the rule's action is DLQ")
 
 
-ACTIONS: Mapping[str, Callable[[SerdeSettings, RuleContext, Any, Exception | None], None]] = {
+ACTIONS: Mapping[str, Callable[[SerdeSettings, RuleContext, object, Exception | None], None]] = {
     "NONE": _nothing,
     "ERROR": _error,
     "DLQ": _dead_letter,
@@ -113,7 +113,7 @@ def _bytes(value: object, redact: Callable[[object], object] | None) -> bytes | 
     return json.dumps(shown, default=_shown).encode()
 
 
-def _shown(value: object) -> Any:
+def _shown(value: object) -> object:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).decode("latin-1")
     if isinstance(value, Mapping):
