@@ -1,7 +1,7 @@
 package strata.spark.bytes;
 
 /** A writer schema with which no frame can be decoded. */
-public final class UnusableSchema extends RuntimeException {
+public class UnusableSchema extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     public UnusableSchema(String message) {

@@ -4,8 +4,6 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
-import java.net.URLDecoder;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -24,6 +22,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import strata.spark.schema.JsonDocuments;
+import strata.spark.schema.JsonDocuments.Unresolved;
 import strata.spark.valid.ValidCheck;
 import strata.spark.valid.ValidCheck.ValidError;
 import strata.spark.valid.ValidCheck.ValidErrors;
@@ -47,7 +47,7 @@ public final class EncodeJson implements EncodeWriter {
 
     private final EncodeTypes types;
     private final byte[] prefix;
-    private final JsonNode document;
+    private final JsonDocuments documents;
     private final EncodeJsonValue root;
     private final ValidCheck check;
     private final EncodeOutput out = new EncodeOutput();
@@ -62,11 +62,11 @@ public final class EncodeJson implements EncodeWriter {
         this.types = types;
         this.prefix = prefix;
         try {
-            document = JSON.readTree(schema);
+            documents = JsonDocuments.alone(JSON.readTree(schema));
         } catch (JsonProcessingException invalid) {
             throw new EncodeFailure("the schema is not JSON", "");
         }
-        root = value(column, document, "");
+        root = value(column, documents.root().value(), "");
         check = checks.isEmpty() ? ValidCheck.ALWAYS : ValidCompiler.compile(checks, column, root);
     }
 
@@ -177,14 +177,13 @@ public final class EncodeJson implements EncodeWriter {
     }
 
     private JsonNode pointed(String reference) {
-        if (!reference.startsWith("#/")) {
-            return reference.equals("#") ? document : MissingNode.getInstance();
+        if (!reference.equals("#") && !reference.startsWith("#/")) {
+            return MissingNode.getInstance();
         }
-        String pointer = URLDecoder.decode(reference.substring(2).replace("+", "%2B"), StandardCharsets.UTF_8);
-        JsonNode found = document;
-        for (String step : pointer.split("/", -1)) {
-            found = found.path(step.replace("~1", "/").replace("~0", "~"));
+        try {
+            return documents.resolve(reference, documents.root()).place().value();
+        } catch (Unresolved missing) {
+            return MissingNode.getInstance();
         }
-        return found;
     }
 }

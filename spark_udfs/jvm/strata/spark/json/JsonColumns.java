@@ -68,7 +68,7 @@ public final class JsonColumns {
         references.forEach((name, one) -> others.put(name, parsed(one)));
         Tree tree;
         try {
-            JsonPart root = JsonParts.of(new JsonDocuments(parsed(text), others));
+            JsonPart root = JsonParts.of(JsonDocuments.registered(parsed(text), others));
             JsonColumns made = new JsonColumns(columns);
             tree = made.tree(root, "");
             if (columns != null) {

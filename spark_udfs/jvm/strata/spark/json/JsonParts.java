@@ -194,7 +194,7 @@ final class JsonParts {
         String reference = place.value().get(word).asText();
         JsonPart part = new JsonPart(Kind.REFERENCE);
         boolean byHash = reference.endsWith("#") && !place.dialect().isModern();
-        waiting.push(new Waiting(part, documents.resolve(reference, place), byHash));
+        waiting.push(new Waiting(part, documents.resolve(reference, place).place(), byHash));
         return part;
     }
 

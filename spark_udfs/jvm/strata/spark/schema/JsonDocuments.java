@@ -16,15 +16,39 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import strata.spark.bytes.UnusableSchema;
 
 /**
- * Finds what a {@code $ref} means: in its own document, a reference or a known metaschema, by
- * {@code compat/json_schema/documents.py}. Nothing is fetched.
+ * Finds what a {@code $ref} means: in its own document, in another that has a name, or in a known metaschema. Nothing is
+ * fetched. Three callers follow references, and {@link Rules} has what they differ in.
  */
 public final class JsonDocuments {
+    /** Whose rules decide what a reference means, where it is unusual. */
+    public enum Rules {
+        /** The registry's, by {@code compat/json_schema/documents.py}: for columns. */
+        REGISTRY(true, true, false),
+        /** Those of Python's validator, where all of them agree: for checks of rows. */
+        VALIDATOR(false, true, false),
+        /** Those of {@code spark_udfs/encoding/json_payloads.py}, which knows one document: for rows. */
+        WRITER(false, false, true);
+
+        /** Whether {@code +} is a space, the slashes at the end of older dialects do not count, and metaschemas are known. */
+        private final boolean isRegistry;
+        /** Whether a step can be the index of an item. */
+        private final boolean countsItems;
+        /** Whether an encoded slash separates steps too. */
+        private final boolean decodesFirst;
+
+        Rules(boolean isRegistry, boolean countsItems, boolean decodesFirst) {
+            this.isRegistry = isRegistry;
+            this.countsItems = countsItems;
+            this.decodesFirst = decodesFirst;
+        }
+    }
+
     /** A schema in a document; {@code base} is the base of relative URIs. */
     public record Place(JsonNode value, String base, int document, JsonDialect dialect) {
         public Place at(JsonNode other, String otherBase) {
@@ -34,6 +58,30 @@ public final class JsonDocuments {
         /** Return the id of a value, or null. */
         public String id(JsonNode other) {
             return other.path(dialect.idKeyword()).textValue();
+        }
+    }
+
+    /**
+     * What a reference means.
+     *
+     * @param steps the steps of its JSON Pointer
+     */
+    public record Target(Place place, List<String> steps) {}
+
+    /** A reference that leads nowhere. */
+    public static final class Unresolved extends UnusableSchema {
+        private static final long serialVersionUID = 1L;
+
+        private final boolean hasDocument;
+
+        Unresolved(String reference, String why, boolean hasDocument) {
+            super("$ref '" + reference + "' not found" + why);
+            this.hasDocument = hasDocument;
+        }
+
+        /** Return whether there is the document, in which only the part is missing. */
+        public boolean hasDocument() {
+            return hasDocument;
         }
     }
 
@@ -47,23 +95,57 @@ public final class JsonDocuments {
 
     private static final Set<String> MODERN_VALUES = Set.of("enum", "const");
 
+    private static final Pattern INDEX = Pattern.compile("[0-9]{1,9}");
+
+    private final Rules rules;
     private final List<Place> documents = new ArrayList<>();
     private final Map<String, Place> names = new HashMap<>();
 
+    private JsonDocuments(Rules rules) {
+        this.rules = rules;
+    }
+
     /**
-     * @param root the schema
+     * Return a schema and what it refers to, as the registry has them.
+     *
      * @param references the schemas that it refers to, directly or not, by name
      */
-    public JsonDocuments(JsonNode root, Map<String, JsonNode> references) {
-        add(root, "", JsonDialect.of(root));
-        references.forEach((name, one) -> add(one, name, JsonDialect.within(one, root().dialect())));
-        for (Place whole : documents) {
-            if (whole != root()) {
-                names.putIfAbsent(withoutHash(whole.base()), whole);
-                names.putIfAbsent(withoutHash(JsonUris.join(root().base(), whole.base())), whole);
+    public static JsonDocuments registered(JsonNode root, Map<String, JsonNode> references) {
+        JsonDocuments made = new JsonDocuments(Rules.REGISTRY);
+        made.add(root, "", JsonDialect.of(root));
+        references.forEach((name, one) ->
+                made.add(one, name, JsonDialect.within(one, made.root().dialect())));
+        for (Place whole : made.documents) {
+            if (whole != made.root()) {
+                made.names.putIfAbsent(withoutHash(whole.base()), whole);
+                made.names.putIfAbsent(withoutHash(JsonUris.join(made.root().base(), whole.base())), whole);
             }
-            addNames(whole);
+            made.addNames(whole);
         }
+        return made;
+    }
+
+    /**
+     * Return documents as a validator has them, of which the first is the schema.
+     *
+     * @param placed the documents by their URIs
+     * @param stated returns the URI that the document at a URI states itself
+     */
+    public static JsonDocuments placed(Map<String, JsonNode> placed, UnaryOperator<String> stated) {
+        JsonDocuments made = new JsonDocuments(Rules.VALIDATOR);
+        placed.forEach((uri, root) -> {
+            Place whole = made.add(root, uri, JsonDialect.of(root));
+            made.names.putIfAbsent(uri, whole);
+            made.names.putIfAbsent(stated.apply(uri), whole);
+        });
+        return made;
+    }
+
+    /** Return a schema whose references to other documents are not followed. */
+    public static JsonDocuments alone(JsonNode root) {
+        JsonDocuments made = new JsonDocuments(Rules.WRITER);
+        made.add(root, "", JsonDialect.of(root));
+        return made;
     }
 
     private static String withoutHash(String name) {
@@ -81,6 +163,16 @@ public final class JsonDocuments {
     /** Return the schema itself. */
     public Place root() {
         return documents.get(0);
+    }
+
+    /** Return the document that has a URI, the first of several. */
+    public Place placed(String uri) {
+        return names.get(uri);
+    }
+
+    /** Return the document that a place is in. */
+    public Place whole(Place place) {
+        return documents.get(place.document());
     }
 
     /** Add every schema of a document that has a name. */
@@ -129,9 +221,9 @@ public final class JsonDocuments {
     /**
      * Return the schema that a reference means at a place.
      *
-     * @throws UnusableSchema if there is none
+     * @throws Unresolved if there is none
      */
-    public Place resolve(String reference, Place origin) {
+    public Target resolve(String reference, Place origin) {
         int hash = reference.indexOf('#');
         String target = hash < 0 ? reference : reference.substring(0, hash);
         String fragment = hash < 0 ? "" : reference.substring(hash + 1);
@@ -141,11 +233,11 @@ public final class JsonDocuments {
         }
         for (String name : List.of(start.base() + "#" + fragment, origin.base() + "#" + fragment, "#" + fragment)) {
             if (names.containsKey(name)) {
-                return names.get(name);
+                return new Target(names.get(name), List.of());
             }
         }
         if (origin.dialect().isModern()) {
-            throw missing(reference, "");
+            throw new Unresolved(reference, "", true);
         }
         // Older dialects take an undeclared anchor for its document.
         int slash = fragment.indexOf('/');
@@ -155,7 +247,7 @@ public final class JsonDocuments {
     private Place start(String reference, String target, Place origin) {
         if (target.isEmpty()) {
             if (reference.isEmpty()) {
-                throw missing(reference, "");
+                throw new Unresolved(reference, "", false);
             }
             Place embedded = names.get(origin.base());
             return embedded != null && embedded.document() == origin.document()
@@ -178,13 +270,13 @@ public final class JsonDocuments {
                 return metaschema;
             }
         }
-        throw missing(reference, "; add a reference with that name");
+        throw new Unresolved(reference, "; add a reference with that name", false);
     }
 
     private Place metaschema(String uri) {
         int end = uri.indexOf("://");
         String rest = end < 0 ? "" : uri.substring(end + 3);
-        if (!rest.startsWith(METASCHEMA_HOST)) {
+        if (!rules.isRegistry || !rest.startsWith(METASCHEMA_HOST)) {
             return null;
         }
         for (String scheme : List.of("http", "https")) {
@@ -202,38 +294,47 @@ public final class JsonDocuments {
         return null;
     }
 
-    private static Place pointed(Place start, String pointer, String reference) {
-        List<String> steps = new ArrayList<>(List.of(pointer.split("/", -1)));
-        steps.remove(0);
-        boolean ignoresSlashes = !start.dialect().isModern(); // at the end
-        while (ignoresSlashes && !steps.isEmpty() && steps.get(steps.size() - 1).isEmpty()) {
-            steps.remove(steps.size() - 1);
+    private Target pointed(Place start, String pointer, String reference) {
+        List<String> tokens =
+                new ArrayList<>(List.of((rules.decodesFirst ? decoded(pointer, reference) : pointer).split("/", -1)));
+        tokens.remove(0);
+        boolean ignoresSlashes = rules.isRegistry && !start.dialect().isModern(); // at the end
+        while (ignoresSlashes
+                && !tokens.isEmpty()
+                && tokens.get(tokens.size() - 1).isEmpty()) {
+            tokens.remove(tokens.size() - 1);
         }
+        List<String> steps = new ArrayList<>();
         JsonNode value = start.value();
         String base = start.base();
-        for (String token : steps) {
-            String step = decoded(token, reference).replace("~1", "/").replace("~0", "~");
-            boolean isIndex = step.matches("[0-9]{1,9}");
-            value = value.isArray() ? value.path(isIndex ? Integer.parseInt(step) : -1) : value.path(step);
-            if (value.isMissingNode()) {
-                throw missing(reference, ": there is no " + step);
+        for (String token : tokens) {
+            String step = (rules.decodesFirst ? token : decoded(token, reference))
+                    .replace("~1", "/")
+                    .replace("~0", "~");
+            if (value.isArray()) {
+                boolean isIndex = rules.countsItems && INDEX.matcher(step).matches();
+                step = isIndex ? String.valueOf(Integer.parseInt(step)) : step;
+                value = value.path(isIndex ? Integer.parseInt(step) : -1);
+            } else {
+                value = value.path(step);
             }
+            if (value.isMissingNode()) {
+                throw new Unresolved(reference, ": there is no " + step, true);
+            }
+            steps.add(step);
             String own = start.id(value);
             base = own == null ? base : JsonUris.join(base, JsonUris.document(own));
         }
-        return start.at(value, base);
+        return new Target(start.at(value, base), steps);
     }
 
-    private static String decoded(String token, String reference) {
+    /** Return a text without percent-encoding. */
+    private String decoded(String text, String reference) {
         try {
-            return URLDecoder.decode(token, StandardCharsets.UTF_8);
-        } catch (IllegalArgumentException invalid) {
-            throw missing(reference, "");
+            return URLDecoder.decode(rules.isRegistry ? text : text.replace("+", "%2B"), StandardCharsets.UTF_8);
+        } catch (IllegalArgumentException malformed) {
+            throw new Unresolved(reference, "", true);
         }
-    }
-
-    private static UnusableSchema missing(String reference, String why) {
-        return new UnusableSchema("$ref '" + reference + "' not found" + why);
     }
 
     /** Loaded when a schema refers to one. */

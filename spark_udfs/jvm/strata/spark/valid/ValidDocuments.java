@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
-import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -16,7 +15,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import strata.spark.schema.JsonDocuments;
 import strata.spark.schema.JsonDocuments.JsonUris;
+import strata.spark.schema.JsonDocuments.Unresolved;
 
 /**
  * A JSON Schema and what it refers to, by the URIs that its {@code $ref}s resolve to: what
@@ -83,6 +84,7 @@ public final class ValidDocuments {
 
     private final Map<String, JsonNode> documents = new LinkedHashMap<>();
     private final Map<String, Source> named;
+    private final JsonDocuments references;
 
     /**
      * @param named the schemas that it refers to, directly or not, by the names of the references
@@ -92,6 +94,7 @@ public final class ValidDocuments {
         this.named = named;
         documents.put(BASE, parsed(schema.text()));
         place(schema, BASE);
+        references = JsonDocuments.placed(documents, this::base);
         for (JsonNode document : documents.values()) {
             if (!ValidShapes.isSchema(document)) {
                 throw unusable();
@@ -195,36 +198,20 @@ public final class ValidDocuments {
      * @throws OnlyInPython if it is not found, or only an anchor leads to it
      */
     public At target(At at, String reference) {
-        String uri = reference.startsWith("#") ? at.uri() : JsonUris.document(joined(base(at.uri()), reference));
+        String uri = reference.startsWith("#") ? "" : JsonUris.document(joined(base(at.uri()), reference));
         String fragment = JsonUris.fragment(reference);
-        String found = documents.keySet().stream()
-                .filter(one -> uri.equals(one) || uri.equals(base(one)))
-                .findFirst()
-                .orElse(null);
-        if (found == null || !fragment.isEmpty() && !fragment.startsWith("/")) {
-            throw OnlyInPython.keyword("$ref", fragment.isEmpty() ? "to another document" : "to an anchor");
+        if (!fragment.isEmpty() && !fragment.startsWith("/")) {
+            throw OnlyInPython.keyword("$ref", "to an anchor");
         }
-        At target = new At(found, List.of(), documents.get(found));
-        String[] steps = fragment.split("/", -1);
-        for (int place = 1; place < steps.length; place++) {
-            String step = decoded(steps[place]).replace("~1", "/").replace("~0", "~");
-            if (target.tree.isArray() && INDEX.matcher(step).matches()) {
-                step = String.valueOf(Integer.parseInt(step));
-            }
-            target = target.down(step);
-            if (target.tree.isMissingNode()) {
-                throw OnlyInPython.keyword("$ref", "that is unusual");
-            }
-        }
-        return target;
-    }
-
-    private static String decoded(String step) {
+        JsonDocuments.Target target;
         try {
-            return URLDecoder.decode(step.replace("+", "%2B"), StandardCharsets.UTF_8);
-        } catch (IllegalArgumentException malformed) {
-            throw OnlyInPython.keyword("$ref", "that is unusual");
+            target = references.resolve(uri + "#" + fragment, references.placed(at.uri()));
+        } catch (Unresolved missing) {
+            String how = fragment.isEmpty() ? "to another document" : "to an anchor";
+            throw OnlyInPython.keyword("$ref", missing.hasDocument() ? "that is unusual" : how);
         }
+        String found = references.whole(target.place()).base();
+        return new At(found, target.steps(), target.place().value());
     }
 
     /** A part of a schema that only Python workers support; the message names it. */
