@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from strata.serdes.avro.schema import MISSING, Array, Enum, Field, Fixed, Logical, Map, Node, Primitive, Record, Union
 
-__all__ = ["SchemaWriter", "chosen", "project", "write"]
+__all__ = ["chosen", "project", "write"]
 
 _NOT_CHECKED = frozenset({"uuid"})
 """Logical types without a column type: columns show the underlying type, so checks gain nothing."""
@@ -54,17 +54,16 @@ def chosen(known: Sequence[str], columns: Sequence[str], owner: str) -> list[str
 
 def write(schema: Node) -> str:
     """Return a schema text that parses to the same schema."""
-    return json.dumps(SchemaWriter().tree(schema))
+    return json.dumps(_SchemaWriter().tree(schema))
 
 
-class SchemaWriter:
+class _SchemaWriter:
     """A writer of schemas as JSON: each named type in full where it comes first, later by name."""
 
     def __init__(self) -> None:
         self._written: set[str] = set()
 
     def tree(self, node: Node) -> object:
-        """Return the JSON value of a node."""
         match node:
             case Primitive():
                 logical = _logical(node.logical)

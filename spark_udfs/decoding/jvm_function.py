@@ -31,7 +31,6 @@ from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Registry, active_session, settings_of
 from strata.spark_udfs.decoding.payload_formats import inputs_for_jvm
 from strata.spark_udfs.decoding.plan import DecodePlan, reader_type
-from strata.spark_udfs.decoding.reader_schema import write_with_defaults
 
 __all__ = [
     "JAR",
@@ -59,7 +58,7 @@ _PREFIX = "spark.sql.catalog."
 _OUTSIDE_JOBS = "strata."
 """The prefix of settings that Spark does not copy into the properties of jobs."""
 _INSTALLED = f"{_OUTSIDE_JOBS}installed"
-_VERSION = 2
+_VERSION = 3
 """The version of plans, by `strata.spark.plan.FunctionName`, which reads those of older versions from views."""
 _SECRETS = ("password", "token", "client_secret")
 _KEY = secrets.token_bytes(16)
@@ -236,10 +235,10 @@ def packed(content: Mapping[str, Any]) -> str:
 
 
 def _inputs(plan: DecodePlan) -> dict[str, Any]:
-    """Return what the JVM makes its plan from; of Avro, Python writes the defaults out, see `reader_schema.py`."""
-    type_ = reader_type(plan)  # rejects what has no Spark type
+    """Return what the JVM makes its plan from."""
+    reader_type(plan)  # rejects what has no Spark type
     if plan.payload is None:
-        return {"reader": write_with_defaults(plan.reader_schema), "type": type_.jsonValue()}
+        return {"text": plan.reader_schema} | ({"members_by_type": True} if plan.members_by_type else {})
     return inputs_for_jvm(plan.payload)
 
 

@@ -253,6 +253,73 @@ def test_named_cases(probe: Probe) -> None:
     assert ["decimal too wide"] == differing
 
 
+NOT_VALID = "resolution: the default of the reader's field a of R is not valid: "
+OUT_OF_RANGE = "resolution: a default of the reader schema is out of range"
+SMALL_MONEY = {**MONEY, "precision": 3}
+FIXED = {"type": "fixed", "name": "F", "size": 1}
+MANY = {"k": ["é'", None, True, 1e16, 0.5, -7], "l": "x" * 60}
+MANY_SHOWN = """{'k': ["é'", None, True, 1e+16, 0.5, -7], 'l': 'xxxxxxxxxxxx"""
+NO_BYTE = "'latin-1' codec can't encode"
+# type, default, value or, as a text, the reason
+DEFAULT_VALUES: list[tuple[Any, Any, Any]] = [
+    ("int", 1.0, 1),
+    ("int", 1.5, f"{NOT_VALID}expected int, got 1.5"),
+    ("int", True, f"{NOT_VALID}expected int, got True"),
+    ("int", "x", f"{NOT_VALID}expected int, got 'x'"),
+    ("int", MANY, f"{NOT_VALID}expected int, got {MANY_SHOWN}"),
+    ("int", 2**31, OUT_OF_RANGE),
+    ("int", float("inf"), f"{NOT_VALID}cannot convert float infinity to integer"),
+    ("long", -(2**63), -(2**63)),
+    ("long", float("nan"), f"{NOT_VALID}cannot convert float NaN to integer"),
+    ("double", 2**70, _bits(2**70)),
+    ("double", float("-inf"), _bits(float("-inf"))),
+    ("double", 10**400, f"{NOT_VALID}int too large to convert to float"),
+    ("double", "1.5", f"{NOT_VALID}expected double, got '1.5'"),
+    ("float", "one", f"{NOT_VALID}expected float, got 'one'"),
+    ("null", 0, f"{NOT_VALID}expected null, got 0"),
+    ("bytes", "\u0100", rf"{NOT_VALID}{NO_BYTE} character '\u0100' in position 0: ordinal not in range(256)"),
+    ("bytes", "a\u0100🚋", f"{NOT_VALID}{NO_BYTE} characters in position 1-2: ordinal not in range(256)"),
+    ({"type": "int", "logicalType": "date"}, "x", f"{NOT_VALID}expected int, got 'x'"),
+    (SMALL_MONEY, "\u0003\u00e7", "9.99"),
+    (SMALL_MONEY, "", "0.00"),
+    (SMALL_MONEY, "\u0003\u00e8", f"{NOT_VALID}a decimal has more than 3 digits"),
+    (FIXED, "ab", f"{NOT_VALID}expected fixed F, got 'ab'"),
+    (ENUM, "Z", f"{NOT_VALID}expected enum E, got 'Z'"),
+    (INTS, [1, "2"], f"{NOT_VALID}expected int, got '2'"),
+    (INTS, {}, f"{NOT_VALID}expected array, got {{}}"),
+    (INTS, [0] * 10_000, f"{NOT_VALID}the default holds too many values"),
+    (INT_MAP, {"k": 2**40}, OUT_OF_RANGE),
+    (_r(B, name="In"), {}, f"{NOT_VALID}the default has no value for b"),
+    (_r(_f("b", "int", default=7), name="In"), {"c": 1}, [7]),
+    (["null", "int"], 5, 5),
+    (["int", "null"], None, None),
+    (["string", INTS], [1], [None, [1]]),
+    (["string", "int"], None, f"{NOT_VALID}expected union of string, int, got None"),
+    (["string", _r(B, name="In")], {"b": "c"}, f"{NOT_VALID}expected union of string, record In, got {{'b': 'c'}}"),
+    (["int", "string"], 2**31, OUT_OF_RANGE),
+]
+
+
+def test_defaults(probe: Probe) -> None:
+    """Both paths read defaults of each type alike, and refuse those that are not valid for the same reason."""
+    tasks = [
+        Task(json.dumps(_r()), json.dumps(_r(_f("a", kind, default=one))), [b""]) for kind, one, _ in DEFAULT_VALUES
+    ]
+
+    answers = probe(tasks, False)
+
+    expected = [
+        {"reason": one} if str(one).startswith("resolution") else {"value": [one]} for *_, one in DEFAULT_VALUES
+    ]
+    named = [(kind, one) for kind, one, _ in DEFAULT_VALUES]
+    assert list(zip(named, expected, strict=True)) == [
+        (name, ours[0]) for name, (ours, _) in zip(named, answers, strict=True)
+    ]
+    assert list(zip(named, expected, strict=True)) == [
+        (name, _in_python(task)[0]) for name, task in zip(named, tasks, strict=True)
+    ]
+
+
 def _rows(params: Sequence[Any]) -> list[Any]:
     return [one.values for one in params]
 

@@ -41,10 +41,13 @@ import strata.spark.row.Skip;
  * contain a value of it.
  */
 final class Compiler {
-    /** The properties in which the driver sends a default: its bytes in hexadecimal, or its error message. */
+    /** The properties of a field that have its default: its bytes in hexadecimal, or its error message. */
     static final String DEFAULT = "strata-default";
 
     static final String BAD_DEFAULT = "strata-bad-default";
+
+    /** The error of a default that is a number of its type, but too large. */
+    static final String OUT_OF_RANGE = "a default of the reader schema is out of range";
 
     private static final Map<Schema.Type, Set<Schema.Type>> PROMOTIONS = Map.of(
             Schema.Type.INT, Set.of(Schema.Type.LONG, Schema.Type.FLOAT, Schema.Type.DOUBLE),
@@ -326,8 +329,10 @@ final class Compiler {
 
     private static String missing(Schema.Field field, Schema reader) {
         if (field.getObjectProp(BAD_DEFAULT) instanceof String problem) {
-            return "the default of the reader's field " + field.name() + " of " + reader.getFullName()
-                    + " is not valid: " + problem;
+            return problem.equals(OUT_OF_RANGE)
+                    ? problem
+                    : "the default of the reader's field " + field.name() + " of " + reader.getFullName()
+                            + " is not valid: " + problem;
         }
         if (field.getObjectProp(DEFAULT) instanceof String) {
             return null;
@@ -398,7 +403,7 @@ final class Compiler {
                 "the reader schema has " + describe(reader) + " where the writer schema has " + describe(writer));
     }
 
-    private static String describe(Schema schema) {
+    static String describe(Schema schema) {
         return switch (schema.getType()) {
             case RECORD, ENUM, FIXED -> schema.getType().getName() + " " + schema.getFullName();
             case ARRAY, MAP -> schema.getType().getName();
@@ -415,7 +420,7 @@ final class Compiler {
         return NAMED.contains(schema.getType());
     }
 
-    private static boolean isPrimitive(Schema schema) {
+    static boolean isPrimitive(Schema schema) {
         return !isNamed(schema) && !COMPLEX.contains(schema.getType());
     }
 

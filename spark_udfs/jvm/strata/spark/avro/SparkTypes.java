@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The Spark type of an Avro schema, for functions that SQL names by a subject.
+ * The Spark type of an Avro schema.
  *
  * <p>The mapping is that of {@code strata.serdes.arrow.layout}, in the style of Spark.
  */
@@ -33,20 +33,23 @@ public final class SparkTypes {
 
     private final Map<Schema, Boolean> inside = new IdentityHashMap<>();
     private final String role;
+    private final boolean membersByType;
     private int left = MAX_TYPES;
 
-    private SparkTypes(String role) {
+    private SparkTypes(String role, boolean membersByType) {
         this.role = role;
+        this.membersByType = membersByType;
     }
 
     /**
      * Return the type of a schema.
      *
      * @param role what the schema is to the caller, for errors
+     * @param membersByType whether the members of a union are named by their types, instead of {@code member0} and so on
      * @throws IllegalArgumentException if Spark has no type for a part of it
      */
-    public static DataType of(Schema schema, String role) {
-        return new SparkTypes(role).column(schema, "").type();
+    public static DataType of(Schema schema, String role, boolean membersByType) {
+        return new SparkTypes(role, membersByType).column(schema, "").type();
     }
 
     private Column column(Schema schema, String path) {
@@ -135,9 +138,20 @@ public final class SparkTypes {
         for (Schema other : others) {
             int number = members.size();
             DataType type = column(other, path + "|" + number).type();
-            members.add(DataTypes.createStructField("member" + number, type, true));
+            String name = membersByType ? typeName(other, others) : "member" + number;
+            members.add(DataTypes.createStructField(name, type, true));
         }
         return new Column(new StructType(members.toArray(StructField[]::new)), nullable);
+    }
+
+    /** Return the name of a type, with its namespace if another of the types has the same. */
+    private static String typeName(Schema type, List<Schema> types) {
+        long alike = types.stream()
+                .filter(one -> one.getName().equals(type.getName()))
+                .count();
+        boolean isNamed =
+                !Compiler.isPrimitive(type) && type.getType() != Schema.Type.ARRAY && type.getType() != Schema.Type.MAP;
+        return isNamed && alike > 1 ? type.getFullName().replace('.', '_') : type.getName();
     }
 
     private IllegalArgumentException unsupported(String path, String why) {

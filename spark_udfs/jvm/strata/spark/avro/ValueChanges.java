@@ -63,7 +63,7 @@ public final class ValueChanges {
         this.writer = writer;
         this.reader = reader;
         this.readType = readType;
-        writtenType = SparkTypes.of(writer, "writer schema");
+        writtenType = SparkTypes.of(writer, "writer schema", false);
         Set<Integer> positions = places(writer, reader).fields();
         Set<Integer> sources = null;
         if (positions == null) {

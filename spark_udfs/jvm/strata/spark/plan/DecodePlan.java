@@ -72,12 +72,17 @@ public record DecodePlan(
         }
     }
 
-    /** Return the columns that a plan states, as Python plans Avro and version 1 did all, or those of its inputs. */
+    /** Return the columns of a plan's inputs, or those that it states itself: of Avro up to version 2, of all in version 1. */
     private static Columns columns(Registry.Format format, JsonNode plan) {
         List<String> chosen = plan.path("columns").isArray() ? FunctionName.texts(plan.path("columns")) : null;
         if (plan.has("files")) {
             ProtoSchema schema = ProtoSchema.parse(FunctionName.texts(plan.path("files")));
             return ProtoColumns.of(schema, plan.path("message").asText(), chosen);
+        }
+        if (format == Registry.Format.AVRO && plan.has("text")) {
+            return avro(
+                    List.of(plan.path("text").asText()),
+                    plan.path("members_by_type").asBoolean());
         }
         if (format == Registry.Format.JSON && plan.has("text")) {
             Map<String, String> references = new LinkedHashMap<>();
@@ -132,8 +137,7 @@ public record DecodePlan(
                     throw new IllegalArgumentException("columns needs a Protobuf schema or a JSON Schema: of Avro, a "
                             + "query reads the fields that it uses");
                 }
-                yield new Columns(
-                        SchemaTexts.write(found.files()), SparkTypes.of(SchemaTexts.parse(found.files()), READER));
+                yield avro(found.files(), false);
             }
             case PROTOBUF -> ProtoColumns.of(ProtoSchema.parseWithKnown(found.files()), message, columns);
             case JSON -> {
@@ -145,6 +149,11 @@ public record DecodePlan(
                 yield JsonColumns.of(found.text(), references, columns);
             }
         };
+    }
+
+    private static Columns avro(List<String> texts, boolean membersByType) {
+        DataType type = SparkTypes.of(SchemaTexts.withDefaults(texts), READER, membersByType);
+        return new Columns(SchemaTexts.write(texts), type);
     }
 
     /** Return the plan that builds only some fields. */

@@ -204,7 +204,7 @@ public record EncodePlan(
         }
         return switch (found.format()) {
             case AVRO -> {
-                SparkTypes.of(SchemaTexts.parse(found.files()), ROLE);
+                SparkTypes.of(SchemaTexts.parse(found.files()), ROLE, false);
                 yield new Target(found, SchemaTexts.write(found.files()), "");
             }
             case PROTOBUF -> protobuf(found, message);

@@ -37,7 +37,7 @@ public record FunctionName(String subject, Map<String, String> options) {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     /** The newest version of plans that this class reads. Permanent views keep those of older versions. */
-    private static final int VERSION = 2;
+    private static final int VERSION = 3;
 
     public static FunctionName parse(String text) {
         int mark = text.indexOf('?');

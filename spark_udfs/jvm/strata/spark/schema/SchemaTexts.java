@@ -2,6 +2,7 @@ package strata.spark.schema;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
+import com.fasterxml.jackson.core.json.JsonWriteFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -24,8 +25,16 @@ import strata.spark.bytes.UnusableSchema;
  * so. It accepts {@code X}, unless the enclosing namespace has its own X, and it accepts equal definitions.
  */
 public final class SchemaTexts {
-    private static final JsonMapper JSON =
-            JsonMapper.builder().enable(JsonReadFeature.ALLOW_JAVA_COMMENTS).build();
+    /** The property of a field that has its default as JSON, see {@link #withDefaults}. */
+    public static final String DEFAULT = "strata-json-default";
+
+    /** Python writes numbers that are not finite by their names. */
+    private static final JsonMapper JSON = JsonMapper.builder()
+            .enable(JsonReadFeature.ALLOW_JAVA_COMMENTS)
+            .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
+            .disable(JsonWriteFeature.WRITE_NAN_AS_STRINGS)
+            .build();
+
     private static final Set<String> NAMED = Set.of("record", "error", "enum", "fixed");
     private static final int MAX_DEPTH = 250;
 
@@ -34,14 +43,31 @@ public final class SchemaTexts {
     private final Set<String> declared = new HashSet<>();
     private final Map<String, ObjectNode> withoutNamespace = new HashMap<>();
 
-    private SchemaTexts() {}
+    /** Whether fields keep their defaults, which Avro's parser changes or refuses, in a property. */
+    private final boolean keepsDefaults;
+
+    private SchemaTexts(boolean keepsDefaults) {
+        this.keepsDefaults = keepsDefaults;
+    }
 
     /** Parse the last of the texts; each may use the names of those before it. */
     public static Schema parse(List<String> texts) {
+        boolean hasDots = texts.stream().anyMatch(text -> text.contains("\"."));
+        return last(hasDots ? new SchemaTexts(false).rewritten(texts) : texts);
+    }
+
+    /**
+     * Parse the last of the texts, as a reader schema: a default stays as its text is, in the property {@link #DEFAULT}
+     * of the field.
+     */
+    public static Schema withDefaults(List<String> texts) {
+        return last(new SchemaTexts(true).rewritten(texts));
+    }
+
+    private static Schema last(List<String> texts) {
         Schema.Parser parser = parser().setValidateDefaults(false);
         Schema last = null;
-        boolean hasDots = texts.stream().anyMatch(text -> text.contains("\"."));
-        for (String text : hasDots ? new SchemaTexts().rewritten(texts) : texts) {
+        for (String text : texts) {
             last = parser.parse(text);
         }
         return last;
@@ -58,19 +84,30 @@ public final class SchemaTexts {
 
     /** Parse one schema text, or several that {@link #write} has joined. */
     public static Schema read(String written) {
-        if (!areSeveral(written)) {
-            return parse(List.of(written));
-        }
+        return parse(isWritten(written) ? texts(written) : List.of(written));
+    }
+
+    /** Return whether {@link #write} has joined the texts. */
+    public static boolean isWritten(String text) {
+        return text.startsWith(MARK);
+    }
+
+    /** Return the texts that {@link #write} has joined. */
+    public static List<String> texts(String written) {
         try {
-            return parse(Arrays.asList(JSON.readValue(written.substring(MARK.length()), String[].class)));
+            return Arrays.asList(JSON.readValue(written.substring(MARK.length()), String[].class));
         } catch (JsonProcessingException error) {
             throw new IllegalStateException(error);
         }
     }
 
-    /** Return whether {@link #write} has joined the texts, whose defaults the driver then has not encoded. */
-    public static boolean areSeveral(String written) {
-        return written.startsWith(MARK);
+    /** Return the default that a field has in the property {@link #DEFAULT}, or null. */
+    public static JsonNode defaultOf(Schema.Field field) {
+        try {
+            return field.getObjectProp(DEFAULT) instanceof String text ? JSON.readTree(text) : null;
+        } catch (JsonProcessingException error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     /** Return a parser that accepts any name. Avro 1.11 (Spark 3.5) and 1.12 have different ways to say so. */
@@ -150,9 +187,20 @@ public final class SchemaTexts {
         for (JsonNode field : made.path("fields")) {
             if (field instanceof ObjectNode one && one.has("type")) {
                 one.set("type", walk(one.get("type"), space, depth + 1, declares));
+                keepDefault(one);
             }
         }
         return made;
+    }
+
+    private void keepDefault(ObjectNode field) {
+        if (keepsDefaults && field.has("default")) {
+            try {
+                field.put(DEFAULT, JSON.writeValueAsString(field.remove("default")));
+            } catch (JsonProcessingException error) {
+                throw new IllegalStateException(error);
+            }
+        }
     }
 
     private JsonNode name(String name, String space, int depth) {

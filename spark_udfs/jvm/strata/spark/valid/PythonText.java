@@ -10,9 +10,10 @@ import java.util.Locale;
 import java.util.Map;
 import strata.spark.write.EncodeJsonValue;
 
-/** Names in errors, in the words of {@code serdes/errors.py}. */
-final class PythonText {
+/** Names and values in errors, in the words of {@code serdes/errors.py}. */
+public final class PythonText {
     private static final int LONGEST_NAME = 40;
+    private static final int LONGEST_VALUE = 60;
     private static final int MOST_NAMES = 5;
     private static final double ENOUGH_ALIKE = 0.6;
     private static final int LEAST_EXPONENT = -4;
@@ -131,8 +132,32 @@ final class PythonText {
         return made.append('"').toString();
     }
 
-    /** Return a finite number as Python shows it: with an exponent below 1e-4 and from 1e16 on. */
+    /** Return the beginning of any value as Python shows it. */
+    public static String shortened(JsonNode value) {
+        String shown = repr(value);
+        return shown.codePointCount(0, shown.length()) <= LONGEST_VALUE
+                ? shown
+                : shown.substring(0, shown.offsetByCodePoints(0, LONGEST_VALUE));
+    }
+
+    private static String repr(JsonNode value) {
+        if (value.isTextual()) {
+            return quoted(value.asText());
+        }
+        List<String> inner = new ArrayList<>();
+        value.properties().forEach(one -> inner.add(quoted(one.getKey()) + ": " + repr(one.getValue())));
+        if (value.isObject()) {
+            return "{" + String.join(", ", inner) + "}";
+        }
+        value.forEach(one -> inner.add(repr(one)));
+        return value.isArray() ? "[" + String.join(", ", inner) + "]" : str(value);
+    }
+
+    /** Return a number as Python shows it: with an exponent below 1e-4 and from 1e16 on. */
     private static String repr(double number) {
+        if (!Double.isFinite(number)) {
+            return Double.isNaN(number) ? "nan" : number < 0 ? "-inf" : "inf";
+        }
         if (number == 0) {
             return 1 / number < 0 ? "-0.0" : "0.0";
         }

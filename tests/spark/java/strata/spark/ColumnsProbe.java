@@ -13,13 +13,15 @@ import java.util.List;
 import java.util.Map;
 import strata.spark.bytes.UnusableSchema;
 import strata.spark.json.JsonColumns;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.FunctionName;
 import strata.spark.proto.ProtoColumns;
 import strata.spark.schema.Columns;
 import strata.spark.schema.ProtoSchema;
 
 /**
  * Makes the columns of reader schemas. A line in: descriptors in base64 and a message, or the text of a JSON Schema and
- * its references by name; and the columns asked for.
+ * its references by name; and the columns asked for. Or the name of a function, for the type of its column.
  */
 final class ColumnsProbe {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -38,6 +40,11 @@ final class ColumnsProbe {
     private static JsonNode answer(JsonNode task) throws IOException {
         ObjectNode answer = JSON.createObjectNode();
         try {
+            if (task.has("plan")) {
+                FunctionName name = FunctionName.parse(task.get("plan").asText());
+                answer.set("type", JSON.readTree(DecodePlan.parse(name).type()));
+                return answer;
+            }
             Columns columns = columns(task);
             answer.set("reader", JSON.readTree(columns.reader()));
             answer.set("type", JSON.readTree(columns.type().json()));
