@@ -103,16 +103,21 @@ class _Reading:
         return self._containment.decide((*_steps(at), *_keyword(edit)), seconds=seconds)
 
     def roundings(self, edits: Iterable[Edit]) -> Iterator[Outcome]:
-        """Yield where a double rounds what was an integer: the changes of types at that place, if there are any."""
+        """Yield where a double rounds what was an integer: the changes of types at that place, if there are any.
+
+        If the search ended before it had seen all places, the last outcome says so.
+        """
         by_place: dict[str, list[str]] = {}
         for edit in edits:
             at = edit.new_at or edit.old_at
             if edit.kind in _OF_TYPES and at:
                 by_place.setdefault(json_schema.without_branches(at[0]), []).append(at[0])
-        roundings, _ = self._containment.roundings(seconds=_SECONDS_OF_NUMBERS)
+        roundings, is_whole = self._containment.roundings(seconds=_SECONDS_OF_NUMBERS)
         for rounding in roundings:
             at = tuple(dict.fromkeys((*by_place.get(rounding.address, ()), rounding.address)))
             yield Outcome(Cause.NUMBER_ROUNDED, at, "integer", "number", "2^53", _OF_TYPES)
+        if not is_whole:
+            yield Outcome(Cause.NUMBERS_UNDECIDED, (_ROOT,))
 
 
 def _steps(at: str) -> tuple[str, ...]:

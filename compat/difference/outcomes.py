@@ -41,6 +41,7 @@ class Cause(StrEnum):
     NOT_A_UUID = "NOT_A_UUID"
     NUMBER_CUT = "NUMBER_CUT"
     NUMBER_ROUNDED = "NUMBER_ROUNDED"
+    NUMBERS_UNDECIDED = "NUMBERS_UNDECIDED"
     ONE_OF_MANY = "ONE_OF_MANY"
     ONEOF_CLEARED = "ONEOF_CLEARED"
     PRESENCE_LOST = "PRESENCE_LOST"
@@ -61,6 +62,7 @@ _BREAKING: Final = frozenset(
 _VERDICTS: Final = {
     Cause.FORMAT_UNCHECKED: Verdict.UNKNOWN,
     Cause.HARMLESS: Verdict.SAFE,
+    Cause.NUMBERS_UNDECIDED: Verdict.UNKNOWN,
     Cause.UNDECIDED: Verdict.UNKNOWN,
 }
 _WORDS: Final = {
@@ -82,6 +84,7 @@ _WORDS: Final = {
     Cause.NOT_A_UUID: "Text that is not a UUID cannot be read.",
     Cause.NUMBER_CUT: "{Readers} read {before} as {after}: some numbers become other numbers, without an error.",
     Cause.NUMBER_ROUNDED: "{Readers} read {before} as {after}: integers beyond {name} are rounded.",
+    Cause.NUMBERS_UNDECIDED: "Not judged: whether {readers} round more integers than those named, if any.",
     Cause.ONE_OF_MANY: "{Readers} keep one value where {before} holds several.",
     Cause.ONEOF_CLEARED: "If several of {before} were set, {readers} keep only the last.",
     Cause.PRESENCE_LOST: "{Readers} read {before} for a field that was not set.",

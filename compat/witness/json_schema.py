@@ -87,7 +87,9 @@ def alters(reader: JsonSchema, writer: JsonSchema, outcomes: Sequence[Outcome], 
     by_place = {rounding.address: rounding for rounding in roundings}
     for outcome in outcomes:
         budget.limits.look_at_clock()
-        if outcome.cause is not Cause.NUMBER_ROUNDED:
+        if outcome.cause is Cause.NUMBERS_UNDECIDED:
+            yield NoWitness("time")
+        elif outcome.cause is not Cause.NUMBER_ROUNDED:
             yield _proof(containment.decide(_steps(outcome.at[0]), seconds=seconds, size=budget.size))
         elif (rounding := by_place.get(outcome.at[-1])) is None:
             yield NoWitness("undecided")

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from strata.compat.check import Previous, finding
 from strata.compat.difference.compare import addresses, outcomes
-from strata.compat.difference.outcomes import Outcome, Verdict
+from strata.compat.difference.outcomes import Cause, Outcome, Verdict
 from strata.compat.levels import LEVELS, Direction, Level
 from strata.compat.limits import Limits, OutOfTime
 from strata.compat.proofs import Budget, NoWitness, Proof
@@ -160,7 +160,7 @@ def _silent(
     judged = (
         change
         for change in outcomes(reader, writer, budget.limits, is_new=is_new)
-        if change.verdict in _REPORTED and refused.isdisjoint(change.at)
+        if _is_reported(change) and refused.isdisjoint(change.at)
     )
     listed = list(islice(judged, _MOST_SILENT))
     for outcome, proof in zip(listed, alters(reader, writer, listed, budget), strict=True):
@@ -177,6 +177,11 @@ def _silent(
             new=after if is_new else before,
             proof=proof,
         )
+
+
+def _is_reported(change: Outcome) -> bool:
+    """Return whether an outcome is a finding; that a search for changed values did not end is one, too."""
+    return change.verdict in _REPORTED or change.cause is Cause.NUMBERS_UNDECIDED
 
 
 def _sides(new: ParsedSchema, previous: ParsedSchema, direction: Direction) -> tuple[ParsedSchema, ParsedSchema]:

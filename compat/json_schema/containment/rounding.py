@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from strata.compat.json_schema.containment import rules as r
 from strata.compat.json_schema.containment.evaluation import allows
-from strata.compat.json_schema.containment.goals import Work
+from strata.compat.json_schema.containment.goals import OutOfWorkError, Work
 from strata.compat.json_schema.containment.schemas import Schemas
 from strata.compat.json_schema.containment.values import Document
 from strata.compat.json_schema.patterns import found_in
@@ -76,6 +76,7 @@ class _OtherItem(NamedTuple):
 
 _Step: TypeAlias = _Member | _Matched | _OtherMember | _Item | _OtherItem
 _Schemas: TypeAlias = tuple[r.Schema, ...]  # that apply to one value
+_Pair: TypeAlias = tuple[frozenset[r.Schema], frozenset[r.Schema]]
 _Members: TypeAlias = r.Properties | r.Items
 
 
@@ -96,22 +97,27 @@ def places(writer: r.Schema, reader: r.Schema, work: Work) -> Iterator[Place]:
     Raises:
         OutOfWorkError: The work is used up.
     """
-    waiting: deque[tuple[_Schemas, _Schemas, Place]] = deque([((writer,), (reader,), Place("#", (), ()))])
-    seen: set[tuple[frozenset[r.Schema], frozenset[r.Schema]]] = set()
-    while waiting and len(seen) < _MOST_PLACES:
-        written, read, place = waiting.popleft()
+    first = Place("#", (), ())
+    waiting: deque[tuple[_Schemas, _Schemas, Place, frozenset[_Pair]]] = deque(
+        [((writer,), (reader,), first, frozenset())]
+    )
+    seen = 0
+    while waiting:
+        seen += 1
+        if seen > _MOST_PLACES:
+            raise OutOfWorkError
+        written, read, place, above = waiting.popleft()
         ours, theirs = _applying(written, work), _applying(read, work)
         pair = frozenset(ours), frozenset(theirs)
-        if pair in seen or pair[0] == pair[1]:
+        if not all(pair) or pair in above or pair[0] == pair[1]:  # a recursive type has below what it has here
             continue
-        seen.add(pair)
         if _has_integers(ours) and any("number" in rule.names for rule in _types(theirs)):
             typed = tuple(schema for schema in (*ours, *theirs) if any(_types([schema])))
             yield place._replace(owners=(*place.owners, typed))
         for step, word in _steps([*ours, *theirs]):
             leading = tuple(schema for schema in (*ours, *theirs) if _below([schema], step))
             inner = Place(f"{place.address}/{word}", (*place.steps, step), (*place.owners, leading))
-            waiting.append((_below(ours, step), _below(theirs, step), inner))
+            waiting.append((_below(ours, step), _below(theirs, step), inner, above | {pair}))
 
 
 def _has_integers(schemas: Sequence[r.Schema]) -> bool:

@@ -12,6 +12,7 @@ from harness.json_pairs import PairMaker
 from harness.proof_cases import Pair, proofs, random_pairs, recorded_pairs
 from strata.compat.check import Previous, check
 from strata.compat.formats import FORMATS
+from strata.compat.json_schema.containment import rounding
 from strata.compat.json_schema.containment.decision import Containment
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
@@ -101,6 +102,34 @@ def test_changes_that_the_rules_accept():
         "#/properties/t/minContains": Refused("None of [] are valid under the given schema (at /t)"),
     }
     assert check(parsed(new), [Previous(1, parsed(previous))], Level.BACKWARD).compatible
+
+
+def roundings_of(previous, new):
+    """Return path and proof of each change of values that the rules accept."""
+    found = silent_changes(parsed(new), [Previous(1, parsed(previous))], Level.BACKWARD, (), budget_within(Limits()))
+    return [(one.path, one.proof) for one in found]
+
+
+def test_each_place_of_a_rounded_number():
+    """Places with the same types are found each, also if the first of them can have no number."""
+    previous, new = (
+        held({"a": held({"x": inner}, maxProperties=0), "b": held({"x": inner}), "c": held({"x": inner})})
+        for inner in (INTEGER, NUMBER)
+    )
+
+    assert ["#/properties/b/properties/x", "#/properties/c/properties/x"] == [
+        path for path, _ in roundings_of(previous, new)
+    ]
+
+
+def test_a_search_for_rounded_numbers_that_ends_early(monkeypatch):
+    """If not all places could be searched, a finding says so."""
+    monkeypatch.setattr(rounding, "_MOST_PLACES", 3)
+    previous, new = (held(dict.fromkeys("abcdef", inner)) for inner in (INTEGER, NUMBER))
+    found = roundings_of(previous, new)
+
+    assert ["#/properties/a", "#/properties/b", "#"] == [path for path, _ in found]
+    assert NoWitness("time") == found[-1][1]
 
 
 def check_pairs(pairs, rounds):
