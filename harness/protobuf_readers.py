@@ -89,9 +89,12 @@ def _same_field(before: Any, source: Any, after: Any, field: Any, is_new: bool) 
             return not other
         if not field.has_presence or after.HasField(field.name):
             return False
-        return field.message_type is not None or _same_value(source, value, field, other, is_new)
+        is_message = source.message_type is not None or field.message_type is not None
+        return is_message or _same_value(source, value, field, other, is_new)
     if source.has_presence and field.has_presence and not after.HasField(field.name):
         return False
+    if source.is_repeated and not field.is_repeated and not value:
+        return field.has_presence and not after.HasField(field.name)
     if _is_map(source) or _is_map(field):
         value, other = _entries(source, value), _entries(field, other)
         kinds = [one.message_type.fields if one.message_type is not None else [one] * 2 for one in (source, field)]
@@ -102,8 +105,6 @@ def _same_field(before: Any, source: Any, after: Any, field: Any, is_new: bool) 
         )
     values = list(value) if source.is_repeated else [value]
     others = list(other) if field.is_repeated else [other]
-    if source.is_repeated and not field.is_repeated and not values:
-        return field.has_presence and not after.HasField(field.name)
     return len(values) == len(others) and all(
         _same_value(source, one, field, two, is_new) for one, two in zip(values, others, strict=True)
     )
@@ -116,7 +117,7 @@ def _entries(field: Any, value: Any) -> list[Any]:
     elif field.is_repeated and field.message_type is not None and len(field.message_type.fields) > 1:
         found = [tuple(getattr(one, inner.name) for inner in field.message_type.fields[:2]) for one in value]
     else:
-        return []
+        return [(one, None) for one in (value if field.is_repeated else [value])]
     return sorted(found, key=lambda pair: str(pair[0]))
 
 

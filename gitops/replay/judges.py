@@ -9,7 +9,7 @@ Rules of this file: frames in, findings out; no Kafka and no printing.
 import json
 from collections.abc import Iterator
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from strata.compat.schema import SchemaParseError
 from strata.gitops.errors import GitopsError
@@ -17,10 +17,9 @@ from strata.gitops.replay import outcome as kinds
 from strata.gitops.replay.keys import NO_FIELD, OTHER_VALUE, key_of, label, shown
 from strata.gitops.replay.outcome import Key, Outcome, Place
 from strata.gitops.replay.topic import Batch
-from strata.gitops.replay.values import message_differences, unknown_fields
 from strata.imports import require
 from strata.serdes.client import RegistryClient, Schema, schema_named
-from strata.serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError
+from strata.serdes.errors import DecodeError, FrameError, RegistryError, SchemaError
 from strata.serdes.framing import MessagePath, SchemaName, open_frame
 from strata.serdes.model import AVRO, JSON, PROTOBUF
 from strata.serdes.references import resolve, resolved
@@ -159,43 +158,19 @@ class _JsonReader:
 
 
 class _ProtobufReader:
-    """Parses messages by the writer's file and by the candidate's, and compares the fields by number."""
+    """Parses messages by the writer's file and by the candidate's, and compares the two."""
 
     def __init__(self, candidate: Schema, client: RegistryClient, writes: bool) -> None:
-        from strata.serdes.protobuf.files import link
+        from strata.serdes.protobuf.differences import unknown_fields
+        from strata.serdes.protobuf.readings import Readings
 
-        self._client, self._writes = client, writes
-        self._file = link(candidate, resolve(client, candidate))
-        self._classes: dict[tuple[SchemaName, MessagePath], tuple[Any, Any]] = {}
+        self._readings, self._writes, self._unknown = Readings(candidate, client), writes, unknown_fields
 
     def read(self, schema: Schema, name: SchemaName, path: MessagePath, payload: bytes) -> Iterator[_Seen]:
-        if schema.format != PROTOBUF:
-            raise SchemaError(f"the frame holds {schema.format}, the candidate is {PROTOBUF}")
-        classes = self._classes.get((name, path))
-        if classes is None:
-            classes = self._classes[name, path] = self._found(schema, path)
-        written, read = (self._parsed(message_class, payload) for message_class in classes)
-        for path_text, before, after in message_differences(written, read, ""):
-            yield _Seen(kinds.CHANGED, path_text, OTHER_VALUE, (shown(before), shown(after)))
+        written, read, found = self._readings.read(schema, name, path, payload)
+        for difference in found:
+            example = shown(difference.written), shown(difference.read)
+            yield _Seen(kinds.CHANGED, difference.path, OTHER_VALUE, example)
         if self._writes:
-            for path_text in unknown_fields(written, read, ""):
+            for path_text in self._unknown(written, read):
                 yield _Seen(kinds.NOT_WRITABLE, path_text, NO_FIELD)
-
-    def _found(self, schema: Schema, path: MessagePath) -> tuple[Any, Any]:
-        from google.protobuf.message_factory import GetMessageClass
-
-        from strata.serdes.protobuf.files import find_message, link, message_named
-
-        written = find_message(link(schema, resolve(self._client, schema)), path)
-        read = message_named(self._file, written.full_name)
-        if read is None:
-            raise SchemaError(f"the candidate has no message {written.full_name}")
-        return GetMessageClass(written), GetMessageClass(read)
-
-    def _parsed(self, message_class: Any, payload: bytes) -> Any:
-        from google.protobuf.message import DecodeError as ParseError
-
-        try:
-            return message_class.FromString(payload)
-        except (ParseError, ValueError, RecursionError) as error:
-            raise DecodeError(DecodeReason.MALFORMED, f"not a {message_class.DESCRIPTOR.full_name}: {error}") from None

@@ -10,7 +10,7 @@ from typing import Any
 
 from strata.serdes.avro.schema import Array, Field, Kind, Map, Node, Primitive, Record, Union
 
-__all__ = ["differences", "lost", "message_differences", "unknown_fields"]
+__all__ = ["differences", "lost"]
 
 
 def differences(written: object, read: object, reader: Node, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -85,65 +85,3 @@ def lost(written: object, again: object, path: str = "") -> Iterator[str]:
     elif isinstance(written, list) and isinstance(again, list):
         for before, after in zip(written, again, strict=False):
             yield from lost(before, after, f"{path}[]")
-
-
-def message_differences(written: Any, read: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield where a reader of a message gets another value than was written, by the numbers of fields.
-
-    Args:
-        written: the message as the writer's file parses it.
-        read: the message as the reader's file parses it.
-        path: the path so far.
-    """
-    fields = read.DESCRIPTOR.fields_by_number
-    for field, value in written.ListFields():
-        other = fields.get(field.number)
-        if other is None:
-            continue
-        inner = f"{path}.{other.name}".lstrip(".")
-        yield from _field_differences(field, other, value, getattr(read, other.name), inner)
-
-
-def _field_differences(field: Any, other: Any, written: Any, read: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    if _is_map(field) and _is_map(other):
-        value, value_read = (side.message_type.fields_by_name["value"] for side in (field, other))
-        for key in written:
-            if key in read:
-                yield from _value_differences(value, value_read, written[key], read[key], f"{path}{{}}")
-            else:
-                yield f"{path}{{}}", key, None
-        return
-    before, after = (list(value) if side.is_repeated else [value] for side, value in ((field, written), (other, read)))
-    if len(before) != len(after) or _is_map(field) or _is_map(other):
-        yield path, str(written), str(read)
-        return
-    for written_item, read_item in zip(before, after, strict=True):
-        yield from _value_differences(field, other, written_item, read_item, f"{path}[]" if other.is_repeated else path)
-
-
-def _value_differences(field: Any, other: Any, written: Any, read: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    if field.message_type is not None and other.message_type is not None:
-        yield from message_differences(written, read, path)
-    elif not _same(before := _named(field, written), after := _named(other, read)):
-        yield path, before, after
-
-
-def _is_map(field: Any) -> bool:
-    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
-
-
-def _named(field: Any, value: Any) -> Any:
-    known = None if field.enum_type is None else field.enum_type.values_by_number.get(value)
-    return value if known is None else known.name
-
-
-def unknown_fields(written: Any, read: Any, path: str) -> Iterator[str]:
-    """Yield the paths of set fields that the reader's message does not have."""
-    fields = read.DESCRIPTOR.fields_by_number
-    for field, _ in written.ListFields():
-        inner = f"{path}.{field.name}".lstrip(".")
-        other = fields.get(field.number)
-        if other is None:
-            yield inner
-        elif field.message_type is not None and other.message_type is not None and not field.is_repeated:
-            yield from unknown_fields(getattr(written, field.name), getattr(read, other.name), inner)
