@@ -1,20 +1,20 @@
 """What a candidate makes of the frames of a data frame: a lake, a topic, or a stream of one.
 
 In the JVM a function judges each frame with the candidate, and an aggregate function keeps counts only. In Python
-workers, frames are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is read again,
-by the deserializer of Avro, to find the place in the record. Documents of JSON Schema are validated against the
-candidate in Python workers, one by one (`decode` validates against the writer's schema), and searched for the integers
-that the candidate makes doubles of, as `strata replay` does.
+workers, frames of Avro are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is read
+again, by the deserializer, to find the place in the record. Messages of Protobuf are parsed there by the writer's file
+and by the candidate's, and compared; documents of JSON Schema are always validated there (`decode` validates against the
+writer's schema), and searched for the integers that the candidate makes doubles of: both as `strata replay` does.
 
 Rules of this file: one plan over a data frame, batch or stream; nothing runs here.
 """
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from pyspark.sql import Column, DataFrame, functions
-from pyspark.sql.types import StringType
+from pyspark.sql import Column, DataFrame, Row, functions
+from pyspark.sql.types import StringType, StructType
 
 from strata.serdes.avro.serializer import AvroDeserializer
 from strata.serdes.client import Schema, schema_named
@@ -22,7 +22,7 @@ from strata.serdes.deserializer import Deserializer
 from strata.serdes.errors import DecodeError, FrameError, SchemaError, SerdeError
 from strata.serdes.framing import SchemaName, open_frame
 from strata.serdes.model import AVRO, JSON, PROTOBUF
-from strata.serdes.references import resolved
+from strata.serdes.references import resolve, resolved
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Registry, names_of, settings_of
 from strata.spark_udfs.dead_letters import column_named
@@ -33,14 +33,16 @@ from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable, client_
 if TYPE_CHECKING:
     from strata.compat.json_schema.containment.decision import Containment
     from strata.compat.json_schema.model import JsonSchema
+    from strata.serdes.protobuf.readings import Readings
 
-__all__ = ["judge_document", "replay"]
+__all__ = ["judge_document", "judge_message", "replay"]
 
 Outcome: TypeAlias = tuple[str | None, int | None, str | None, str | None, str | None]
 
 _ERROR: Final = "__strata_error"
 _OUTCOMES: Final = "array<struct<reason string, schema_id int, path string, written_as string, read_as string>>"
 _READ: Final[Outcome] = (None, None, None, None, None)
+_LONGEST: Final = 200
 _CHANGED: Final = "another value is read"
 _COLUMNS: Final = ("reason", "schema_id", "path", "count", "first", "last", "frame", "written_as", "read_as")
 
@@ -59,7 +61,9 @@ def replay(
 ) -> DataFrame:
     """Count what a candidate makes of frames, so that a job can guard a deployment.
 
-    Values that the candidate reads as others without an error are found in Avro, in the JVM (see `path`), and in JSON.
+    Values that the candidate reads as others without an error are found in Protobuf, in JSON, and in Avro in the JVM
+    (see `path`). In Protobuf they are those that a parser has, whatever a column could hold; what `decode` refuses in
+    the JVM is a row of its own.
 
     Args:
         frames: a data frame of frames, batch or stream. On a stream the output mode is `complete` or `update`.
@@ -91,7 +95,7 @@ def replay(
     where = functions.struct(*map(column_named, places)) if places else functions.lit(None).cast("string")
     settings = settings_of(registry)
     if schema.format == JSON:
-        return _of_documents(frames, where, value, _judged(schema, settings))
+        return _of_single(frames, where, column_named(value), _judged(schema, settings))
     options: DecodeOptions = {
         "registry": settings, "reader_schema": schema, "message": message, "headers": headers, "path": path
     }  # fmt: skip
@@ -99,6 +103,8 @@ def replay(
     if chosen is jvm_path:
         judged = frames.select(judge_in_jvm(plan, column).alias("judged"), where.alias("place"))
         return _counted(judged, count_in_jvm(plan, column_named("judged"), column_named("place")))
+    if schema.format == PROTOBUF:
+        return _of_single(frames, where, column, _judged_messages(schema, settings, message))
     groups = _grouped(frames, where, value, chosen(plan, [column])["error"])
     return groups.withColumn("path", _place_in_record(schema, settings)(column_named("frame"))).select(*_COLUMNS)
 
@@ -127,10 +133,12 @@ def _grouped(frames: DataFrame, place: Column, value: str, error: Column) -> Dat
     return groups.withColumns({"written_as": nothing, "read_as": nothing})
 
 
-def _of_documents(frames: DataFrame, place: Column, value: str, judged: Callable[[Column], Column]) -> DataFrame:
-    """Return outcomes of documents, which have each its reason, schema id and path."""
-    found = functions.explode(judged(column_named(value))).alias("outcome")
-    rows = frames.select(place.alias("place"), column_named(value).alias("frame"), found)
+def _of_single(frames: DataFrame, place: Column, column: Column, judged: Callable[[Column], Column]) -> DataFrame:
+    """Return outcomes of records that are judged one by one, which have each its reason, schema id and path."""
+    found = functions.explode(judged(column)).alias("outcome")
+    rows = frames.select(place.alias("place"), column.alias("frame"), found)
+    is_with_header = isinstance(rows.schema["frame"].dataType, StructType)
+    rows = rows.withColumn("frame", functions.col("frame.value")) if is_with_header else rows
     groups = rows.groupBy(*(functions.col(f"outcome.{name}").alias(name) for name in ("reason", "schema_id", "path")))
     counted = groups.agg(
         functions.count(functions.lit(1)).alias("count"),
@@ -147,7 +155,7 @@ def _place_in_record(candidate: Schema, settings: ClientSettings) -> Callable[[C
     """Return the function from a frame to the path at which it cannot be read."""
 
     def path(frame: bytes | None) -> str | None:
-        if frame is None or candidate.format == PROTOBUF:
+        if frame is None:
             return None
         error = _refusal(candidate, settings, bytes(frame))
         return error.path if isinstance(error, DecodeError) else None
@@ -162,6 +170,76 @@ def _judged(candidate: Schema, settings: ClientSettings) -> Callable[[Column], C
         return [_READ] if frame is None else judge_document(candidate, settings, bytes(frame))
 
     return functions.udf(outcomes, _OUTCOMES, useArrow=False)
+
+
+def _judged_messages(candidate: Schema, settings: ClientSettings, message: str | None) -> Callable[[Column], Column]:
+    """Return the function from a frame of Protobuf, or a row of it and its header, to its outcomes."""
+
+    def outcomes(record: Any) -> list[Outcome]:
+        frame, header = (record.value, record.header) if isinstance(record, Row) else (record, None)
+        if frame is None:
+            return [_READ]
+        return judge_message(candidate, settings, bytes(frame), None if header is None else bytes(header), message)
+
+    return functions.udf(outcomes, _OUTCOMES, useArrow=False)
+
+
+def judge_message(
+    candidate: Schema, settings: ClientSettings, frame: bytes, header: bytes | None, message: str | None
+) -> list[Outcome]:
+    """Return what a candidate of Protobuf makes of a frame: reason, schema id, path, written as, read as.
+
+    Args:
+        candidate: the schema.
+        settings: the registry.
+        frame: the bytes of the record.
+        header: the record header that names the schema, if there is one.
+        message: the full name of the message; None is the first of the candidate.
+
+    Raises:
+        RegistryNotUsable: If the registry did not answer.
+    """
+    client = client_of(settings)
+    schema_id = None
+    try:
+        opened = open_frame(frame, header, indexed=True)
+        schema_id = opened.schema if isinstance(opened.schema, int) else None
+        readings, wanted = _messages(candidate, settings, message)
+        schema = schema_named(client, opened.schema)
+        reading = readings.read(schema, opened.schema, opened.indexes, opened.payload)
+    except DecodeError as error:
+        return [(f"{error.reason}: {error.detail}", schema_id, error.path or None, None, None)]
+    except (FrameError, SchemaError) as error:
+        return [(str(error), schema_id, None, None, None)]
+    except SerdeError as error:
+        if is_unknown(error):
+            return [(f"unknown schema id: {error}", schema_id, None, None, None)]
+        raise RegistryNotUsable(str(error)) from None
+    name = reading.written.DESCRIPTOR.full_name
+    if name != wanted:
+        return [(f"message is {name}", schema_id, None, None, None)]
+    changes: list[Outcome] = [
+        (_CHANGED, schema_id, path, _shown(written), _shown(read)) for path, written, read in reading.differences
+    ]
+    return [_READ, *changes]
+
+
+def _shown(value: object) -> str | None:
+    """Return a value as a text that is not too long; None for a field that is not set."""
+    text = None if value is None else str(value)
+    return text if text is None or len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+@lru_cache(maxsize=8)
+def _messages(candidate: Schema, settings: ClientSettings, message: str | None) -> "tuple[Readings, str]":
+    """Return this process's readings with a candidate, and the full name of its message."""
+    from strata.serdes.protobuf.files import link
+    from strata.serdes.protobuf.readings import Readings
+    from strata.spark_udfs.decoding.protobuf_reader import message_of
+
+    client = client_of(settings)
+    wanted = message_of(link(candidate, resolve(client, candidate)), message)
+    return Readings(candidate, client), wanted.full_name
 
 
 def judge_document(candidate: Schema, settings: ClientSettings, frame: bytes) -> list[Outcome]:

@@ -1,14 +1,28 @@
 """What a candidate makes of a data frame of frames, counted by reason: batch and stream."""
 
 import json
-from collections.abc import Callable, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import DataFrame, SparkSession
 
+from harness.proof_cases import random_pairs
+from harness.protobuf_readers import filled
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaFormat
+from strata.compat.witness.protobuf_types import message_types
+from strata.gitops.replay.judges import judge_of
+from strata.gitops.replay.outcome import CHANGED, UNREADABLE, Outcome
+from strata.gitops.replay.topic import Batch
 from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.framing import write_indexes
 from strata.spark_udfs import replay
 
 pytestmark = [
@@ -151,3 +165,134 @@ def test_documents(spark: SparkSession, registry: RegistryClient) -> None:
     assert ("n", schema_id, 1, 2) == (changed.path, changed.schema_id, changed["count"], changed.first.offset)
     assert ("9007199254740993", "9007199254740992.0") == (changed.written_as, changed.read_as)
     assert frames[2] == bytes(changed.frame)
+
+
+def seen_by_replay(client: RegistryClient, candidate: Schema, frames: Sequence[bytes]) -> Counter[tuple[str, str, int]]:
+    """Return what `strata replay` finds: kind, path and first place, with the counts."""
+    outcome = Outcome()
+    batch = Batch(0, b"".join(frames), array("q", map(len, frames)), _runs=[(0, 0)])
+    judge_of(candidate, client, writes=False).judge(batch, outcome)
+    return Counter(
+        {(key.kind, key.path, finding.first[0].offset): finding.count for key, finding in outcome.findings.items()}
+    )
+
+
+def seen_by_spark(outcomes: DataFrame) -> Counter[tuple[str, str, int]]:
+    """Return the same of `replay` in Spark, without what only a decode refuses."""
+    kinds = {row: CHANGED if row.reason == "another value is read" else UNREADABLE for row in outcomes.collect()}
+    return Counter(
+        {
+            (kind, row.path or "", row.first.offset): row["count"]
+            for row, kind in kinds.items()
+            if row.reason is not None and not row.reason.startswith("resolution")
+        }
+    )
+
+
+MESSAGES = {  # change: the writer's fields, the candidate's, and messages as their bytes
+    "signs": ("int32 a = 1; string s = 2;", "uint32 a = 1; string s = 2;", ["", "0805", "08ffffffffffffffffff01"]),
+    "a bool": ("int32 a = 1;", "bool a = 1;", ["", "0801", "0805"]),
+    "cut": ("int64 a = 1;", "int32 a = 1;", ["0805", "088080808080808001"]),
+    "symbols": ("E a = 1;", "F a = 1;", ["0801", "0802", "0803", ""]),
+    "presence": ("optional int32 a = 1;", "int32 a = 1;", ["", "0800", "0805"]),
+    "a wire type": ("int32 a = 1;", "string a = 1;", ["", "0805"]),
+    "reused": ("int32 a = 1;", "int32 b = 1; int32 a = 2;", ["0805", ""]),
+    "a oneof": ("int32 a = 1; int32 b = 2;", "oneof o { int32 a = 1; int32 b = 2; }", ["0801", "08011002", "1002"]),
+    "inside": (
+        "repeated E a = 1; map<string, int32> b = 2; M m = 3;",
+        "repeated F a = 1; map<string, uint32> b = 2; N m = 3;",
+        ["0a020102", "0a0100", "12040a01611005", "120d0a016110ffffffffffffffffff01", "1a0b08ffffffffffffffffff01"],
+    ),
+    "damage": ("int32 a = 1; string s = 2;", "uint32 a = 1; string s = 2;", ["0a", "1205", "1201ff", "08"]),
+}  # fmt: skip
+MORE = """message M { int32 n = 1; } message N { uint32 n = 1; }
+    enum E { Z = 0; EA = 1; EB = 2; } enum F { FZ = 0; FA = 1; FC = 3; }"""
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("path", ["jvm", "python"])
+def test_messages_that_change(spark: SparkSession, registry: RegistryClient, path: Any) -> None:
+    """The values of Protobuf that a candidate has otherwise are those that `strata replay` finds, on both paths."""
+    for what, (writer, reader, payloads) in MESSAGES.items():
+        written, candidate = (
+            Schema(f'syntax = "proto3"; message A {{ {fields} }} {MORE}', "PROTOBUF") for fields in (writer, reader)
+        )
+        schema_id = registry.register(f"messages-{what}", written).schema_id
+        frames = [b"\0" + schema_id.to_bytes(4, "big") + b"\0" + bytes.fromhex(payload) for payload in payloads]
+        df = spark.createDataFrame(rows_of(frames), f"value binary, {PLACES}").coalesce(1)
+
+        outcomes = replay(df, candidate, registry=registry.settings, path=path)
+        assert seen_by_replay(registry, candidate, frames) == seen_by_spark(outcomes), what
+
+
+def random_frames(registry: RegistryClient, seed: int, size: int) -> Iterator[tuple[Schema, list[bytes]]]:
+    """Yield candidates of Protobuf, with random frames of another schema."""
+    chance = Random(seed)
+    for number, pair in enumerate(islice(random_pairs(SchemaFormat.PROTOBUF, chance), size)):
+        kind = message_types(pair.writer, Limits())[0]["M"]
+        schema_id = registry.register(f"random-{number}", Schema(pair.writer.canonical, "PROTOBUF")).schema_id
+        payloads = [filled(GetMessageClass(kind)(), chance).SerializeToString() for _ in range(30)]
+        yield (
+            Schema(pair.reader.canonical, "PROTOBUF"),
+            [b"\0" + schema_id.to_bytes(4, "big") + write_indexes((kind.index,)) + payload for payload in payloads],
+        )
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("size", [8, pytest.param(120, marks=pytest.mark.slow)])
+def test_random_messages(spark: SparkSession, registry: RegistryClient, size: int) -> None:
+    """Random messages of random pairs are judged in the JVM as `strata replay` judges them."""
+    found = 0
+    for candidate, frames in random_frames(registry, 77, size):
+        df = spark.createDataFrame(rows_of(frames), f"value binary, {PLACES}").coalesce(1)
+        outcomes = replay(df, candidate, registry=registry.settings, message="shop.M", path="jvm")
+        expected = seen_by_replay(registry, candidate, frames)
+        found += len(expected)
+        seen = seen_by_spark(outcomes)
+        only_refused = {key for key in seen if key[0] == UNREADABLE} - expected.keys()
+        assert expected == Counter({key: count for key, count in seen.items() if key not in only_refused}), candidate
+    assert found > 0
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_stream_of_messages(spark: SparkSession, registry: RegistryClient, tmp_path: Path) -> None:
+    """On a stream, too, a value of Protobuf that changes is found."""
+    text = 'syntax = "proto3"; message A { int32 a = 1; }'
+    schema_id = registry.register("streamed-messages", Schema(text, "PROTOBUF")).schema_id
+    frames = [b"\0" + schema_id.to_bytes(4, "big") + b"\0" + payload for payload in (b"", b"\x08\x05")]
+    schema = f"value binary, {PLACES}"
+    spark.createDataFrame(rows_of(frames), schema).coalesce(1).write.parquet(str(tmp_path / "in/0"))
+    stream = spark.readStream.schema(schema).parquet(str(tmp_path / "in/*"))
+
+    candidate = Schema(text.replace("int32", "bool"), "PROTOBUF")
+    outcomes = replay(stream, candidate, registry=registry.settings)
+    query = outcomes.writeStream.format("memory").queryName("replayed_messages").outputMode("complete")
+    query.trigger(availableNow=True).start().awaitTermination()
+
+    assert Counter({(CHANGED, "a", 1): 1}) == seen_by_spark(spark.table("replayed_messages"))
+
+
+@pytest.mark.usefixtures("installed")
+def test_avro_and_json_as_strata_replay(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """In Avro and JSON, too, both find the same: values that change, and records that the candidate refuses."""
+    before, after = (
+        {"type": "record", "name": "R", "fields": [{"name": "n", "type": type_}, {"name": "c", "type": carrier}]}
+        for type_, carrier in (("long", CARRIER), ("double", {**CARRIER, "symbols": ["UA"]}))
+    )
+    avro_id = registry.register("same-avro", json.dumps(before)).schema_id
+    text = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}})
+    json_id = registry.register("same-json", Schema(text, "JSON")).schema_id
+    cases = [
+        (Schema(json.dumps(after)), [frame(avro_id, before, {"n": n, "c": c}) for n, c in
+                                     ((1, "UA"), (2**53 + 1, "UA"), (2**53 + 3, "UA"), (5, "AA"))]),
+        (Schema(text.replace('"integer"', '"number", "minimum": 0'), "JSON"),
+         [b"\0" + json_id.to_bytes(4, "big") + json.dumps({"n": n}).encode() for n in (1, 2**53 + 1, -1, 2**60 + 1)]),
+    ]  # fmt: skip
+    for candidate, frames in cases:
+        df = spark.createDataFrame(rows_of(frames), f"value binary, {PLACES}").coalesce(1)
+        outcomes = replay(df, candidate, registry=registry.settings).filter("reason is not null").collect()
+        seen = Counter()
+        for row in outcomes:
+            kind = CHANGED if row.reason == "another value is read" else UNREADABLE
+            seen[kind, row.path or "", row.first.offset] += row["count"]
+        assert seen_by_replay(registry, candidate, frames) == seen

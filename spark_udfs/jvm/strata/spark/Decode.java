@@ -3,6 +3,7 @@ package strata.spark;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -27,6 +28,7 @@ import strata.spark.json.JsonProgram;
 import strata.spark.json.JsonProgram.JsonReader;
 import strata.spark.plan.DecodePlan;
 import strata.spark.plan.FunctionName;
+import strata.spark.proto.MessageJudge;
 import strata.spark.proto.ProtoProgram;
 import strata.spark.proto.ProtoReader;
 import strata.spark.row.RowBuffer;
@@ -231,9 +233,20 @@ public final class Decode implements ScalarFunction<Object> {
         /** The names of schemas whose values may change, with what finds the changes once a record has come. */
         private final Map<Object, ValueChanges> changes = new HashMap<>();
 
-        /** Return what only checks records, except for the values that may change. */
-        static Work ofJudge(DecodePlan plan, RegistrySettings settings) {
-            return new Work(plan, settings, null, true);
+        /** Finds the changes of Protobuf; null for other formats, and if values are not judged. */
+        private MessageJudge messages;
+
+        /**
+         * Return what only checks records, except for the values that may change.
+         *
+         * @param files the candidate's files of Protobuf
+         */
+        static Work ofJudge(DecodePlan plan, RegistrySettings settings, List<String> files) {
+            Work work = new Work(plan, settings, null, true);
+            if (work.reader instanceof ProtoReader candidate) {
+                work.messages = new MessageJudge(ProtoSchema.parseWithKnown(files), candidate.message);
+            }
+            return work;
         }
 
         private Work(DecodePlan plan, RegistrySettings settings, Waits waits, boolean judges) {
@@ -257,6 +270,7 @@ public final class Decode implements ScalarFunction<Object> {
         }
 
         public Object decode(byte[] frame, byte[] header) {
+            last = null;
             named.open(frame, header, format == Registry.Format.PROTOBUF);
             int place = named.mixed() & RECENT - 1;
             Program program = recent[place];
@@ -277,7 +291,10 @@ public final class Decode implements ScalarFunction<Object> {
 
         /** Return whether values of the last record may be read otherwise than they were written. */
         public boolean mayChange() {
-            return changes.containsKey(last.name);
+            return messages != null
+                    ? last instanceof ProtoProgram program
+                            && messages.mayChange(program.written(), named.bytes(), program.payload())
+                    : last != null && changes.containsKey(last.name);
         }
 
         /**
@@ -286,6 +303,10 @@ public final class Decode implements ScalarFunction<Object> {
          * @throws IllegalArgumentException if Spark has no type for its schema
          */
         public void find(byte[] header, ValueChanges.Sink sink) {
+            if (last instanceof ProtoProgram program) {
+                messages.find(program.name, program.written(), named.bytes(), program.payload(), sink::changed);
+                return;
+            }
             ValueChanges found = changes.get(last.name);
             if (found == null) {
                 Schema writer = (Schema) registry.schema(last.name).schema();
@@ -293,6 +314,11 @@ public final class Decode implements ScalarFunction<Object> {
                 changes.put(last.name, found);
             }
             found.find(named.bytes(), header, named.start(), row.row(), sink);
+        }
+
+        /** Return whether the records are messages of Protobuf. */
+        public boolean isOfMessages() {
+            return messages != null;
         }
 
         /** Return the schema id of the last record, null if it has none. */

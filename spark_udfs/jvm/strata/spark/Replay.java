@@ -295,15 +295,20 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         private final DecodePlan plan;
         private final RegistrySettings settings;
         private final DataType frames;
+        private final List<String> files;
 
         private transient Decode.Work work;
 
-        /** @param frames the type of frames, or of records with headers */
-        Judge(String name, DecodePlan plan, RegistrySettings settings, DataType frames) {
+        /**
+         * @param frames the type of frames, or of records with headers
+         * @param files the files of the reader schema
+         */
+        Judge(String name, DecodePlan plan, RegistrySettings settings, DataType frames, List<String> files) {
             this.name = name;
             this.plan = plan;
             this.settings = settings;
             this.frames = frames;
+            this.files = files;
         }
 
         @Override
@@ -377,35 +382,51 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             }
             try {
                 if (work == null) {
-                    work = Decode.Work.ofJudge(plan, settings);
+                    work = Decode.Work.ofJudge(plan, settings, files);
                 }
                 work.decode(frame, header);
             } catch (Refusal refusal) {
-                return outcomes(List.of(outcome(refusal.reason, refusal.schemaId(), refusal.path, frame, null, null)));
+                List<InternalRow> found = new ArrayList<>();
+                found.add(outcome(refusal.reason, refusal.schemaId(), refusal.path, frame, null, null));
+                if (work.isOfMessages()) { // what a column does not hold, a parser may read
+                    addChanges(frame, header, found);
+                }
+                return outcomes(found);
             } catch (RegistryFailure failure) {
                 throw new IllegalStateException(failure.getMessage());
             }
-            return work.mayChange() ? changes(frame, header) : null;
-        }
-
-        private ArrayData changes(byte[] frame, byte[] header) {
-            Integer schema = work.schemaId();
-            List<InternalRow> found = new ArrayList<>();
-            try {
-                work.find(
-                        header,
-                        (path, written, read) -> found.add(outcome(CHANGED, schema, path, frame, written, read)));
-            } catch (Refusal refusal) { // it is read, but not as it was written
-                found.add(outcome(refusal.reason, schema, refusal.path, frame, null, null));
-            } catch (IllegalArgumentException unsupported) {
-                String reason = "values are not compared: " + unsupported.getMessage();
-                found.add(outcome(reason, schema, null, frame, null, null));
-            }
+            List<InternalRow> found = new ArrayList<>(0);
+            boolean isRead = addChanges(frame, header, found);
             if (found.isEmpty()) {
                 return null;
             }
-            found.add(outcome(null, schema, null, null, null, null)); // it is read, too
+            if (isRead) {
+                found.add(outcome(null, work.schemaId(), null, null, null, null)); // it is read, too
+            }
             return outcomes(found);
+        }
+
+        /** Add the values of the last frame that are read otherwise; return whether the reader schema reads it. */
+        private boolean addChanges(byte[] frame, byte[] header, List<InternalRow> found) {
+            try {
+                if (work.mayChange()) {
+                    Integer schema = work.schemaId();
+                    work.find(
+                            header,
+                            (path, written, read) -> found.add(outcome(CHANGED, schema, path, frame, written, read)));
+                }
+            } catch (Refusal refusal) { // it cannot be read as it was written, or lacks what is required
+                boolean isDecoded = found.isEmpty()
+                        || CHANGED.equals(found.get(0).getUTF8String(0).toString());
+                if (isDecoded) {
+                    found.add(outcome(refusal.reason, refusal.schemaId(), refusal.path, frame, null, null));
+                }
+                return refusal.path == null || !work.isOfMessages();
+            } catch (IllegalArgumentException unsupported) {
+                String reason = "values are not compared: " + unsupported.getMessage();
+                found.add(outcome(reason, work.schemaId(), null, frame, null, null));
+            }
+            return true;
         }
 
         private static InternalRow outcome(

@@ -1,6 +1,7 @@
 package strata.spark;
 
 import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -63,7 +64,8 @@ public final class StrataCatalog implements FunctionCatalog {
         if (kind.equals(EncodePlan.NAMESPACE)) {
             return new UnboundEncode(shown, EncodePlan.of(called, settings));
         }
-        return new Unbound(shown, DecodePlan.of(called, settings), settings, kind.equals(Replay.Judge.NAMESPACE));
+        List<String> files = kind.equals(Replay.Judge.NAMESPACE) ? List.copyOf(called.files(settings)) : null;
+        return new Unbound(shown, DecodePlan.of(called, settings), settings, files);
     }
 
     private record UnboundEncode(String label, EncodePlan plan) implements UnboundFunction {
@@ -87,7 +89,8 @@ public final class StrataCatalog implements FunctionCatalog {
         }
     }
 
-    private record Unbound(String label, DecodePlan plan, RegistrySettings settings, boolean judges)
+    /** A decode, or, with the files of its reader schema, a judge. */
+    private record Unbound(String label, DecodePlan plan, RegistrySettings settings, List<String> files)
             implements UnboundFunction {
         @Override
         public BoundFunction bind(StructType inputs) {
@@ -100,8 +103,8 @@ public final class StrataCatalog implements FunctionCatalog {
                     types[0] instanceof StructType record && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
             requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
             types[0] = isRecord ? RECORD : DataTypes.BinaryType;
-            return judges
-                    ? new Replay.Judge(label, plan, settings, types[0])
+            return files != null
+                    ? new Replay.Judge(label, plan, settings, types[0], files)
                     : new Decode(label, plan, settings, types);
         }
 

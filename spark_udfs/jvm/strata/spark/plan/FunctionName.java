@@ -87,6 +87,17 @@ public record FunctionName(String subject, Map<String, String> options) {
         return plan;
     }
 
+    /** Return the files of the schema that the function reads with, those of Protobuf as descriptors. */
+    public List<String> files(RegistrySettings settings) {
+        try {
+            return hasPlan()
+                    ? texts(plan().path("files"))
+                    : schema(settings, "reader schema").files();
+        } catch (IOException | IllegalArgumentException error) {
+            throw new IllegalArgumentException("not a function of Strata: call strata.spark_udfs.replay to make it");
+        }
+    }
+
     /** Return the texts of a list in a plan. */
     static List<String> texts(JsonNode list) {
         List<String> texts = new ArrayList<>();

@@ -32,24 +32,45 @@ public final class ProtoProgram extends Program {
     /** The first message of the schema, which nearly all frames name; null until it is met. */
     private ProtoMessage first;
 
+    private ProtoSchema.Message written;
+
+    private int payload;
+    private final ProtoSchema.Message firstWritten;
+
     public ProtoProgram(Object name, ProtoSchema writer, ProtoReader reader, RowBuffer row) {
         super(name);
         this.writer = writer;
         this.reader = reader;
         this.row = row;
         this.isGlue = name instanceof FrameHeader.GlueVersion;
+        this.firstWritten = writer.at(List.of(0));
+    }
+
+    /** Return the writer's message that the last frame names; null if it could not be found. */
+    public ProtoSchema.Message written() {
+        return written;
+    }
+
+    /** Return where the message of the last frame begins. */
+    public int payload() {
+        return payload;
     }
 
     @Override
     public void read(byte[] frame, byte[] header, int start) {
         byte[] named = header == null ? frame : header;
         ProtoMessage message;
+        written = null;
         cursor.open(named, start, false);
         if (first != null && cursor.at < cursor.end && named[cursor.at] == 0) {
             cursor.at++;
             message = first;
+            written = firstWritten;
+            payload = header == null ? cursor.at : 0;
         } else {
-            message = message(isGlue ? List.of(varint()) : indexes());
+            List<Integer> indexes = isGlue ? List.of(varint()) : indexes();
+            payload = header == null ? cursor.at : 0;
+            message = message(indexes);
         }
         int at = cursor.at;
         if (header != null && at != header.length) {
@@ -92,6 +113,7 @@ public final class ProtoProgram extends Program {
     // Messages
 
     private ProtoMessage message(List<Integer> indexes) {
+        written = isGlue ? writer.atPlace(indexes.get(0)) : writer.at(indexes);
         ProtoMessage known = messages.get(indexes);
         if (known != null) {
             return known;
@@ -99,7 +121,6 @@ public final class ProtoProgram extends Program {
         if (unreadable.containsKey(indexes)) {
             throw unreadable.get(indexes);
         }
-        ProtoSchema.Message written = isGlue ? writer.atPlace(indexes.get(0)) : writer.at(indexes);
         if (written == null) { // not cached: a damaged frame may have any indexes
             String where = isGlue ? indexes.get(0) + " as AWS Glue counts" : "at " + shortened(indexes);
             throw new Refusal(Damage.INVALID_INDEX, name, "the schema has no message " + where);
@@ -108,7 +129,7 @@ public final class ProtoProgram extends Program {
             messages.clear();
             unreadable.clear();
         }
-        ProtoMessage made = compile(written, indexes);
+        ProtoMessage made = compile(indexes);
         messages.put(indexes, made);
         if (indexes.equals(List.of(0))) {
             first = made;
@@ -116,7 +137,7 @@ public final class ProtoProgram extends Program {
         return made;
     }
 
-    private ProtoMessage compile(ProtoSchema.Message written, List<Integer> indexes) {
+    private ProtoMessage compile(List<Integer> indexes) {
         if (!written.name.equals(reader.message)) {
             String message = "expected a " + reader.message + ", got a " + written.name;
             unreadable.put(indexes, new Refusal("message is " + written.name, name, message));

@@ -1,0 +1,83 @@
+package strata.spark.proto;
+
+import java.util.HashMap;
+import java.util.Map;
+import strata.spark.bytes.Cursor;
+import strata.spark.bytes.Cursor.Damage;
+import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.schema.ProtoSchema;
+import strata.spark.schema.ProtoSchema.Message;
+
+/** Finds the values of messages that a candidate reads otherwise than they were written; {@link MessageChanges} compares. */
+public final class MessageJudge {
+    /** Takes what is found: the path in the reader's message, and the value before and after; null if it is not set. */
+    public interface Sink {
+        void changed(String path, String written, String read);
+    }
+
+    private static final int MAX_WRITERS = 1000;
+
+    private final Message reader;
+    private final Map<Message, MessageDoubts> doubts = new HashMap<>();
+    private final Cursor cursor = new Cursor();
+
+    public MessageJudge(ProtoSchema candidate, String message) {
+        reader = candidate.named(message);
+    }
+
+    /**
+     * Return whether the candidate may have other values of a message than were written.
+     *
+     * @param writer the message as the writer's schema has it; null if it is not known
+     * @param start where the message begins in the frame
+     * @throws IllegalArgumentException if messages of this schema cannot be compared
+     */
+    public boolean mayChange(Message writer, byte[] frame, int start) {
+        if (writer == null || !writer.name.equals(reader.name)) {
+            return false;
+        }
+        MessageDoubts known = doubts.get(writer);
+        if (known == null) {
+            known = MessageDoubts.of(writer, reader);
+            if (doubts.size() >= MAX_WRITERS) {
+                doubts.clear();
+            }
+            doubts.put(writer, known);
+        }
+        if (!known.mayChange()) {
+            return false;
+        }
+        cursor.open(frame, start, false);
+        try {
+            return known.isInDoubt(cursor);
+        } catch (Damage malformed) {
+            return true;
+        }
+    }
+
+    /**
+     * Find the changes of a message.
+     *
+     * @param name the name of the schema in its frame
+     * @throws Refusal if a parser refuses its bytes, or the candidate requires a field that it lacks
+     */
+    public void find(Object name, Message writer, byte[] frame, int start, Sink sink) {
+        ProtoTree written = parsed(name, writer, frame, start);
+        ProtoTree read = parsed(name, reader, frame, start);
+        String missing = MessageChanges.missing(written, "") == null ? MessageChanges.missing(read, "") : null;
+        if (missing != null) {
+            String reason = Damage.MALFORMED + ": the message lacks a required field";
+            throw new Refusal(reason, name, reason, missing);
+        }
+        new MessageChanges(sink).compare(written, read, "");
+    }
+
+    private ProtoTree parsed(Object name, Message type, byte[] frame, int start) {
+        cursor.open(frame, start, false);
+        try {
+            return ProtoTree.of(type, cursor);
+        } catch (Damage damage) {
+            throw new Refusal(damage.reason, name, damage.getMessage());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+package strata.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import strata.spark.client.RegistrySettings;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.FunctionName;
+
+/** Judges frames: each line holds the registry, the name of the function and frames, the answer their outcomes. */
+final class JudgeProbe {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int PARTS = 6;
+
+    private JudgeProbe() {}
+
+    public static void main(String[] arguments) throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                out.println(answer(JSON.readTree(line)));
+            }
+        }
+    }
+
+    private static JsonNode answer(JsonNode task) {
+        Map<String, String> options = Map.of("urls", task.get("url").asText());
+        RegistrySettings settings = RegistrySettings.of(new CaseInsensitiveStringMap(options), name -> null);
+        FunctionName name = FunctionName.parse(task.get("plan").asText());
+        Replay.Judge judge = new Replay.Judge(
+                "probe", DecodePlan.of(name, settings), settings, DataTypes.BinaryType, name.files(settings));
+        ArrayNode answers = JSON.createArrayNode();
+        for (JsonNode frame : task.get("frames")) {
+            ArrayNode answer = answers.addArray();
+            ArrayData outcomes = judge.call(HexFormat.of().parseHex(frame.asText()));
+            for (int index = 0; outcomes != null && index < outcomes.numElements(); index++) {
+                InternalRow outcome = outcomes.getStruct(index, PARTS);
+                ArrayNode parts = answer.addArray();
+                for (int part : new int[] {0, 2, 4, 5}) {
+                    parts.add(outcome.isNullAt(part) ? null : outcome.getString(part));
+                }
+            }
+        }
+        return answers;
+    }
+}

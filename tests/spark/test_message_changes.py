@@ -1,0 +1,130 @@
+"""The JVM finds the same changed values in messages as Python, outside Spark."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from random import Random
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError as ParseError
+from google.protobuf.message_factory import GetMessageClass
+
+from harness.proof_cases import Pair, random_pairs, recorded_pairs
+from harness.protobuf_readers import filled
+from harness.registry import RegistryNode
+from strata.compat.limits import Limits
+from strata.compat.protobuf.formats import serialized
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.schema import SchemaFormat
+from strata.compat.witness.protobuf_types import message_types
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.protobuf.differences import differences, first_missing
+from strata.spark_udfs.arguments import Mode, settings_of
+from strata.spark_udfs.decoding.jvm_function import function_name
+from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode
+from strata.spark_udfs.outcomes import judge_message
+
+pytestmark = pytest.mark.spark
+
+RunJava = Callable[[str, Sequence[Any]], list[Any]]
+
+
+def tasks_of(pairs: Iterator[Pair], chance: Random, each: int) -> Iterator[tuple[dict[str, Any], Any, Any]]:
+    """Yield what the probe is asked of a pair without references, and the two messages."""
+    for pair in pairs:
+        readers, writers = (message_types(side, Limits())[0] for side in (pair.reader, pair.writer))
+        for name in sorted(readers.keys() & writers.keys()):
+            ours, theirs = readers[name], writers[name]
+            if ours.full_name != theirs.full_name:
+                continue
+            payloads = [filled(GetMessageClass(theirs)(), chance).SerializeToString().hex() for _ in range(each)]
+            yield (
+                {
+                    "writer": serialized(pair.writer),
+                    "reader": serialized(pair.reader),
+                    "message": ours.full_name,
+                    "payloads": payloads,
+                },
+                theirs,
+                ours,
+            )
+
+
+def is_whole(pair: Pair) -> bool:
+    """Return whether both schemas of a pair refer to no others."""
+    return not any(side.imports for side in (pair.reader, pair.writer) if isinstance(side, ProtobufSchema))
+
+
+def in_python(writer: Any, reader: Any, payload: bytes) -> list[str] | None:
+    """Return the paths that change; None if a parser refuses the bytes, or a required field is missing."""
+    try:
+        written, read = (GetMessageClass(kind).FromString(payload) for kind in (writer, reader))
+    except ParseError:
+        return None
+    try:
+        if written.IsInitialized() and first_missing(read) is not None:
+            return None
+        return [one.path for one in differences(written, read)]
+    except UnicodeDecodeError:
+        return None
+
+
+@pytest.mark.parametrize(("size", "every"), [(60, 60), pytest.param(3000, 1, marks=pytest.mark.slow)])
+def test_the_same_paths(run_java: RunJava, size: int, every: int) -> None:
+    """Both find the same paths; a message that the JVM does not look at closely has none."""
+    pairs = chain(
+        islice(random_pairs(SchemaFormat.PROTOBUF, Random(2041)), size),
+        (pair for pair in islice(recorded_pairs(SchemaFormat.PROTOBUF), 0, None, every) if is_whole(pair)),
+    )
+    tasks = list(tasks_of(pairs, Random(43), 6))
+    seen: Counter[bool] = Counter()
+    wrong = []
+    for (task, writer, reader), answers in zip(
+        tasks, run_java("strata.spark.ChangesProbe", [task for task, _, _ in tasks]), strict=True
+    ):
+        for payload, answer in zip(task["payloads"], answers, strict=True):
+            expected = in_python(writer, reader, bytes.fromhex(payload))
+            paths = None if "refused" in answer else answer["paths"]
+            place = (task["message"], payload, task["writer"], task["reader"])
+            are_same = (expected is None) == (paths is None) and Counter(expected) == Counter(paths)
+            if not are_same or (expected != [] and not answer["doubt"]):
+                wrong.append((place, expected, answer))
+            seen[answer["doubt"]] += 1
+    assert wrong == []
+    assert min(seen.values()) > 50
+
+
+JUDGED = [  # the bytes of a message, and the reason, path and values before and after of each outcome of a bool
+    ("", []),
+    ("0801", []),
+    ("0805", [["another value is read", "a", "5", "true"], [None, None, None, None]]),
+    ("0a", [["malformed", None, None, None]]),
+]
+
+
+def test_a_judge_of_frames(run_java: RunJava) -> None:
+    """The function behind `replay` says what is read, what changes, and why the rest cannot be read; so does Python."""
+    text = 'syntax = "proto3"; message A { int32 a = 1; }'
+    with RegistryNode("memory:") as node, RegistryClient(node.url) as client:
+        client.set_config("NONE")
+        schema_id = client.register("judged", Schema(text, "PROTOBUF")).schema_id
+        frames = [b"\0" + schema_id.to_bytes(4, "big") + b"\0" + bytes.fromhex(payload) for payload, _ in JUDGED]
+        settings = settings_of(node.url)
+        answers = {}
+        for type_ in ("bool", "string"):
+            candidate = Schema(text.replace("int32", type_), "PROTOBUF")
+            plan = function_name(plan_decode(settings, ReaderSource(candidate), mode=Mode.DEADLETTER))
+            task = {"url": node.url, "plan": plan, "frames": [frame.hex() for frame in frames]}
+            [answers[type_]] = run_java("strata.spark.JudgeProbe", [task])
+        messages = [
+            judge_message(Schema(text.replace("int32", "bool"), "PROTOBUF"), settings, frame, None, None)
+            for frame in frames
+        ]
+
+    assert [outcomes for _, outcomes in JUDGED] == answers["bool"]
+    reasons = [[outcome[0].partition(":")[0] for outcome in outcomes] for outcomes in answers["string"]]
+    assert [*[["resolution", "another value is read"]] * 3, ["resolution"]] == reasons
+    paths = [{outcome[2] for outcome in outcomes if outcome[0] == "another value is read"} for outcomes in messages]
+    assert [set(), set(), {"a"}, set()] == paths
+    assert "malformed" == messages[3][0][0].partition(":")[0]
