@@ -1,10 +1,11 @@
 """What a candidate makes of the frames of a data frame: a lake, a topic, or a stream of one.
 
 In the JVM a function judges each frame with the candidate, and an aggregate function keeps counts only. In Python
-workers, frames of Avro are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is read
-again, by the deserializer, to find the place in the record. Messages of Protobuf are parsed there by the writer's file
-and by the candidate's, and compared; documents of JSON Schema are always validated there (`decode` validates against the
-writer's schema), and searched for the integers that the candidate makes doubles of: both as `strata replay` does.
+workers, frames of Avro are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is
+read again, by the deserializer, to find the place in the record. Messages of Protobuf are parsed there by the writer's
+file and by the candidate's, and compared. Documents of JSON Schema are always validated there (`decode` validates
+against the writer's schema), and searched for the integers that the candidate makes doubles of. Both are done as
+`strata replay` does it.
 
 Rules of this file: one plan over a data frame, batch or stream; nothing runs here.
 """
