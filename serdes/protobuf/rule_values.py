@@ -75,9 +75,11 @@ def inline_tags(schema: Schema, references: Mapping[str, Schema]) -> Tags:
 class ProtobufValues(Values):
     """The messages of a schema's type, in a class that may be another one."""
 
-    def __init__(self, described: Descriptor, kind: type[Message], tags: Tags, metadata: Metadata | None) -> None:
+    def __init__(
+        self, described: Descriptor, message_class: type[Message], tags: Tags, metadata: Metadata | None
+    ) -> None:
         self._described = described
-        self._kind = kind
+        self._message_class = message_class
         self._tags = tags
         self._metadata = metadata
 
@@ -87,14 +89,14 @@ class ProtobufValues(Values):
         known: dict[type[Message], list[Step]] = {}
 
         def visit(transform: FieldTransform, value: Any) -> object:
-            kind = type(value)
-            own = known.get(kind)
+            message_class = type(value)
+            own = known.get(message_class)
             if own is None:
                 if not isinstance(value, Message):
                     return value
-                own = known[kind] = steps.of(kind, described)
-            made = kind()
-            kind.CopyFrom(made, value)
+                own = known[message_class] = steps.of(message_class, described)
+            made = message_class()
+            message_class.CopyFrom(made, value)
             for step in own:
                 step(made, transform)
             return made
@@ -103,19 +105,21 @@ class ProtobufValues(Values):
 
     def direct(self, rule: Rule, converter: Callable[[str], Convert]) -> Encode | None:
         """Return an encoder that converts strings and bytes of the message itself; None if others are selected."""
-        kind, steps = self._kind, _Steps(Fields(self._metadata, rule), self._tags)
+        message_class, steps = self._message_class, _Steps(Fields(self._metadata, rule), self._tags)
         described = self._described
-        fields = steps.texts(kind, described)
-        mine: Any = kind.DESCRIPTOR
-        if not fields or len(fields) != len(steps.of(kind, described)) or lacks_fields(described, mine):
+        fields = steps.texts(message_class, described)
+        mine: Any = message_class.DESCRIPTOR
+        if not fields or len(fields) != len(steps.of(message_class, described)) or lacks_fields(described, mine):
             return None
-        copy, serialize = kind.CopyFrom, kind.SerializeToString
-        parts = [(one.name, converter(_TYPE_NAMES[one.type]), one.has_presence and kind.HasField) for one in fields]
+        copy, serialize = message_class.CopyFrom, message_class.SerializeToString
+        parts = [
+            (one.name, converter(_TYPE_NAMES[one.type]), one.has_presence and message_class.HasField) for one in fields
+        ]
         (name, convert, has), *others = parts
         if not has and not others:
 
             def write_single(message: Message) -> bytes:
-                made = kind()
+                made = message_class()
                 copy(made, message)  # raises TypeError for a message of another class
                 setattr(made, name, convert(getattr(message, name)))
                 return serialize(made)
@@ -123,7 +127,7 @@ class ProtobufValues(Values):
             return write_single
 
         def write(message: Message) -> bytes:
-            made = kind()
+            made = message_class()
             copy(made, message)
             for name, convert, has in parts:
                 if not has or has(message, name):
@@ -142,7 +146,7 @@ class ProtobufValues(Values):
         Raises:
             RuleError: If the result does not fit the class.
         """
-        return message_of(self._kind, value)
+        return message_of(self._message_class, value)
 
 
 Step = Callable[[Message, FieldTransform], None]
@@ -159,30 +163,30 @@ class _Steps:
         self._fields, self._tags = fields, tags
         self._known: dict[tuple[type[Message], str], list[Step]] = {}
 
-    def of(self, kind: type[Message], described: Descriptor) -> list[Step]:
+    def of(self, message_class: type[Message], described: Descriptor) -> list[Step]:
         """Return the steps for the messages of a class.
 
         Args:
-            kind: the class.
+            message_class: the class.
             described: the message of the schema.
         """
-        key = kind, described.full_name
+        key = message_class, described.full_name
         steps = self._known.get(key)
         if steps is None:
             steps = self._known[key] = []
-            pairs = ((field, described.fields_by_number.get(field.number)) for field in kind.DESCRIPTOR.fields)
+            pairs = ((field, described.fields_by_number.get(field.number)) for field in message_class.DESCRIPTOR.fields)
             steps += [
-                _where_set(kind, field, step)
+                _where_set(message_class, field, step)
                 for field, known in pairs
                 if known is not None and (step := self._step(field, known)) is not None
             ]
         return steps
 
-    def texts(self, kind: type[Message], described: Descriptor) -> list[Any]:
+    def texts(self, message_class: type[Message], described: Descriptor) -> list[Any]:
         """Return the selected strings and bytes of a message that are not repeated."""
         return [
             field
-            for field in kind.DESCRIPTOR.fields
+            for field in message_class.DESCRIPTOR.fields
             if field.type in (_F.TYPE_STRING, _F.TYPE_BYTES)
             and not field.is_repeated
             and (known := described.fields_by_number.get(field.number)) is not None
@@ -207,8 +211,8 @@ class _Steps:
         if not self._holds(known.message_type, set()):
             return None
         name, is_repeated = field.name, field.is_repeated
-        kind = GetMessageClass(field.message_type)
-        steps = self.of(kind, known.message_type)
+        message_class = GetMessageClass(field.message_type)
+        steps = self.of(message_class, known.message_type)
 
         def visit(message: Message, transform: FieldTransform) -> None:
             inner = getattr(message, name)
@@ -249,11 +253,11 @@ class _Steps:
         return False
 
 
-def _where_set(kind: type[Message], field: Any, step: Step) -> Step:
+def _where_set(message_class: type[Message], field: Any, step: Step) -> Step:
     """Return a step that passes over a field that is not set, where the field says so."""
     if not field.has_presence:
         return step
-    name, has = field.name, kind.HasField
+    name, has = field.name, message_class.HasField
 
     def visit(message: Message, transform: FieldTransform) -> None:
         if has(message, name):
@@ -305,20 +309,20 @@ def _stamp(field: FieldDescriptor, place: Place) -> Step:
     return visit
 
 
-def message_of(kind: type[Message], value: object) -> Message:
+def message_of(message_class: type[Message], value: object) -> Message:
     """Convert a message of another class, or JSON, to a message of a class.
 
     Raises:
         RuleError: If it has a field that the class lacks, or a value that the field does not take.
     """
-    if isinstance(value, kind):
+    if isinstance(value, message_class):
         return value
     try:
         if isinstance(value, Message):
-            return kind.FromString(type(value).SerializeToString(value))
-        return from_json(kind, _json(value))
+            return message_class.FromString(type(value).SerializeToString(value))
+        return from_json(message_class, _json(value))
     except Exception as error:
-        raise RuleError(f"expected a {kind.DESCRIPTOR.full_name} from the rule, got another value") from error
+        raise RuleError(f"expected a {message_class.DESCRIPTOR.full_name} from the rule, got another value") from error
 
 
 def _moved(old: type[Message], new: type[Message], value: object) -> Message:
@@ -371,7 +375,7 @@ class ProtobufShapes:
     message_type: type[Message] | None
     as_dict: bool
 
-    def _kind(self, schema: Schema) -> type[Message]:
+    def _message_class(self, schema: Schema) -> type[Message]:
         return GetMessageClass(self.described(schema))
 
     def values(self, schema: Schema) -> ProtobufValues:
@@ -383,7 +387,7 @@ class ProtobufShapes:
         described, wanted = self.described(schema), self.message_type
         if wanted is not None and wanted.DESCRIPTOR.name != described.name:
             raise SchemaError(f"expected the message {wanted.DESCRIPTOR.full_name}, got {described.full_name}")
-        return ProtobufValues(described, wanted or self._kind(schema), self.tags(schema), schema.metadata)
+        return ProtobufValues(described, wanted or self._message_class(schema), self.tags(schema), schema.metadata)
 
     def decoder(self, shape: Schema) -> Decode:
         """Return the decoder of payloads to messages of a schema, or of the caller's class.
@@ -391,7 +395,7 @@ class ProtobufShapes:
         Raises:
             SchemaError: If the schema cannot be used or lacks the message.
         """
-        return self.parsed(self.message_type or self._kind(shape))
+        return self.parsed(self.message_type or self._message_class(shape))
 
     def first(self, shape: Schema) -> Decode:
         """Return the decoder of payloads to JSON, for migrations.
@@ -399,7 +403,7 @@ class ProtobufShapes:
         Raises:
             SchemaError: If the schema cannot be used or lacks the message.
         """
-        parse_payload = self.parsed(self._kind(shape))
+        parse_payload = self.parsed(self._message_class(shape))
         return lambda payload: dict_of(parse_payload(payload))
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
@@ -409,7 +413,7 @@ class ProtobufShapes:
             SchemaError: If a schema cannot be used or lacks the message.
             DecodeError: From the returned function, if the JSON does not fit the message.
         """
-        old, new = self._kind(have), self._kind(want)
+        old, new = self._message_class(have), self._message_class(want)
         return lambda value: dict_of(_moved(old, new, value))
 
     def adopted(self, have: Schema, want: Schema) -> Callable[[object], object]:
@@ -419,7 +423,7 @@ class ProtobufShapes:
             SchemaError: If a schema cannot be used or lacks the message.
             DecodeError: From the returned function, if the JSON does not fit the message.
         """
-        old, new = self._kind(have), self.message_type or self._kind(want)
+        old, new = self._message_class(have), self.message_type or self._message_class(want)
         return lambda value: _moved(old, new, value)
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:  # noqa: ARG002 - an interface
