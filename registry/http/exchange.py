@@ -99,8 +99,8 @@ class Exchange:
             than State and request.
         lasts: whether the answer stays the same until something is deleted.
         fetched: the version or id whose schema the answer holds.
-        on_change: is called with the offset and the records of each write, once the log has it, and the State that it
-            was decided on; None: nothing is.
+        on_change: is called with the exchange, the offset and the records of each write, once the log has it, and the
+            State that it was decided on; None: nothing is.
         changed: the fields of the change that the request has made here, as they are logged; empty if there is none.
         signing: who has signed in or out, or tried to; None if the request is not about that.
         spans: the spans of its trace; None while tracing is off.
@@ -122,7 +122,7 @@ class Exchange:
     ask: Callable[[str, str, bytes], Awaitable[Answer]]
     answers_from: State | None = None
     fetched: Fetched | None = None
-    on_change: Callable[[int, Sequence[Record], State], None] | None = None
+    on_change: "Callable[[Exchange, int, Sequence[Record], State], None] | None" = None
     changed: Mapping[str, Any] = MappingProxyType({})
     signing: Signing | None = None
     spans: Spans | None = None
@@ -388,7 +388,7 @@ class Exchange:
         if self.spans is not None:
             self.spans.add("log append", self._decided_at, time.time_ns())
         if self.on_change is not None:
-            self.on_change(offset, self._decided, self._decided_on)
+            self.on_change(self, offset, self._decided, self._decided_on)
 
     def _timed(self, name: str) -> AbstractContextManager[None]:
         return nullcontext() if self.spans is None else self.spans.timed(name)

@@ -219,6 +219,7 @@ class Pipeline:
         finally:
             for end in self.ends:
                 end(exchange)
+            del exchange.receive  # it notes in the exchange what it receives, and a cycle would wait for the collector
 
     async def _ask(self, page: Exchange, method: str, target: str, body: bytes) -> Answer:
         """Return the answer of the API to a request that a page makes for the person who looks at it.
@@ -362,7 +363,7 @@ class Pipeline:
         route = exchange.route
         if route is None or (self._audit is None and not route.facts.writes):
             return _UNNOTED
-        exchange.on_change = partial(self._note_change, exchange)
+        exchange.on_change = self._note_change
         return _UNNOTED if self._audit is None else self._audit.noting(exchange)
 
     def _note_change(self, exchange: Exchange, offset: int, records: Sequence[Record], before: State) -> None:
