@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -279,6 +280,8 @@ def _answer(request: Request, status: int, content: Any) -> Answer | None:
     if status >= 500:
         says_so = "nothing was written" in str(content.get("message", "")).lower()
         return (NOT_WRITTEN, None) if says_so else None
+    if status == HTTPStatus.REQUEST_TIMEOUT:  # the node shut down before it had the whole request
+        return NOT_WRITTEN, None
     if status not in (200, 201, 204):
         return int(content["error_code"]), None
     read = KINDS[request.kind].read if request.kind in KINDS else _READ[request.kind]

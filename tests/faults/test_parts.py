@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from faults.__main__ import main
+from faults.clients import _answer
 from faults.history import from_line, load, save, to_line
 from faults.log_faults import fill_disk
 from faults.model import NOT_WRITTEN, Operation, Request
@@ -328,6 +329,21 @@ def test_lines_of_a_result():
     """The lines of a result name its seed, its faults, and what was broken."""
     assert "sqlite seed 7: kept" in lines(RESULT)[0]
     assert 3 == len(lines(RESULT))
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        pytest.param(500, "Nothing was written: the log is full", (NOT_WRITTEN, None), id="nothing was written"),
+        pytest.param(500, "Not known whether it was written", None, id="unknown"),
+        pytest.param(408, "no complete request arrived", (NOT_WRITTEN, None), id="the node has read half of it"),
+        pytest.param(409, "incompatible", (409, None), id="refused"),
+    ],
+)
+def test_what_an_answer_says_of_a_write(status, message, expected):
+    """Only an answer that says that nothing was written counts as no write at all."""
+    content = {"error_code": status, "message": message}
+    assert expected == _answer(Request("register", "s1", content="a"), status, content)
 
 
 @pytest.mark.parametrize(
