@@ -1,0 +1,26 @@
+"""The daemon that forks Spark's Python workers, with what they need imported before it forks.
+
+`spark.python.daemon.module` names it. A worker ends with each task that fails, and the next one would spend a second of
+CPU time on imports.
+"""
+
+import gc
+
+# ruff: noqa: F401 - imported for the workers
+import pandas  # type: ignore[import-untyped]
+import pyarrow.compute
+from pyspark.daemon import manager
+from pyspark.sql.pandas import serializers
+
+import strata.serdes.arrow.decode
+import strata.serdes.arrow.encode
+import strata.spark_udfs
+import strata.spark_udfs.decoding.columns
+import strata.spark_udfs.encoding.columns
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    gc.collect()
+    gc.freeze()
+    manager()  # type: ignore[no-untyped-call]
