@@ -7,7 +7,7 @@ files knows is a renaming.
 Rules of this file: messages in, paths out; no bytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping, MutableSequence
 from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
@@ -113,20 +113,26 @@ def _entries(field: FieldDescriptor, value: Any) -> list[tuple[Any, Any]] | None
     if field.is_repeated and not value:
         return []
     if _is_map(field):
-        pairs = [(_key(key), value[key]) for key in value]
+        pairs = [(key, value[key]) for key in value]
     elif field.is_repeated and field.message_type is not None:
         parts = [field.message_type.fields_by_number.get(number) for number in (_KEY, _VALUE)]
         if any(part is None for part in parts):
             return None
         pairs = [tuple(getattr(item, part.name) for part in parts if part is not None) for item in value]
-        pairs = [(_key(key), part) for key, part in pairs]
     else:
         return None
-    return sorted((pair[0], _plain(pair[1])) for pair in pairs)
+    return sorted((_plain(key), _plain(part)) for key, part in pairs)
 
 
 def _plain(value: Any) -> Any:
-    return value.SerializeToString(deterministic=True) if isinstance(value, Message) else _key(value)
+    """Return the part of an entry as a value that has an order: in messages that stand for a map, it may be a list."""
+    if isinstance(value, Message):
+        return value.SerializeToString(deterministic=True)
+    if isinstance(value, MutableMapping):
+        return sorted((_key(key), _plain(value[key])) for key in value)
+    if isinstance(value, MutableSequence):
+        return [_plain(item) for item in value]
+    return _key(value)
 
 
 def _value(source: FieldDescriptor, value: Any, field: FieldDescriptor, other: Any, path: str) -> Iterator[Difference]:

@@ -22,6 +22,7 @@ from strata.gitops.replay.outcome import CHANGED, UNREADABLE, Outcome
 from strata.gitops.replay.topic import Batch
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.framing import write_indexes
+from strata.serdes.protobuf.files import indexes_of
 from strata.spark_udfs import replay
 
 pytestmark = [
@@ -220,8 +221,13 @@ MESSAGES = {  # change: the writer's fields, the candidate's, and messages as th
         "repeated F a = 1; map<string, uint32> b = 2; N m = 3;",
         ["0a020102", "0a0100", "12040a01611005", "120d0a016110ffffffffffffffffff01", "1a0b08ffffffffffffffffff01"],
     ),
+    "a file that no registry gives": (
+        *2 * ("google.protobuf.UInt64Value a = 1; map<bool, google.protobuf.UInt64Value> b = 2;",),
+        ["0a020805", "1206080012020805"],
+    ),
     "damage": ("int32 a = 1; string s = 2;", "uint32 a = 1; string s = 2;", ["0a", "1205", "1201ff", "08"]),
 }  # fmt: skip
+IMPORT = 'import "google/protobuf/wrappers.proto";'
 MORE = """message M { int32 n = 1; } message N { uint32 n = 1; }
     enum E { Z = 0; EA = 1; EB = 2; } enum F { FZ = 0; FA = 1; FC = 3; }"""
 
@@ -232,7 +238,8 @@ def test_messages_that_change(spark: SparkSession, registry: RegistryClient, pat
     """The values of Protobuf that a candidate has otherwise are those that `strata replay` finds, on both paths."""
     for what, (writer, reader, payloads) in MESSAGES.items():
         written, candidate = (
-            Schema(f'syntax = "proto3"; message A {{ {fields} }} {MORE}', "PROTOBUF") for fields in (writer, reader)
+            Schema(f'syntax = "proto3"; {IMPORT} message A {{ {fields} }} {MORE}', "PROTOBUF")
+            for fields in (writer, reader)
         )
         schema_id = registry.register(f"messages-{what}", written).schema_id
         frames = [b"\0" + schema_id.to_bytes(4, "big") + b"\0" + bytes.fromhex(payload) for payload in payloads]
@@ -251,7 +258,7 @@ def random_frames(registry: RegistryClient, seed: int, size: int) -> Iterator[tu
         payloads = [filled(GetMessageClass(kind)(), chance).SerializeToString() for _ in range(30)]
         yield (
             Schema(pair.reader.canonical, "PROTOBUF"),
-            [b"\0" + schema_id.to_bytes(4, "big") + write_indexes((kind.index,)) + payload for payload in payloads],
+            [b"\0" + schema_id.to_bytes(4, "big") + write_indexes(indexes_of(kind)) + payload for payload in payloads],
         )
 
 
@@ -267,8 +274,13 @@ def test_random_messages(spark: SparkSession, registry: RegistryClient, size: in
         expected = seen_by_replay(registry, candidate, frames)
         found += len(expected)
         seen = seen_by_spark(outcomes)
-        only_refused = {key for key in seen if key[0] == UNREADABLE} - expected.keys()
-        assert expected == {key: group for key, group in seen.items() if key not in only_refused}, candidate
+        # A record that `decode` refuses has one reason in Spark, and a parser's complaint about it is not told as well.
+        is_refused = any(is_of_decode(row.reason or "") for row in outcomes.collect())
+        told = {key for key in expected if not (is_refused and key[0] == UNREADABLE)}
+        only_refused = {key for key in seen if key[0] == UNREADABLE} - told
+        assert {key: expected[key] for key in told} == {
+            key: group for key, group in seen.items() if key not in only_refused
+        }, candidate
     assert found > 0
 
 

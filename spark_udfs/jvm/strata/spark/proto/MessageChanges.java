@@ -158,11 +158,11 @@ final class MessageChanges {
         if (field.isRepeated && ((List<?>) value).isEmpty()) {
             return entries;
         }
-        if (!field.isRepeated || field.message == null) {
+        if (!field.isRepeated || field.messageOrKnown() == null) {
             return null;
         }
-        Field key = field.message.fields.get(ProtoTree.KEY);
-        Field part = field.message.fields.get(ProtoTree.VALUE);
+        Field key = field.messageOrKnown().fields.get(ProtoTree.KEY);
+        Field part = field.messageOrKnown().fields.get(ProtoTree.VALUE);
         if (key == null || part == null) {
             return null;
         }

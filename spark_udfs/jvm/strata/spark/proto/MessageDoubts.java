@@ -249,10 +249,11 @@ final class MessageDoubts {
         if (!isSameCount || source.type.wire != field.type.wire || isClosed && !sameEnum(source, field)) {
             part.isDoubt = true;
         } else if (source.type == ProtoType.MESSAGE && field.type == ProtoType.MESSAGE) {
-            part.isDoubt = source.message == null || field.message == null || keysDiffer(source, field);
+            part.isDoubt =
+                    source.messageOrKnown() == null || field.messageOrKnown() == null || keysDiffer(source, field);
             if (!part.isDoubt) {
                 part.look = Look.INSIDE;
-                part.inner = of(source.message, field.message, made);
+                part.inner = of(source.messageOrKnown(), field.messageOrKnown(), made);
             }
         } else if (source.type == ProtoType.ENUM && field.type == ProtoType.ENUM) {
             part.symbols = changed(source.numbers, field.numbers);

@@ -79,7 +79,8 @@ final class ProtoTree {
             return field.isMap() ? Map.of() : List.of();
         }
         if (field.type.isMessage()) {
-            return field.message == null ? null : new ProtoTree(field.message);
+            Message message = field.messageOrKnown();
+            return message == null ? null : new ProtoTree(message);
         }
         String text = field.defaultValue;
         if (text == null || owner.syntax.equals(ProtoSchema.PROTO3)) {
@@ -133,17 +134,18 @@ final class ProtoTree {
             putPacked(field, in);
             return true;
         }
-        if (wire != field.type.wire || field.type.isMessage() && field.message == null) {
+        Message message = field.messageOrKnown();
+        if (wire != field.type.wire || field.type.isMessage() && message == null) {
             return false;
         }
         if (field.isMap()) {
-            ProtoTree entry = new ProtoTree(field.message);
+            ProtoTree entry = new ProtoTree(message);
             entry.readInside(in, depth);
             putEntry(field, entry);
         } else if (field.type.isMessage()) {
             ProtoTree inner = !field.isRepeated && values.get(field.number) instanceof ProtoTree known
                     ? known
-                    : new ProtoTree(field.message);
+                    : new ProtoTree(message);
             if (field.type == ProtoType.GROUP) {
                 inner.read(in, field.number, depth - 1);
             } else {

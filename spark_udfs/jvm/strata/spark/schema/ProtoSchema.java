@@ -68,10 +68,19 @@ public final class ProtoSchema {
         public boolean isMap() {
             return message != null && message.isEntry && isRepeated;
         }
+
+        /** Return its message, which may be of a file that no registry gives; null if it has none. */
+        public Message messageOrKnown() {
+            return message != null || !type.isMessage() ? message : Known.FILES.named(typeName);
+        }
     }
 
     /** The files that a schema may import without a reference, which no registry gives; the build of the jar adds them. */
     private static final String KNOWN = "/strata/spark/known_files.txt";
+
+    private static final class Known {
+        private static final ProtoSchema FILES = parseWithKnown(List.of());
+    }
 
     private final Map<String, Message> messages = new HashMap<>();
     private final Map<String, Numbers> enums = new HashMap<>();
