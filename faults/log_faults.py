@@ -31,6 +31,7 @@ from faults.node_faults import restart, start
 from faults.scene import Scene
 from faults.wal import tear
 from harness.kafka import KafkaBroker
+from harness.processes import state_of
 from strata.storage.record_json import encode
 from strata.storage.records import ConfigKey, ConfigValue, Subject
 
@@ -302,12 +303,12 @@ def _limit_nodes(scene: Scene, size: int) -> None:
 @contextmanager
 def _standing_still(pid: int) -> Iterator[None]:
     """Stop a process, after the fork that it has begun, if it has not been stopped before."""
-    stops = _state(pid) not in _STILL
+    stops = state_of(pid) not in _STILL
     if stops:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
         ends = time.monotonic() + _STOPPED_S
-        while _state(pid) not in _STILL and time.monotonic() < ends:
+        while state_of(pid) not in _STILL and time.monotonic() < ends:
             time.sleep(0.001)
     try:
         yield
@@ -315,14 +316,6 @@ def _standing_still(pid: int) -> Iterator[None]:
         if stops:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-
-
-def _state(pid: int) -> str:
-    """Return the letter that the system gives for the state of a process; nothing if there is no such process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
 
 
 def _limit_files(pid: int, size: int) -> None:

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["Process", "free_port", "is_running", "start_tied", "stop_process", "tail"]
+__all__ = ["Process", "free_port", "is_running", "start_tied", "state_of", "stop_process", "tail"]
 
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harness-starter")
 _PR_SET_PDEATHSIG = 1
@@ -98,10 +98,15 @@ def stop_process(process: Process, *, grace_s: float = 0) -> None:
 
 def is_running(pid: int) -> bool:
     """Return whether a process, of any parent, runs; a zombie does not."""
+    return state_of(pid) not in ("Z", "X", "")
+
+
+def state_of(pid: int) -> str:
+    """Return the letter that the system gives for the state of a process; nothing if there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return ""
 
 
 def free_port() -> int:

@@ -4,11 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
 import strata.spark.frame.FrameHeader.Refusal;
@@ -24,13 +19,8 @@ final class ChangesProbe {
 
     private ChangesProbe() {}
 
-    public static void main(String[] arguments) throws IOException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                out.println(answer(JSON.readTree(line)));
-            }
-        }
+    public static void main(String[] arguments) throws Exception {
+        TaskLines.answerEach(ChangesProbe::answer);
     }
 
     private static JsonNode answer(JsonNode task) {

@@ -4,12 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.TextNode;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.math.BigDecimal;
-import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -46,13 +41,8 @@ final class EncodeProbe {
 
     private EncodeProbe() {}
 
-    public static void main(String[] arguments) throws IOException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                out.println(answer(JSON.readTree(line)));
-            }
-        }
+    public static void main(String[] arguments) throws Exception {
+        TaskLines.answerEach(EncodeProbe::answer);
     }
 
     private static JsonNode answer(JsonNode task) {

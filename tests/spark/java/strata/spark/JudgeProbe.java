@@ -3,11 +3,6 @@ package strata.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -25,13 +20,8 @@ final class JudgeProbe {
 
     private JudgeProbe() {}
 
-    public static void main(String[] arguments) throws IOException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                out.println(answer(JSON.readTree(line)));
-            }
-        }
+    public static void main(String[] arguments) throws Exception {
+        TaskLines.answerEach(JudgeProbe::answer);
     }
 
     private static JsonNode answer(JsonNode task) {

@@ -5,11 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Set;
@@ -42,15 +38,10 @@ final class Probe {
 
     private Probe() {}
 
-    public static void main(String[] arguments) throws IOException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                out.println(answer(JSON.readTree(line)));
-            }
-            if (FieldReaders.haveFailed()) {
-                throw new AssertionError("some of the code that was made does not compile");
-            }
+    public static void main(String[] arguments) throws Exception {
+        TaskLines.answerEach(Probe::answer);
+        if (FieldReaders.haveFailed()) {
+            throw new AssertionError("some of the code that was made does not compile");
         }
     }
 

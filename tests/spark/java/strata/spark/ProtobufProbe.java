@@ -18,11 +18,7 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.Message;
 import com.google.protobuf.TimestampProto;
 import com.google.protobuf.WrappersProto;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Comparator;
 import java.util.HexFormat;
@@ -56,13 +52,8 @@ final class ProtobufProbe {
 
     private ProtobufProbe() {}
 
-    public static void main(String[] arguments) throws IOException, DescriptorValidationException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8)) {
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                out.println(answer(JSON.readTree(line)));
-            }
-        }
+    public static void main(String[] arguments) throws Exception {
+        TaskLines.answerEach(ProtobufProbe::answer);
     }
 
     private static JsonNode answer(JsonNode task) throws IOException, DescriptorValidationException {
