@@ -72,9 +72,11 @@ def _check_arguments(client: object, conf: object, functions: Mapping[str, objec
         raise wrong_argument("client", "a strata.serdes.client.RegistryClient", client, advice)
     if conf is not None and not isinstance(conf, Mapping):
         raise wrong_argument("conf", "a dict of settings", conf)
-    for name, one in functions.items():
-        if one is not None and not callable(one):
-            raise wrong_argument(name, "a function", one, "settings are given as conf" if isinstance(one, dict) else "")
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise wrong_argument(
+                name, "a function", function, "settings are given as conf" if isinstance(function, dict) else ""
+            )
 
 
 class Expiring(Protocol):

@@ -140,14 +140,14 @@ class RegistryClient(ConfigClient):
         return self._schema("glue", str(version), lambda: self._migrated(str(version)))
 
     def _schema(self, context: str, key: int | str, load: Callable[[], Schema]) -> Schema:
-        found = self._schemas.get(
+        schema = self._schemas.get(
             (context, key),
             lambda: self._found(load),
             is_fresh=lambda value: isinstance(value, Schema) or self._clock() < value.until,
         )
-        if isinstance(found, _Missing):
-            raise RegistryError(*found.error)
-        return found
+        if isinstance(schema, _Missing):
+            raise RegistryError(*schema.error)
+        return schema
 
     def _answered(self, path: str, query: dict[str, str]) -> Schema:
         return self.ask(Schema.from_answer, "GET", path, query=query)
@@ -155,13 +155,15 @@ class RegistryClient(ConfigClient):
     def _migrated(self, version: str) -> Schema:
         """Return the schema of a version that was migrated from Glue; another registry lacks the route."""
         try:
-            found = self.ask(lambda it: [Schema.from_answer(one) for one in it], "GET", f"/v1/glue/{segment(version)}")
+            schemas = self.ask(
+                lambda it: [Schema.from_answer(answer) for answer in it], "GET", f"/v1/glue/{segment(version)}"
+            )
         except RegistryError as error:
             if error.status != _NOT_FOUND:
                 raise
-            found = []
-        for one in found:  # a version that was migrated into several contexts has the same text in all
-            return one
+            schemas = []
+        for schema in schemas:  # a version that was migrated into several contexts has the same text in all
+            return schema
         message = f"the registry has no schema with the version {version} in AWS Glue"
         raise RegistryError(_NOT_FOUND, ErrorCode.SCHEMA_NOT_FOUND, message)
 
@@ -230,7 +232,7 @@ class RegistryClient(ConfigClient):
             RegistryUnavailable: If there is no usable answer after all retries.
         """
         return self.ask(
-            lambda it: [(str(one["subject"]), int(one["version"])) for one in it],
+            lambda it: [(str(pair["subject"]), int(pair["version"])) for pair in it],
             "GET",
             f"/schemas/ids/{schema_id}/versions",
         )
@@ -299,7 +301,7 @@ class RegistryClient(ConfigClient):
             RegistryUnavailable: If there is no usable answer after all retries.
         """
         return self.ask(
-            lambda it: [str(one["subject"]) for one in it],
+            lambda it: [str(pair["subject"]) for pair in it],
             "GET",
             f"/associations/resources/{segment(cluster)}/{segment(topic)}",
             query={"resourceType": "topic", "associationType": field},
@@ -403,11 +405,11 @@ def schema_named(client: Registry, name: SchemaName, *, subject: str | None = No
 
 
 def _strings(answer: Iterable[object]) -> list[str]:
-    return [str(one) for one in answer]
+    return [str(text) for text in answer]
 
 
 def _numbers(answer: Iterable[str | int]) -> list[int]:
-    return [int(one) for one in answer]
+    return [int(number) for number in answer]
 
 
 def _subject(subject: str, *tail: str) -> str:

@@ -52,13 +52,13 @@ def check_reads(
             named = resolve(client, schema, subject) if known is None else known
             # The text is the identity: files of one name are compared only if their texts differ.
             references = [
-                ResolvedReference(name, one.text, identity=sha256(one.text.encode()).hexdigest())
-                for name, one in named.items()
+                ResolvedReference(name, schema.text, identity=sha256(schema.text.encode()).hexdigest())
+                for name, schema in named.items()
             ]
             parsed.append(parse(schema.text, strict=False, references=references, limits=limits))
-        found = check(*parsed, limits=limits)
+        findings = check(*parsed, limits=limits)
     except SchemaParseError as error:
         raise SchemaError(f"cannot compare the schemas of subject {subject}: {error}") from None
-    if found:
-        kinds = ", ".join(sorted({one.kind for one in found})[:5])
+    if findings:
+        kinds = ", ".join(sorted({finding.kind for finding in findings})[:5])
         raise SchemaError(f"the schema of subject {subject} cannot read data of the local schema: {kinds}")

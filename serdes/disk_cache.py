@@ -116,12 +116,12 @@ class DiskCache:
 
     def _bound(self) -> None:
         """Remove the oldest files beyond the bound, and what a killed process left half written."""
-        files = sorted(self._folder.iterdir(), key=lambda one: one.stat().st_mtime)
-        complete = [one for one in files if one.suffix == ".json"]
-        stale = [one for one in files if one.suffix == ".tmp" and time.time() - one.stat().st_mtime > 60]
-        for one in (*stale, *complete[: max(0, len(complete) - self._most)]):
+        files = sorted(self._folder.iterdir(), key=lambda file: file.stat().st_mtime)
+        complete = [file for file in files if file.suffix == ".json"]
+        stale = [file for file in files if file.suffix == ".tmp" and time.time() - file.stat().st_mtime > 60]
+        for file in (*stale, *complete[: max(0, len(complete) - self._most)]):
             with contextlib.suppress(OSError):
-                one.unlink()
+                file.unlink()
 
 
 class CachingTransport:

@@ -290,7 +290,7 @@ _CONVERSIONS = (
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` with the most similar known name, or an empty string."""
-    spelled = {one.lower(): one for one in known}
+    spelled = {name_.lower(): name_ for name_ in known}
     near = get_close_matches(str(name)[:_LONGEST_NAME].lower(), spelled, 1, _ENOUGH_ALIKE)
     return f"; did you mean {spelled[near[0]]!r}?" if near else ""
 
@@ -333,7 +333,7 @@ def zoned_time() -> EncodeError:
 
 def one_of(choices: Iterable[str]) -> str:
     """Join choices as text, the first few of many: `'A', 'B' or 'C'`."""
-    names = [repr(_cut(one)) for one in choices]
+    names = [repr(_cut(choice)) for choice in choices]
     if len(names) > _MOST_NAMES:
         return f"one of {', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
     return any_of(names)
@@ -354,28 +354,28 @@ def wrong_argument(name: str, what: str, value: object, advice: str = "") -> Typ
         advice: how to get the right type.
     """
     kind = value if isinstance(value, type) else type(value)
-    given = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    given = f"the class {given}" if isinstance(value, type) else given
-    return TypeError(f"{name}: expected {what}, got {given}{advice and f'; {advice}'}")
+    described = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    described = f"the class {described}" if isinstance(value, type) else described
+    return TypeError(f"{name}: expected {what}, got {described}{advice and f'; {advice}'}")
 
 
-def wrong_schema(given: object, name: str = "schema") -> TypeError:
+def wrong_schema(value: object, name: str = "schema") -> TypeError:
     """Return the TypeError for an argument that is not a schema, with advice for common types."""
-    return wrong_argument(name, "a schema text or a strata.serdes.client.Schema", given, _schema_advice(given))
+    return wrong_argument(name, "a schema text or a strata.serdes.client.Schema", value, _schema_advice(value))
 
 
-def _schema_advice(given: object) -> str:
-    match given:
+def _schema_advice(value: object) -> str:
+    match value:
         case dict() | list():
             return "give its text, json.dumps(schema)"
         case bytes():
             return "give its text, schema.decode()"
         case Path():
             return "give its text, path.read_text()"
-    if hasattr(given, "model_json_schema"):
-        model = given.__name__ if isinstance(given, type) else type(given).__name__
+    if hasattr(value, "model_json_schema"):
+        model = value.__name__ if isinstance(value, type) else type(value).__name__
         return f"its JSON Schema is json.dumps({model}.model_json_schema())"
-    return "give its schema_str" if hasattr(given, "schema_str") else ""
+    return "give its schema_str" if hasattr(value, "schema_str") else ""
 
 
 def index_part(index: object) -> str:

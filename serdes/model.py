@@ -53,14 +53,14 @@ class _Part:
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> Self:
         """Parse the part of an answer; a field that is missing or empty has its default."""
-        given = {}
-        for one in fields(cls):  # type: ignore[arg-type]  # each part is a dataclass
-            value = answer.get(_camel(one.name))
-            if value or (value is not None and one.default is None):
-                given[one.name] = _READERS[one.type](value)
-            elif one.type is str and one.default is MISSING:
-                given[one.name] = ""
-        return cls(**given)
+        fields_ = {}
+        for field_ in fields(cls):  # type: ignore[arg-type]  # each part is a dataclass
+            value = answer.get(_camel(field_.name))
+            if value or (value is not None and field_.default is None):
+                fields_[field_.name] = _READERS[field_.type](value)
+            elif field_.type is str and field_.default is MISSING:
+                fields_[field_.name] = ""
+        return cls(**fields_)
 
     def to_request(self) -> dict[str, Any]:
         """Return the part as a request carries it."""
@@ -144,8 +144,8 @@ _READERS: Mapping[Any, Callable[[Any], Any]] = {
     str | None: lambda value: value,
     bool: lambda value: value is True,
     frozenset[str]: lambda value: frozenset(map(str, value)),
-    Mapping[str, str]: lambda value: {str(name): str(one) for name, one in value.items()},
-    Mapping[str, frozenset[str]]: lambda value: {str(name): frozenset(map(str, one)) for name, one in value.items()},
+    Mapping[str, str]: lambda value: {str(name): str(text) for name, text in value.items()},
+    Mapping[str, frozenset[str]]: lambda value: {str(name): frozenset(map(str, tags)) for name, tags in value.items()},
     tuple[Rule, ...]: lambda value: tuple(map(Rule.from_answer, value)),
 }
 """What parses a field of a part, by the type of the field."""
@@ -195,7 +195,7 @@ class Schema:
         if self.format != AVRO:
             request["schemaType"] = self.format
         if self.references:
-            request["references"] = [_request(one) for one in self.references]
+            request["references"] = [_request(reference) for reference in self.references]
         if self.metadata is not None:
             request["metadata"] = self.metadata.to_request()
         if self.rule_set is not None:
@@ -215,19 +215,21 @@ class Schema:
         rules = self.rule_set
         if rules is None or not rules.for_clients:
             return []
-        return [one for one in (*rules.migration_rules, *rules.domain_rules, *rules.encoding_rules) if not one.disabled]
+        return [
+            rule for rule in (*rules.migration_rules, *rules.domain_rules, *rules.encoding_rules) if not rule.disabled
+        ]
 
 
-def is_class(given: object) -> bool:
+def is_class(hint: object) -> bool:
     """Return whether an argument is a class, or a generic class with its parameters, instead of a schema."""
-    return isinstance(given, type) or isinstance(get_origin(given), type)
+    return isinstance(hint, type) or isinstance(get_origin(hint), type)
 
 
-def schema_given(given: object, kind: str | None = None, name: str = "schema") -> Schema:
+def schema_given(schema: object, kind: str | None = None, name: str = "schema") -> Schema:
     """Return the schema that a caller passed as text or `Schema`.
 
     Args:
-        given: a text or a `Schema`.
+        schema: a text or a `Schema`.
         kind: the format that it must have; None is any, and a text is then Avro.
         name: the parameter, for the error.
 
@@ -235,13 +237,13 @@ def schema_given(given: object, kind: str | None = None, name: str = "schema") -
         TypeError: If it is neither a text nor a Schema; the message says what to pass.
         ValueError: If it is a Schema of another format.
     """
-    if isinstance(given, str):
-        return Schema(given, kind or AVRO)
-    if not isinstance(given, Schema):
-        raise wrong_schema(given, name)
-    if kind not in (None, given.format):
-        raise ValueError(f"{name}: expected a schema in the format {kind}, got {given.format}")
-    return given
+    if isinstance(schema, str):
+        return Schema(schema, kind or AVRO)
+    if not isinstance(schema, Schema):
+        raise wrong_schema(schema, name)
+    if kind not in (None, schema.format):
+        raise ValueError(f"{name}: expected a schema in the format {kind}, got {schema.format}")
+    return schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +309,7 @@ class CompatibilityResult:
         Raises:
             LookupError: If a property is missing; `RegistryClient.ask` turns built-in errors into SerdeError.
         """
-        messages = tuple(str(one) for one in answer.get("messages") or ())
+        messages = tuple(str(message) for message in answer.get("messages") or ())
         return cls(bool(answer["is_compatible"]), messages, tuple(answer.get("findings") or ()))
 
     def __bool__(self) -> bool:
@@ -316,7 +318,7 @@ class CompatibilityResult:
 
 def _request(part: Any) -> dict[str, Any]:
     """Return a part of a schema as JSON: its fields in camel case, except empty ones."""
-    properties = ((one.name, _json(getattr(part, one.name))) for one in fields(part))
+    properties = ((field_.name, _json(getattr(part, field_.name))) for field_ in fields(part))
     return {_camel(name): value for name, value in properties if value is not None and value not in ([], {})}
 
 
@@ -325,9 +327,9 @@ def _json(value: object) -> Any:
         case frozenset():
             return sorted(value)
         case tuple():
-            return [_request(one) for one in value]
+            return [_request(item) for item in value]
         case Mapping():
-            return {name: _json(one) for name, one in value.items()}
+            return {name: _json(part) for name, part in value.items()}
     return value
 
 

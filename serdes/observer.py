@@ -137,9 +137,9 @@ def observe(serde: Any, observer: Observer, operation: str, prepare: Sequence[st
     known, record = serde.known, partial(observer.record, operation, serde.format)
 
     def reported(*args: object) -> object:
-        found = known(*args)
-        observer.cached(operation, hit=found is not None)
-        return found
+        answer = known(*args)
+        observer.cached(operation, hit=answer is not None)
+        return answer
 
     methods = {name: _reporting(getattr(serde, name), record) for name in prepare}
     vars(serde).update(methods, known=reported, **{finish: _reporting(getattr(serde, finish), record, is_last=True)})

@@ -32,9 +32,9 @@ def resolve(client: Registry, schema: Schema, subject: str | None = None) -> dic
         RegistryError: If the registry does not know a reference.
         RegistryUnavailable: If the registry gives no usable answer after all retries.
     """
-    found: dict[str, Schema] = {}
-    _resolve(client, schema, context_of(subject), found, set(), 0)
-    return found
+    references: dict[str, Schema] = {}
+    _resolve(client, schema, context_of(subject), references, set(), 0)
+    return references
 
 
 def resolved(client: Registry, schema: Schema) -> list[ResolvedReference]:
@@ -43,7 +43,7 @@ def resolved(client: Registry, schema: Schema) -> list[ResolvedReference]:
 
 
 def _resolve(
-    client: Registry, schema: Schema, context: str, found: dict[str, Schema], seen: set[str], depth: int
+    client: Registry, schema: Schema, context: str, references: dict[str, Schema], seen: set[str], depth: int
 ) -> None:
     if depth > MAX_DEPTH:
         raise SchemaError(f"the schema has references more than {MAX_DEPTH} deep")
@@ -55,7 +55,7 @@ def _resolve(
             raise SchemaError(f"the schema has more than {MAX_REFERENCES} references")
         subject = reference.subject if context_of(reference.subject) else context + reference.subject
         other = client.get_version(subject, reference.version, deleted=True).schema
-        _resolve(client, other, context_of(subject), found, seen, depth + 1)
-        found[reference.name] = other
-        if sum(len(one.text) for one in found.values()) > MAX_CHARACTERS:
+        _resolve(client, other, context_of(subject), references, seen, depth + 1)
+        references[reference.name] = other
+        if sum(len(schema.text) for schema in references.values()) > MAX_CHARACTERS:
             raise SchemaError(f"the schema and its references are longer than {MAX_CHARACTERS} characters")

@@ -26,11 +26,13 @@ _EXECUTOR_SETTING = re.compile(r"rule\.executors\.([^.]+\..+)")
 
 
 def _is_texts(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
+    return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
 def _is_functions(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(name, str) and callable(one) for name, one in value.items())
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and callable(function) for name, function in value.items()
+    )
 
 
 _FLAG = (lambda value: isinstance(value, bool), "True or False")
@@ -117,7 +119,7 @@ class SerdeSettings:
         Raises:
             ValueError: If a setting is unknown, has a value that is not allowed, or contradicts another one.
         """
-        known = {name: one for name, one in cls._fields().items() if format in _FORMATS.get(name, format)}
+        known = {name: field for name, field in cls._fields().items() if format in _FORMATS.get(name, format)}
         values: dict[str, Any] = {}
         executors: dict[str, Any] = {}
         unknown = []
@@ -128,8 +130,8 @@ class SerdeSettings:
                 if not fits(value) and not (optional and value is None):
                     raise ValueError(f"{name}: expected {expected}{' or None' if optional else ''}, got {value!r}")
                 values[known[name].name] = value
-            elif found := _EXECUTOR_SETTING.fullmatch(name):
-                executors[found[1]] = value
+            elif match := _EXECUTOR_SETTING.fullmatch(name):
+                executors[match[1]] = value
             else:
                 unknown.append(name)
         for name in sorted(unknown):
@@ -140,7 +142,7 @@ class SerdeSettings:
 
     @classmethod
     def _fields(cls) -> "dict[str, Field[Any]]":
-        return {one.name.replace("_", "."): one for one in fields(cls) if one.default is not MISSING}
+        return {field.name.replace("_", "."): field for field in fields(cls) if field.default is not MISSING}
 
     @classmethod
     def names(cls, format: str) -> frozenset[str]:  # noqa: A002 - the field's word
@@ -158,8 +160,8 @@ class SerdeSettings:
         Raises:
             ValueError: If the name of the strategy or a setting in its conf is unknown.
         """
-        given = self.subject_name_strategy or self.subject_name_strategy_type or "ASSOCIATED"
-        return given if callable(given) else strategy_named(given, client, self.subject_name_strategy_conf)
+        strategy = self.subject_name_strategy or self.subject_name_strategy_type or "ASSOCIATED"
+        return strategy if callable(strategy) else strategy_named(strategy, client, self.subject_name_strategy_conf)
 
     def latest_until(self) -> float:
         """Return when to ask for the latest version again, in seconds of `time.monotonic`."""
@@ -221,8 +223,8 @@ class SerializerSettings(SerdeSettings):
     @property
     def framing(self) -> Framing:
         """How a record carries its schema id or GUID."""
-        given = self.schema_id_serializer
-        return given if callable(given) else FRAMINGS[given]
+        framing = self.schema_id_serializer
+        return framing if callable(framing) else FRAMINGS[framing]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -187,26 +187,26 @@ class Serializer(Serde[SerializerSettings], Generic[T]):
         subject = self._strategy(context, self._record_name())
         if not subject:
             raise NoSubject("the subject name strategy returned no subject")
-        found, schema = self._find(subject, context)
+        registered, schema = self._find(subject, context)
         if schema.format != self.format:
-            raise SchemaError(f"schema {found.schema_id}: expected the format {self.format}, got {schema.format}")
-        guid = found.guid
+            raise SchemaError(f"schema {registered.schema_id}: expected the format {self.format}, got {schema.format}")
+        guid = registered.guid
         if guid is None and self._needs_guid:
             guid = self._client.lookup(subject, schema).guid
-        encode, indexes = self._writer(schema, subject, found.schema_id)
-        identity = SchemaId(found.schema_id, None if guid is None else UUID(guid), indexes)
+        encode, indexes = self._writer(schema, subject, registered.schema_id)
+        identity = SchemaId(registered.schema_id, None if guid is None else UUID(guid), indexes)
         front = FRONTS.get(self._frame)
         return Target(
             identity,
             encode,
             self._settings.latest_until(),
-            self._rules(found, schema, subject),
+            self._rules(registered, schema, subject),
             None if front is None else front(identity),
         )
 
-    def _rules(self, found: RegisteredSchema, schema: Schema, subject: str) -> "Writing | None":
+    def _rules(self, registered: RegisteredSchema, schema: Schema, subject: str) -> "Writing | None":
         """Return the rules for writing; the registry's copy of a schema may carry rules that the local one lacks."""
-        contract = schema if found.schema.rule_set is None else found.schema
+        contract = schema if registered.schema.rule_set is None else registered.schema
         if contract.rule_set is None:
             return None
         from strata.serdes.rules.contracts import writing_of
@@ -280,14 +280,14 @@ class TextSerializer(Serializer[T]):
         to_dict: Callable[[T, RecordContext], object] | None = None,
         conf: Mapping[str, object] | None = None,
     ) -> None:
-        given = (client, schema, to_dict, conf)
+        arguments = (client, schema, to_dict, conf)
         if is_class(schema):
             from strata.serdes.classes import bound
 
-            one = bound(schema, self.format)
-            schema, to_dict = one.schema, to_dict or one.to_dict
+            binding = bound(schema, self.format)
+            schema, to_dict = binding.schema, to_dict or binding.to_dict
         super().__init__(client, to_dict, conf)
-        self._given = given
+        self._given = arguments
         self._schema = None if schema is None else schema_given(schema, self.format)
         if self._schema is None and not self._settings.chooses_schema:
             raise ValueError(f"expected a schema or one of the settings {', '.join(_CHOICES)}")

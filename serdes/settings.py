@@ -62,22 +62,22 @@ class ClientSettings(HttpSettings):
             TypeError: If an option is unknown, or a number is expected and something else given.
         """
         known = {setting.name for setting in fields(cls)}
-        given: dict[str, Any] = dict(options)
-        for name in sorted(given.keys() - known):
+        settings: dict[str, Any] = dict(options)
+        for name in sorted(settings.keys() - known):
             known.discard("urls")
             raise TypeError(f"unknown option {name!r} of a client{did_you_mean(name, known)}")
         if isinstance(url, ClientSettings):
-            return replace(url, **given)
+            return replace(url, **settings)
         if isinstance(url, str) and url.startswith(_MOCK):
-            return cls(urls=_NOWHERE, **{"mock": url.removeprefix(_MOCK), **given})
+            return cls(urls=_NOWHERE, **{"mock": url.removeprefix(_MOCK), **settings})
         addresses = url.split(",") if isinstance(url, str) else url
         urls = []
-        for one in addresses:
-            base, userinfo = split_userinfo(one.strip())
+        for address in addresses:
+            base, userinfo = split_userinfo(address.strip())
             urls.append(base)
-            if userinfo is not None and given.get("username") is None:
-                given["username"], given["password"] = userinfo
-        return cls(urls=tuple(urls), **given)
+            if userinfo is not None and settings.get("username") is None:
+                settings["username"], settings["password"] = userinfo
+        return cls(urls=tuple(urls), **settings)
 
     @classmethod
     def conf_names(cls) -> frozenset[str]:
@@ -94,32 +94,32 @@ class ClientSettings(HttpSettings):
         Raises:
             ValueError: If a setting is unknown, missing or of the wrong type; the message does not show its value.
         """
-        given: dict[str, Any] = dict(conf)
-        source = given.pop("bearer.auth.credentials.source", None)
+        settings: dict[str, Any] = dict(conf)
+        source = settings.pop("bearer.auth.credentials.source", None)
         needed = _BEARER_SOURCES.get(source)
         if needed is None:
             allowed = " or ".join(name for name in _BEARER_SOURCES if name)
             raise ValueError(f"unknown bearer.auth.credentials.source; expected {allowed}")
-        if source is None and any(name.startswith("bearer.") for name in given):
+        if source is None and any(name.startswith("bearer.") for name in settings):
             raise ValueError("bearer.auth settings need bearer.auth.credentials.source")
-        missing = [name for name in ("url", *needed) if given.get(name) is None]
-        for name in sorted(given.keys() - _CONF.keys() - {*_CUSTOM, _QUERY}):
+        missing = [name for name in ("url", *needed) if settings.get(name) is None]
+        for name in sorted(settings.keys() - _CONF.keys() - {*_CUSTOM, _QUERY}):
             advice = did_you_mean(name, _CONF) or f"; expected {', '.join(_CONF)}"
             raise ValueError(f"unknown setting {name!r}{advice}")
         if missing:
             raise ValueError(f"missing settings {', '.join(missing)}")
         options: dict[str, Any] = {}
-        custom = [given.pop(name, None) for name in _CUSTOM]
+        custom = [settings.pop(name, None) for name in _CUSTOM]
         if source == "CUSTOM":
             options["authorize"] = CustomProvider(*custom)
-        query = given.pop(_QUERY, None)
+        query = settings.pop(_QUERY, None)
         if source == _MANAGED_IDENTITY:
             from strata.serdes.managed_identity import ManagedIdentity
 
-            options["authorize"] = ManagedIdentity(given.pop(_ENDPOINT, None), query)
+            options["authorize"] = ManagedIdentity(settings.pop(_ENDPOINT, None), query)
         elif query is not None:
             raise ValueError(f"{_QUERY} needs bearer.auth.credentials.source={_MANAGED_IDENTITY}")
-        for name, value in given.items():
+        for name, value in settings.items():
             if value is not None:
                 options |= _read(name, value)
         return cls.of(options.pop("url"), **options)
@@ -210,7 +210,7 @@ def _user_info(value: object) -> dict[str, object]:
 
 def _identity_pool(value: object) -> dict[str, object]:
     pools = [value] if isinstance(value, str) else value
-    if not isinstance(pools, list) or not all(isinstance(one, str) for one in pools):
+    if not isinstance(pools, list) or not all(isinstance(pool, str) for pool in pools):
         raise TypeError("a string or a list of strings")
     return {"identity_pool": ",".join(pools)}
 

@@ -133,14 +133,14 @@ def strategy_named(name: str, client: Registry, conf: Mapping[str, object] | Non
     if name not in ASSOCIATED:
         allowed = ", ".join((*STRATEGIES, *ASSOCIATED))
         raise ValueError(f"unknown subject name strategy {name!r}; expected {allowed}")
-    given = {CLUSTER: "-", FALLBACK: "TOPIC", **(conf or {})}
-    unknown = sorted(given.keys() - {CLUSTER, FALLBACK})
+    settings = {CLUSTER: "-", FALLBACK: "TOPIC", **(conf or {})}
+    unknown = sorted(settings.keys() - {CLUSTER, FALLBACK})
     if unknown:
         raise ValueError(f"unknown settings {', '.join(unknown)}; expected {CLUSTER}, {FALLBACK}")
-    fallback = str(given[FALLBACK]).upper()
+    fallback = str(settings[FALLBACK]).upper()
     if fallback not in ("TOPIC", "RECORD", "TOPIC_RECORD", "NONE"):
-        raise ValueError(f"{FALLBACK}: expected TOPIC, RECORD, TOPIC_RECORD or NONE, got {given[FALLBACK]!r}")
-    return functools.partial(_associated, client, str(given[CLUSTER]), STRATEGIES.get(fallback))
+        raise ValueError(f"{FALLBACK}: expected TOPIC, RECORD, TOPIC_RECORD or NONE, got {settings[FALLBACK]!r}")
+    return functools.partial(_associated, client, str(settings[CLUSTER]), STRATEGIES.get(fallback))
 
 
 def _associated(
@@ -153,15 +153,17 @@ def _associated(
     """Return the subject that the registry associates with the topic, else that of the fallback strategy."""
     topic, field = _topic(context), _field(context)
     try:
-        found = client.get_associated_subjects(topic, field, cluster=cluster)
+        associations = client.get_associated_subjects(topic, field, cluster=cluster)
     except RegistryError as error:
         if error.status != _NOT_FOUND:
             raise
-        found = []  # a registry without associations
-    if len(found) > 1:
-        raise SerdeError(f"expected one associated subject for topic {topic}, got several: {', '.join(found[:5])}")
-    if found:
-        return found[0]
+        associations = []  # a registry without associations
+    if len(associations) > 1:
+        raise SerdeError(
+            f"expected one associated subject for topic {topic}, got several: {', '.join(associations[:5])}"
+        )
+    if associations:
+        return associations[0]
     if fallback is None:
         raise NoSubject(f"topic {topic} has no associated subject")
     return fallback(context, record)

@@ -35,50 +35,50 @@ class Mode(StrEnum):
     FAILFAST = "FAILFAST"
 
 
-def check_options(given: Mapping[str, object], options: type) -> None:
+def check_options(settings: Mapping[str, object], options: type) -> None:
     """Check the names of options.
 
     Args:
-        given: the options of the call.
+        settings: the options of the call.
         options: the TypedDict that has them all.
 
     Raises:
         TypeError: If an option is unknown, or a required one is missing.
     """
     known = options.__annotations__
-    unknown = sorted(given.keys() - known.keys())
+    unknown = sorted(settings.keys() - known.keys())
     if unknown:
         raise TypeError(f"unknown option {', '.join(unknown)}; expected {', '.join(known)}")
-    missing = sorted(options.__required_keys__ - given.keys())  # type: ignore[attr-defined]
+    missing = sorted(options.__required_keys__ - settings.keys())  # type: ignore[attr-defined]
     if missing:
         raise TypeError(f"missing option {', '.join(missing)}")
 
 
-def part_of(given: Mapping[str, object], part: type[_D]) -> _D:
+def part_of(settings: Mapping[str, object], part: type[_D]) -> _D:
     """Return the options that a dataclass has fields for; a missing one has its default.
 
     Args:
-        given: the options of the call.
+        settings: the options of the call.
         part: the dataclass.
     """
-    return part(**{one.name: given[one.name] for one in fields(part) if one.name in given})
+    return part(**{field.name: settings[field.name] for field in fields(part) if field.name in settings})
 
 
-def one_of(allowed: type[_E], name: str, given: str) -> _E:
+def one_of(allowed: type[_E], name: str, text: str) -> _E:
     """Return the member of an enum with this text.
 
     Args:
         allowed: the enum.
         name: the name of the argument, for the error.
-        given: the text.
+        text: the text.
 
     Raises:
         ValueError: If there is no such member; the error lists those allowed.
     """
     try:
-        return allowed(given)
+        return allowed(text)
     except ValueError:
-        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
+        raise ValueError(f"{name} is {text!r}; allowed are {', '.join(allowed)}") from None
 
 
 def settings_of(registry: Registry) -> ClientSettings:
@@ -91,7 +91,7 @@ def settings_of(registry: Registry) -> ClientSettings:
     if isinstance(registry, ClientSettings):
         return patient(registry)
     urls = [registry] if isinstance(registry, str) else registry
-    if not isinstance(urls, Sequence) or not all(isinstance(one, str) for one in urls):
+    if not isinstance(urls, Sequence) or not all(isinstance(url, str) for url in urls):
         raise TypeError(
             f"registry is a URL, several of them, or a strata.serdes.ClientSettings, not {type(registry).__name__}"
         )
@@ -104,20 +104,20 @@ def check_id(schema_id: object) -> None:
         raise TypeError(f"schema_id is a number, not {schema_id!r}")
 
 
-def names_of(name: str, given: Sequence[str], *, of: str) -> tuple[str, ...]:
+def names_of(name: str, names: Sequence[str], *, of: str) -> tuple[str, ...]:
     """Return names of columns or fields as a tuple.
 
     Args:
         name: the name of the argument, for the error.
-        given: the list of names.
+        names: the list of names.
         of: what the names are of, for the error: `column` or `field`.
 
     Raises:
         TypeError: If it is a text, or holds something that is not a text.
     """
-    if isinstance(given, str) or not all(isinstance(one, str) for one in given):
-        raise TypeError(f"{name} is a list of {of} names, not {given!r}")
-    return tuple(given)
+    if isinstance(names, str) or not all(isinstance(name_, str) for name_ in names):
+        raise TypeError(f"{name} is a list of {of} names, not {names!r}")
+    return tuple(names)
 
 
 def shown_origin(names: Sequence[str], columns: Sequence[Any], row: int) -> list[str]:
@@ -128,7 +128,7 @@ def shown_origin(names: Sequence[str], columns: Sequence[Any], row: int) -> list
         columns: their Arrow arrays.
         row: the row at fault.
     """
-    return [f"{name} {one[row].as_py()}" for name, one in zip(names, columns, strict=True)]
+    return [f"{name} {column[row].as_py()}" for name, column in zip(names, columns, strict=True)]
 
 
 def active_session() -> SparkSession | None:

@@ -136,8 +136,8 @@ def _grouped(frames: DataFrame, place: Column, value: str, error: Column) -> Dat
 
 def _of_single(frames: DataFrame, place: Column, column: Column, judged: Callable[[Column], Column]) -> DataFrame:
     """Return outcomes of records that are judged one by one, which have each its reason, schema id and path."""
-    found = functions.explode(judged(column)).alias("outcome")
-    rows = frames.select(place.alias("place"), column.alias("frame"), found)
+    exploded = functions.explode(judged(column)).alias("outcome")
+    rows = frames.select(place.alias("place"), column.alias("frame"), exploded)
     is_with_header = isinstance(rows.schema["frame"].dataType, StructType)
     rows = rows.withColumn("frame", functions.col("frame.value")) if is_with_header else rows
     groups = rows.groupBy(*(functions.col(f"outcome.{name}").alias(name) for name in ("reason", "schema_id", "path")))
@@ -261,10 +261,10 @@ def judge_document(candidate: Schema, settings: ClientSettings, frame: bytes) ->
     if not reading.may_round:
         return [_READ]  # the document is not parsed a second time
     numbers = reading.rounded_numbers(json_text.load(opened.payload))
-    found: list[Outcome] = [
+    outcomes: list[Outcome] = [
         (_CHANGED, _id_of(frame), path, str(number), str(float(number))) for path, number in numbers
     ]
-    return [_READ, *found]
+    return [_READ, *outcomes]
 
 
 @lru_cache(maxsize=256)

@@ -68,24 +68,24 @@ class EncodeRules:
     answers: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
 
 
-def rule_conf(given: RuleOption) -> Mapping[str, Any] | None:
+def rule_conf(option: RuleOption) -> Mapping[str, Any] | None:
     """Return the settings of rules; None if no rules run.
 
     Args:
-        given: the option `rules`.
+        option: the option `rules`.
 
     Raises:
         TypeError: If it is neither a bool nor a dict.
         ValueError: If it has settings that are not about rules.
     """
-    if isinstance(given, bool):
-        return {} if given else None
-    if not isinstance(given, Mapping):
-        raise TypeError(f"rules is True, False or a dict of settings, not {type(given).__name__}")
-    others = sorted(name for name in given if not str(name).startswith(_FRONTS))
+    if isinstance(option, bool):
+        return {} if option else None
+    if not isinstance(option, Mapping):
+        raise TypeError(f"rules is True, False or a dict of settings, not {type(option).__name__}")
+    others = sorted(name for name in option if not str(name).startswith(_FRONTS))
     if others:
         raise ValueError(f"rules: expected settings of rules, such as rule.executors.…, got {', '.join(others)}")
-    return dict(given)
+    return dict(option)
 
 
 def serde_conf(conf: Mapping[str, Any], subject: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ __all__ = ["WAIT_S", "WaitLog", "open_client", "patient"]
 WAIT_S = 60.0
 """For how long Spark jobs wait for a registry, unless their settings say: longer than a node takes to restart."""
 _LOG_EVERY_S = 10.0
-_RETRIES = next(one.default for one in fields(ClientSettings) if one.name == "retries")
+_RETRIES = next(field.default for field in fields(ClientSettings) if field.name == "retries")
 
 _log = logging.getLogger("strata.spark_udfs")
 

@@ -167,8 +167,8 @@ class _ProtobufReader:
         self._readings, self._writes, self._unknown = Readings(candidate, client), writes, unknown_fields
 
     def read(self, schema: Schema, name: SchemaName, path: MessagePath, payload: bytes) -> Iterator[_Seen]:
-        written, read, found = self._readings.read(schema, name, path, payload)
-        for difference in found:
+        written, read, changes = self._readings.read(schema, name, path, payload)
+        for difference in changes:
             example = shown(difference.written), shown(difference.read)
             yield _Seen(kinds.CHANGED, difference.path, OTHER_VALUE, example)
         if self._writes:

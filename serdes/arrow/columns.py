@@ -42,9 +42,13 @@ class Columns:
         self._expected = expected or {}
         self._memory: dict[tuple[int, int], Any] = {}
         self.table = np.zeros((len(self._all), output.ENTRIES), np.int64)
-        for one in self._all:
-            row = self.table[one.number]
-            row[output.KIND], row[output.WIDTH], row[output.STOP] = one.storage, one.width, output.COLUMN * one.size
+        for column in self._all:
+            row = self.table[column.number]
+            row[output.KIND], row[output.WIDTH], row[output.STOP] = (
+                column.storage,
+                column.width,
+                output.COLUMN * column.size,
+            )
         self._make_room(root, max(rows, 1))
 
     def grow(self, address: int, need: int, *, in_bytes: bool) -> None:
@@ -104,15 +108,15 @@ class Columns:
 
     def sizes(self) -> dict[int, int]:
         """Return by column number the number of items or bytes, for the columns that count their own."""
-        found: dict[int, int] = {}
-        self._count(self._root, self.rows, found)
-        return found
+        counts: dict[int, int] = {}
+        self._count(self._root, self.rows, counts)
+        return counts
 
-    def _count(self, column: Column, count: int, found: dict[int, int]) -> None:
+    def _count(self, column: Column, count: int, counts: dict[int, int]) -> None:
         if column.storage in _WITH_OFFSETS:
-            count = found[column.number] = self._end(column, count)
+            count = counts[column.number] = self._end(column, count)
         for child in column.children:
-            self._count(child, count, found)
+            self._count(child, count, counts)
 
     def _end(self, column: Column, count: int) -> int:
         """Return the end offset of the last of `count` values."""

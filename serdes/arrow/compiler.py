@@ -83,7 +83,7 @@ class Compiler(Emitter):
         match plan, node:
             case plans.Fail(), _:
                 self._emit(op.FAIL, column, self._code.say(plan.message))
-            case plans.Branches(plans=[one, other]), _ if column.nullable and _is_null(one) != _is_null(other):
+            case plans.Branches(plans=[first, other]), _ if column.nullable and _is_null(first) != _is_null(other):
                 self._read_option(plan, node, column)
             case plans.Branches(), _:
                 self._choose(plan, lambda branch: self._read(branch, node, column, is_marked=is_marked))
@@ -97,7 +97,7 @@ class Compiler(Emitter):
             case plans.Scalar(kind=Kind.NULL), _:
                 self._emit(op.NULL, column)
             case _, Union():
-                branch = next(one for one in node.branches if not is_null(one))
+                branch = next(branch for branch in node.branches if not is_null(branch))
                 self._read(plan, branch, column, is_marked=is_marked)
             case _:
                 self._mark(column, is_marked=is_marked)
@@ -140,8 +140,8 @@ class Compiler(Emitter):
         self._read(plan.value, node.values, value)
 
     def _read_fields(self, plan: plans.Fields, reader: Record, column: Column) -> None:
-        children = {one.name: one for one in column.children}
-        types = {one.name: one.type for one in reader.fields}
+        children = {child.name: child for child in column.children}
+        types = {field.name: field.type for field in reader.fields}
         for name, default in plan.defaults.items():
             self._put(default, types[name], children[name])
         self._steps(plan, lambda name, value: self._read(value, types[name], children[name]))
@@ -261,7 +261,7 @@ class Compiler(Emitter):
             case Branch(), Union():
                 self._put(value.value, node.branches[value.position], column)
             case _, Union():
-                self._put(value, next(one for one in node.branches if not is_null(one)), column)
+                self._put(value, next(branch for branch in node.branches if not is_null(branch)), column)
             case _:
                 self._mark(column)
                 self._put_value(value, node, column)
@@ -269,21 +269,21 @@ class Compiler(Emitter):
     def _put_value(self, value: object, node: Node, column: Column) -> None:
         match value, node:
             case dict(), Record():
-                for one, child in zip(node.fields, column.children, strict=True):
-                    self._put(value[one.name], one.type, child)
+                for field, child in zip(node.fields, column.children, strict=True):
+                    self._put(value[field.name], field.type, child)
             case dict(), Map():
                 key, inner = column.children
                 self._begin(column)
-                for name, one in value.items():
+                for name, field in value.items():
                     self._emit(op.ITEM, column)
                     self._put_bytes(_utf8(name), key)
-                    self._put(one, node.values, inner)
+                    self._put(field, node.values, inner)
                 self._end(column)
             case list(), Array():
                 self._begin(column)
-                for one in value:
+                for field in value:
                     self._emit(op.ITEM, column)
-                    self._put(one, node.items, column.children[0])
+                    self._put(field, node.items, column.children[0])
                 self._end(column)
             case _:
                 self._put_scalar(value, node, column)

@@ -181,10 +181,10 @@ class BatchDecoder:
         for part in names.rename(array, header):
             job.decode(source_of(part.frames, part.start), part.start)
             refusals |= {row: Refusal(reason) for row, reason in part.refused.items()}
-        for row, one in job.refusals(array).items():
-            name = None if one.schema_id is None else names.name(one.schema_id)
-            reason = f"unknown {kind_of(name)}" if one.reason == UNKNOWN[0] else one.reason
-            refusals[row] = replace(one, reason=reason, schema=name)
+        for row, refusal in job.refusals(array).items():
+            name = None if refusal.schema_id is None else names.name(refusal.schema_id)
+            reason = f"unknown {kind_of(name)}" if refusal.reason == UNKNOWN[0] else refusal.reason
+            refusals[row] = replace(refusal, reason=reason, schema=name)
         return refusals
 
     def _expected(self, source: Source) -> dict[int, int]:
@@ -315,8 +315,8 @@ class _Job:
     def refusals(self, frames: pa.Array) -> dict[int, Refusal]:
         """Return the rows without a value, and why."""
         notes = self._reasons[: self._state[vm.REFUSALS]].tolist()
-        found = {note[0]: self._refusal(frames, *note) for note in notes}
-        return {**found, **self._others}
+        refusals = {note[0]: self._refusal(frames, *note) for note in notes}
+        return {**refusals, **self._others}
 
     def _refusal(self, frames: pa.Array, row: int, status: int, schema_id: int, position: int, detail: int) -> Refusal:
         match status:
@@ -376,7 +376,7 @@ def decode_batch(
 
 def _errors(decoded: Decoded) -> pa.Array:
     errors = {
-        row: {"reason": one.reason, "schema_id": one.schema_id, "position": one.position}
-        for row, one in decoded.refusals.items()
+        row: {"reason": refusal.reason, "schema_id": refusal.schema_id, "position": refusal.position}
+        for row, refusal in decoded.refusals.items()
     }
     return sparse(decoded.columns.rows, errors, ERROR_TYPE)

@@ -119,7 +119,11 @@ def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
         if "value" not in columns:
             raise EncodeError("expected a column `value`, since the writer schema is not a record")
         return columns["value"]
-    if "error" in columns and columns["error"].type == ERROR_TYPE and "error" not in [one.name for one in node.fields]:
+    if (
+        "error" in columns
+        and columns["error"].type == ERROR_TYPE
+        and "error" not in [field.name for field in node.fields]
+    ):
         del columns["error"]
     if not columns:
         return pa.Array.from_buffers(pa.struct([]), batch.num_rows, [None], children=[])
@@ -196,8 +200,8 @@ class _Program:
                 self._union(node, column)
             case Record():
                 self._emit(op.STRUCT, column)
-                for one, child in zip(node.fields, column.children, strict=True):
-                    self._inside(f".{one.name}", lambda one=one, child=child: self._write(one.type, child))  # type: ignore[misc]
+                for field, child in zip(node.fields, column.children, strict=True):
+                    self._inside(f".{field.name}", lambda field=field, child=child: self._write(field.type, child))  # type: ignore[misc]
             case Array():
                 self._list(column, "[]", lambda: self._write(node.items, column.children[0]))
             case Map():
@@ -248,8 +252,8 @@ class _Program:
             self._emit(op.BYTES, column, bare)
 
     def _union(self, node: Union, column: Column) -> None:
-        nulls = [index for index, one in enumerate(node.branches) if is_null(one)]
-        others = [index for index, one in enumerate(node.branches) if not is_null(one)]
+        nulls = [index for index, branch in enumerate(node.branches) if is_null(branch)]
+        others = [index for index, branch in enumerate(node.branches) if not is_null(branch)]
         if column.members is not None:
             self._members(node, column, column.members, nulls)
             return
@@ -272,8 +276,8 @@ class _Program:
             self.table[table + 3 * number : table + 3 * number + 3] = [member.number, index, len(self.rows)]
             self._inside(f"|{number}", lambda index=index, member=member: self._write(node.branches[index], member))  # type: ignore[misc]
             exits.append(self._emit(op.JUMP))
-        for one in exits:
-            one[2] = len(self.rows)
+        for row in exits:
+            row[2] = len(self.rows)
         self.table[table + 3 * len(members) : table + 3 * len(members) + 3] = [
             0,
             nulls[0] if nulls else 0,

@@ -142,13 +142,13 @@ def member(pc: int, c: int, x: int, state: int) -> int:
     table, count = get(state, TABLE) + 8 * get(pc, 3), get(pc, 2)
     if not is_there(c, x):
         return table + 24 * count if get(pc, 4) == 1 else failed(state, pc, IS_NULL)
-    found = 0
+    entry = 0
     for number in range(count):
         if is_there(get(state, COLUMNS) + COLUMN * get(table, 3 * number), x):
-            if found != 0:
+            if entry != 0:
                 return failed(state, pc, MANY_MEMBERS)
-            found = table + 24 * number
-    return failed(state, pc, NO_MEMBER) if found == 0 else found
+            entry = table + 24 * number
+    return failed(state, pc, NO_MEMBER) if entry == 0 else entry
 
 
 @compiled

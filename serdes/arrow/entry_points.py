@@ -68,8 +68,8 @@ def _own_place() -> Path | None:
     folder = Path(tempfile.gettempdir()) / f"strata-numba-{user}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022 or found.st_uid != user:
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o022 or status.st_uid != user:
             return None
         file = folder / f"machine_{_FINGERPRINT:x}.py"
         file.touch()

@@ -158,12 +158,12 @@ def _cast(array: pa.Array, column: Column, location: _Location) -> pa.Array:
     raise EncodeError(f"a value does not fit {column.arrow}", path=location.path, row=location.row(first))
 
 
-def _bends(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _bends(source: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether Arrow's cast would silently change values: texts and numbers, 5 to true, 0.1 to a float.
 
     A conversion that no value survives is one as well: an int32 in a decimal of five digits.
     """
-    kind = given.value_type if pa.types.is_dictionary(given) else given
+    kind = source.value_type if pa.types.is_dictionary(source) else source
     if pa.types.is_null(kind):
         return False
     if _is_text(kind) is not _is_text(wanted) or pa.types.is_boolean(kind) is not pa.types.is_boolean(wanted):

@@ -116,7 +116,7 @@ class Column:
 
     def subtree(self) -> list["Column"]:
         """Return the column and all below it, in the order of their numbers."""
-        return [self, *(one for child in self.children for one in child.subtree())]
+        return [self, *(column for child in self.children for column in child.subtree())]
 
     def field(self) -> pa.Field:
         """Return the column as a field of the enclosing struct."""
@@ -135,8 +135,8 @@ def layout(schema: Node, style: Style = Style.ARROW, *, members_by_type: bool = 
         UnsupportedSchema: If Arrow has no type for a part of the schema; the error names the field.
     """
     root = _Layout(style, members_by_type).column(schema, "")
-    for number, one in enumerate(root.subtree()):
-        one.number, one.size = number, len(one.subtree())
+    for number, column in enumerate(root.subtree()):
+        column.number, column.size = number, len(column.subtree())
     return root
 
 
@@ -255,37 +255,37 @@ class _Layout:
             raise RecursiveSchema(path, f"the record {node.name} contains itself", way_out)
         self._inside.add(id(node))
         children = []
-        for one in node.fields:
-            child = self.column(one.type, f"{path}.{one.name}".lstrip("."))
-            child.name = one.name
+        for field in node.fields:
+            child = self.column(field.type, f"{path}.{field.name}".lstrip("."))
+            child.name = field.name
             children.append(child)
         self._inside.discard(id(node))
         return _struct(children)
 
     def _union(self, node: Union, path: str) -> Column:
         """Return the column of a union without null: one type, the wider number type, or one member for each."""
-        others = [(index, one) for index, one in enumerate(node.branches) if not is_null(one)]
+        others = [(index, branch) for index, branch in enumerate(node.branches) if not is_null(branch)]
         nullable = len(others) < len(node.branches)
-        kinds = frozenset(one.kind for _, one in others if isinstance(one, Primitive))
+        kinds = frozenset(branch.kind for _, branch in others if isinstance(branch, Primitive))
         if not others:
             return self._primitive(Kind.NULL, None, path)
         if len(others) == 1:
-            found = self.column(others[0][1], path)
+            column = self.column(others[0][1], path)
         elif len(others) == 2 and kinds in _WIDER:
-            found = self._primitive(_WIDER[kinds], None, path)
+            column = self._primitive(_WIDER[kinds], None, path)
         else:
-            found = self._members(others, path)
-        found.nullable |= nullable
-        return found
+            column = self._members(others, path)
+        column.nullable |= nullable
+        return column
 
     def _members(self, others: list[tuple[int, Node]], path: str) -> Column:
-        members = {index: self.column(one, f"{path}|{number}") for number, (index, one) in enumerate(others)}
-        names = _type_names([one for _, one in others]) if self._members_by_type else []
-        for number, one in enumerate(members.values()):
-            one.name, one.nullable = names[number] if names else f"member{number}", True
-        found = _struct(list(members.values()))
-        found.members = members
-        return found
+        members = {index: self.column(branch, f"{path}|{number}") for number, (index, branch) in enumerate(others)}
+        names = _type_names([branch for _, branch in others]) if self._members_by_type else []
+        for number, member in enumerate(members.values()):
+            member.name, member.nullable = names[number] if names else f"member{number}", True
+        column = _struct(list(members.values()))
+        column.members = members
+        return column
 
 
 def _type_names(branches: list[Node]) -> list[str]:
@@ -307,4 +307,4 @@ def is_null(node: Node) -> bool:
 
 
 def _struct(children: list[Column]) -> Column:
-    return Column(Storage.STRUCT, pa.struct([one.field() for one in children]), children=tuple(children))
+    return Column(Storage.STRUCT, pa.struct([child.field() for child in children]), children=tuple(children))

@@ -72,15 +72,15 @@ def _loader(kind: ir.Type, wide: types.Type, widen: str) -> Any:
             context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
         ) -> ir.Value:
             pointer = builder.inttoptr(arguments[0], kind.as_pointer())
-            found = builder.load(pointer, align=1)
-            return getattr(builder, widen)(found, context.get_value_type(wide)) if widen else found
+            value = builder.load(pointer, align=1)
+            return getattr(builder, widen)(value, context.get_value_type(wide)) if widen else value
 
         return wide(types.int64), generate
 
     return load
 
 
-def _storer(kind: ir.Type, given: types.Type, narrow: str) -> Any:
+def _storer(kind: ir.Type, stored: types.Type, narrow: str) -> Any:
     @_intrinsic
     def store(typing_context: TypingContext, address: types.Type, value: types.Type) -> tuple[Signature, _Generate]:
         def generate(
@@ -91,7 +91,7 @@ def _storer(kind: ir.Type, given: types.Type, narrow: str) -> Any:
             builder.store(value, pointer, align=1)
             return context.get_dummy_value()
 
-        return types.void(types.int64, given), generate
+        return types.void(types.int64, stored), generate
 
     return store
 

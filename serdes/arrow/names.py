@@ -93,8 +93,8 @@ class Names:
             name = _compute.if_else(in_header, header, name)
             payload = _compute.if_else(in_header, value, payload)
         place = _compute.if_else(in_header, pa.scalar(_IN_HEADER, kind), pa.scalar(b"p", kind))
-        found = _compute.binary_join_element_wise(place, name, pa.scalar(b"", kind)).dictionary_encode()
-        prefixes = pa.array([self._prefix(one) for one in found.dictionary.to_pylist()], kind).take(found.indices)
+        names = _compute.binary_join_element_wise(place, name, pa.scalar(b"", kind)).dictionary_encode()
+        prefixes = pa.array([self._prefix(name) for name in names.dictionary.to_pylist()], kind).take(names.indices)
         frames = _compute.binary_join_element_wise(prefixes, payload, pa.scalar(b"", kind))
         return frames, _refused(value, header, prefixes)
 
@@ -122,7 +122,7 @@ def has_other_names(value: pa.Array, header: pa.Array | None) -> bool:
     if not first.any():  # frames with an id begin with 0
         return False
     beginnings = [pa.scalar(bytes([magic]), value.type) for magic, _ in _OTHERS if (first == magic).any()]
-    return any(_compute.any(_begins(value, one), min_count=0).as_py() for one in beginnings)
+    return any(_compute.any(_begins(value, beginning), min_count=0).as_py() for beginning in beginnings)
 
 
 def _first_bytes(value: pa.Array) -> Any:

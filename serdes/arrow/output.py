@@ -181,8 +181,8 @@ def _repeats_many(c: int, first: int, count: int, seed: int) -> bool:
 @compiled
 def _hash(c: int, j: int, seed: int) -> int:
     offsets, data = get(c, VALUES), get(c, DATA)
-    found = seed
+    digest = seed
     for at in range(load_i32(offsets + 4 * j), load_i32(offsets + 4 * (j + 1))):
-        found = (found ^ load_8(data + at)) * 0x100000001B3
-        found ^= (found >> 29) & 0x7FFFFFFFF
-    return found ^ ((found >> 17) & 0x7FFFFFFFFFFF)
+        digest = (digest ^ load_8(data + at)) * 0x100000001B3
+        digest ^= (digest >> 29) & 0x7FFFFFFFF
+    return digest ^ ((digest >> 17) & 0x7FFFFFFFFFFF)

@@ -108,21 +108,21 @@ class Programs:
         Raises:
             SerdeError: If the registry did not answer, or failed in another way than not knowing the id.
         """
-        found: Writer | SchemaError | None
+        writer: Writer | SchemaError | None
         try:
-            found = self._find(schema_id)
+            writer = self._find(schema_id)
         except LookupError:
-            found = None
+            writer = None
         except SchemaError as error:
-            found = error
+            writer = error
         except RegistryError as error:
             if error.error_code != ErrorCode.SCHEMA_NOT_FOUND:
                 raise
-            found = None
+            writer = None
         with self._lock:
             if len(self._starts) >= _MAX_PROGRAMS:
                 self._clear()
-            self._starts[schema_id] = self._start(schema_id, found)
+            self._starts[schema_id] = self._start(schema_id, writer)
             self._snapshot = self._take()
             return self._snapshot
 
@@ -133,13 +133,13 @@ class Programs:
             self._snapshot = self._take()
             return self._snapshot, start
 
-    def _start(self, schema_id: int, found: Writer | SchemaError | None) -> int:
-        if found is None:
+    def _start(self, schema_id: int, schema: Writer | SchemaError | None) -> int:
+        if schema is None:
             return self._refuse(*UNKNOWN)
-        if isinstance(found, Schema) and found.format != AVRO:
-            return self._refuse(f"writer schema is {found.format}")
+        if isinstance(schema, Schema) and schema.format != AVRO:
+            return self._refuse(f"writer schema is {schema.format}")
         try:
-            writer = self._writers[schema_id] = _node(found)
+            writer = self._writers[schema_id] = _node(schema)
             return self._compiled(writer)
         except SchemaError as error:
             return self._refuse("unusable writer schema", str(error))
@@ -195,15 +195,15 @@ def read_schema(client: RegistryClient, schema: Schema) -> Schema | Node:
     """
     if schema.format != AVRO:
         return schema
-    return parse(schema.text, [one.text for one in resolve(client, schema).values()])
+    return parse(schema.text, [reference.text for reference in resolve(client, schema).values()])
 
 
-def _node(found: Writer | SchemaError) -> Node:
-    if isinstance(found, SchemaError):
-        raise found
-    if isinstance(found, Schema):
-        return parse(found.text)
-    return parse(found) if isinstance(found, str) else found
+def _node(writer: Writer | SchemaError) -> Node:
+    if isinstance(writer, SchemaError):
+        raise writer
+    if isinstance(writer, Schema):
+        return parse(writer.text)
+    return parse(writer) if isinstance(writer, str) else writer
 
 
 def finder(writers: WriterSchemas) -> Callable[[SchemaName], Writer]:
@@ -211,5 +211,5 @@ def finder(writers: WriterSchemas) -> Callable[[SchemaName], Writer]:
     if isinstance(writers, RegistryClient):
         return lambda name: read_schema(writers, schema_named(writers, name))
     lookup: Any = writers.__getitem__ if isinstance(writers, Mapping) else writers
-    found: Callable[[SchemaName], Writer] = lookup
-    return found
+    find: Callable[[SchemaName], Writer] = lookup
+    return find

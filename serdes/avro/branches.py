@@ -36,7 +36,7 @@ _NO, _ROUNDED, _WIDER, _WIDE, _RIGHT, _EXACT = range(6)
 def takes_null(node: Node) -> bool:
     """Return whether None is a value of this type."""
     branches = node.branches if isinstance(node, Union) else (node,)
-    return any(isinstance(one, Primitive) and one.kind is Kind.NULL for one in branches)
+    return any(isinstance(branch, Primitive) and branch.kind is Kind.NULL for branch in branches)
 
 
 def chooser(
@@ -57,17 +57,17 @@ def chooser(
     branches = union.branches
     names = {
         name: index
-        for index, one in enumerate(branches)
-        if isinstance(one, Record | Enum | Fixed)
-        for name in (one.simple_name, one.name)
+        for index, branch in enumerate(branches)
+        if isinstance(branch, Record | Enum | Fixed)
+        for name in (branch.simple_name, branch.name)
     }
-    others = [at for at, one in enumerate(branches) if not isinstance(one, Record)]
-    kinds = [one.kind if isinstance(one, Primitive) else None for one in branches]
+    others = [at for at, branch in enumerate(branches) if not isinstance(branch, Record)]
+    kinds = [branch.kind if isinstance(branch, Primitive) else None for branch in branches]
     doubles = {}  # the double behind a float, which takes its place
     if {Kind.FLOAT, Kind.DOUBLE} <= set(kinds) and kinds.index(Kind.FLOAT) < kinds.index(Kind.DOUBLE):
         doubles[kinds.index(Kind.FLOAT)] = kinds.index(Kind.DOUBLE)
-    if not any(isinstance(one, Array) for one in branches):
-        names = {str(one.kind): at for at, one in enumerate(branches) if isinstance(one, Primitive)} | names
+    if not any(isinstance(branch, Array) for branch in branches):
+        names = {str(branch.kind): at for at, branch in enumerate(branches) if isinstance(branch, Primitive)} | names
 
     def choose(value: object) -> tuple[int, object]:
         if isinstance(value, Branch):
@@ -76,12 +76,12 @@ def chooser(
             raise EncodeError(f"expected a branch of the union from 0 to {len(branches) - 1}, got {value.position}")
         if type(value) is tuple and len(value) == 2 and isinstance(value[0], str) and value[0] in names:
             return names[value[0]], value[1]
-        fits = [fit(one, value) for one in branches]
+        fits = [fit(branch, value) for branch in branches]
         best = max(fits, default=_NO)
         if first and (plain := [at for at in others if fits[at]]):
             return doubles.get(plain[0], plain[0]), value
         if best == _NO and round_times:  # a finer branch comes first, since it loses nothing
-            fits = [fit(one, value, round_times=True) for one in branches]
+            fits = [fit(branch, value, round_times=True) for branch in branches]
             best = max(fits, default=_NO)
         if best == _NO:
             raise _misfit(union, names, value, explain)
@@ -95,7 +95,7 @@ def _misfit(union: Union, names: Mapping[str, int], value: object, explain: Expl
     stated = _stated(union, value)
     if stated is not None and stated not in names:
         return EncodeError(f"expected {_listed(union)}, got the name {stated[:40]!r}{did_you_mean(stated, names)}")
-    likeness, branch = max(((_likeness(one, value), one) for one in union.branches), key=lambda pair: pair[0])
+    likeness, branch = max(((_likeness(branch, value), branch) for branch in union.branches), key=lambda pair: pair[0])
     error = explain(branch, value) if explain is not None and likeness else None
     if error is None:
         return expected(_listed(union), value)
@@ -106,13 +106,13 @@ def _misfit(union: Union, names: Mapping[str, int], value: object, explain: Expl
 def _stated(union: Union, value: object) -> str | None:
     """Return the branch name that a value carries."""
     stated = value.get(TYPE_MARK) if isinstance(value, Mapping) else None
-    if type(value) is tuple and len(value) == 2 and not any(isinstance(one, Array) for one in union.branches):
+    if type(value) is tuple and len(value) == 2 and not any(isinstance(branch, Array) for branch in union.branches):
         stated = value[0]
     return stated if isinstance(stated, str) else None
 
 
 def _listed(union: Union) -> str:
-    return any_of([describe(one) for one in union.branches]) or "a branch of an empty union"
+    return any_of([describe(branch) for branch in union.branches]) or "a branch of an empty union"
 
 
 def _likeness(node: Node, value: object) -> int:
@@ -120,7 +120,7 @@ def _likeness(node: Node, value: object) -> int:
     match node:
         case Record() if isinstance(value, Mapping):
             stated = value.get(TYPE_MARK) in (node.name, node.simple_name)
-            return 2 + sum(one.name in value for one in node.fields) + 1000 * stated
+            return 2 + sum(field.name in value for field in node.fields) + 1000 * stated
         case Map():
             return int(isinstance(value, Mapping))
         case Array():
@@ -158,11 +158,13 @@ def fit(node: Node, value: Any, depth: int = 0, *, round_times: bool = False) ->
         case Record():
             return _fit_record(node, value, depth, round_times=round_times) if isinstance(value, Mapping) else _NO
         case Union():
-            return max((fit(one, value, depth + 1, round_times=round_times) for one in node.branches), default=_NO)
+            return max(
+                (fit(branch, value, depth + 1, round_times=round_times) for branch in node.branches), default=_NO
+            )
 
 
 def _fit_all(node: Node, values: Any, depth: int, *, round_times: bool) -> int:
-    return _RIGHT if all(fit(node, one, depth + 1, round_times=round_times) for one in values) else _NO
+    return _RIGHT if all(fit(node, value, depth + 1, round_times=round_times) for value in values) else _NO
 
 
 def _fit_record(record: Record, value: Mapping[str, object], depth: int, *, round_times: bool) -> int:
@@ -171,12 +173,12 @@ def _fit_record(record: Record, value: Mapping[str, object], depth: int, *, roun
     if stated is not None and stated not in (record.name, record.simple_name):
         return _NO
     shared = 0
-    for one in record.fields:
-        if one.name in value:
-            if fit(one.type, value[one.name], depth + 1, round_times=round_times) == _NO:
+    for field in record.fields:
+        if field.name in value:
+            if fit(field.type, value[field.name], depth + 1, round_times=round_times) == _NO:
                 return _NO
             shared += 1
-        elif one.default is MISSING and not takes_null(one.type):
+        elif field.default is MISSING and not takes_null(field.type):
             return _NO
     return _RIGHT + shared
 

@@ -177,8 +177,8 @@ class _EncoderWriter(SourceWriter):
                     self._shared.add(id(node))
                     return
                 seen.add(id(node))
-                for one in node.fields:
-                    self._find_shared(one.type, seen)
+                for field in node.fields:
+                    self._find_shared(field.type, seen)
             case nodes.Array(items=inner) | nodes.Map(values=inner):
                 self._find_shared(inner, seen)
             case nodes.Union():
@@ -338,24 +338,24 @@ class _EncoderWriter(SourceWriter):
         self.line(f"if {name}.__class__ is not dict: {name} = mapping({name})")
         counts, names, left_out = not self._options.drop_unknown, _names(node), ""
         missing = self._options.missing
-        if counts and any(_default(one, missing) is not nodes.MISSING for one in node.fields):
+        if counts and any(_default(field, missing) is not nodes.MISSING for field in node.fields):
             left_out = self.variable()
             self.line(f"{left_out} = {len(node.fields)}")
-        for one in node.fields:
-            value, default = self.variable(), _default(one, missing)
+        for field in node.fields:
+            value, default = self.variable(), _default(field, missing)
             if default is nodes.MISSING:
-                self.line(f"{value} = {name}[{one.name!r}]", _lack(name, one.name, names))
+                self.line(f"{value} = {name}[{field.name!r}]", _lack(name, field.name, names))
             elif counts:
-                self.line(f"{value} = {name}.get({one.name!r}, MISSING)")
-                if default is None and isinstance(one.type, nodes.Union) and self.indent < _DEEPEST_BLOCK:
-                    with self.inside(f".{one.name}"):
-                        if self._write_nullable(one.type, value, left_out):
+                self.line(f"{value} = {name}.get({field.name!r}, MISSING)")
+                if default is None and isinstance(field.type, nodes.Union) and self.indent < _DEEPEST_BLOCK:
+                    with self.inside(f".{field.name}"):
+                        if self._write_nullable(field.type, value, left_out):
                             continue
                 self.line(f"if {value} is MISSING: {value} = {self.constant(default)}; {left_out} -= 1")
             else:
-                self.line(f"{value} = {name}.get({one.name!r}, {self.constant(default)})")
-            with self.inside(f".{one.name}"):
-                self._write(one.type, value)
+                self.line(f"{value} = {name}.get({field.name!r}, {self.constant(default)})")
+            with self.inside(f".{field.name}"):
+                self._write(field.type, value)
         if counts:
             called = self.constant((node.name, node.simple_name))
             self.line(
@@ -365,29 +365,29 @@ class _EncoderWriter(SourceWriter):
 
 def _names(record: nodes.Record) -> dict[str, str]:
     """Return the field that each field name or alias may mean."""
-    aliases = {alias: one.name for one in record.fields for alias in one.aliases}
-    return aliases | {one.name: one.name for one in record.fields}
+    aliases = {alias: field.name for field in record.fields for alias in field.aliases}
+    return aliases | {field.name: field.name for field in record.fields}
 
 
 def _lack(record: str, name: str, names: Mapping[str, str]) -> Explain:
     return lambda known: lack(known[record], name, names)
 
 
-def _default(one: nodes.Field, missing: Missing) -> Any:
+def _default(field: nodes.Field, missing: Missing) -> Any:
     """Return the value for a missing key: the default, else null if the type allows it; MISSING is an error."""
-    if one.default is not nodes.MISSING and missing != "error":
+    if field.default is not nodes.MISSING and missing != "error":
         try:
-            return default_value(one.type, one.default, Shape())
+            return default_value(field.type, field.default, Shape())
         except (ValueError, OverflowError, RecursionError):
             pass
-    return None if missing == "default or null" and takes_null(one.type) else nodes.MISSING
+    return None if missing == "default or null" and takes_null(field.type) else nodes.MISSING
 
 
 def _item_of(items: str, item: str) -> Part:
     """Return a path part: the index of the failed item, by identity; equal items fail alike, so the first will do."""
 
     def tell(known: Mapping[str, Any]) -> str:
-        index = next((index for index, one in enumerate(known[items]) if one is known.get(item)), "")
+        index = next((index for index, item_ in enumerate(known[items]) if item_ is known.get(item)), "")
         return index_part(index)
 
     return tell

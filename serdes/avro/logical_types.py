@@ -57,7 +57,11 @@ class Shape:
 
 def is_tagged(union: nodes.Union, shape: Shape) -> bool:
     """Return whether values of this union come as a `Branch`."""
-    types = [one for one in union.branches if not (isinstance(one, nodes.Primitive) and one.kind is nodes.Kind.NULL)]
+    types = [
+        branch
+        for branch in union.branches
+        if not (isinstance(branch, nodes.Primitive) and branch.kind is nodes.Kind.NULL)
+    ]
     return shape.tagged_unions and len(types) > 1
 
 
@@ -195,7 +199,9 @@ class _Defaults:
             case nodes.Union():
                 return self._union(node, written)
             case nodes.Record() if isinstance(written, dict):
-                return {one.name: self._field(one.name, one.type, written, one.default) for one in node.fields}
+                return {
+                    field.name: self._field(field.name, field.type, written, field.default) for field in node.fields
+                }
             case nodes.Array() if isinstance(written, list):
                 return [self.value(node.items, item) for item in written]
             case nodes.Map() if isinstance(written, dict):

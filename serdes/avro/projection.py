@@ -29,7 +29,7 @@ def project(schema: Node, columns: Sequence[str]) -> Node:
         raise TypeError(f"columns is a list of field names, not {columns!r}")
     if not isinstance(schema, Record):
         raise ValueError("`columns` needs a record as reader schema")  # noqa: TRY004
-    fields = {one.name: one for one in schema.fields}
+    fields = {field.name: field for field in schema.fields}
     names = chosen(list(fields), columns, f"the reader schema {schema.name}")
     return Record(schema.name, schema.aliases, [fields[name] for name in names])
 
@@ -77,22 +77,22 @@ class _SchemaWriter:
             case Record() | Enum() | Fixed() if node.name in self._written:
                 return _reference(node.name)
         self._written.add(node.name)
-        aliases = [_reference(one) for one in node.aliases]
+        aliases = [_reference(alias) for alias in node.aliases]
         return {"name": node.name, "namespace": "", "aliases": aliases, **self._definition(node)}
 
     def _definition(self, node: Record | Enum | Fixed) -> dict[str, object]:
         match node:
             case Record():
-                return {"type": "record", "fields": [self._field(one) for one in node.fields]}
+                return {"type": "record", "fields": [self._field(field) for field in node.fields]}
             case Enum():
                 default = {} if node.default is None else {"default": node.default}
                 return {"type": "enum", "symbols": list(node.symbols), **default}
             case Fixed():
                 return {"type": "fixed", "size": node.size, **_logical(node.logical)}
 
-    def _field(self, one: Field) -> dict[str, object]:
-        default = {} if one.default is MISSING else {"default": one.default}
-        return {"name": one.name, "type": self.tree(one.type), "aliases": list(one.aliases), **default}
+    def _field(self, field: Field) -> dict[str, object]:
+        default = {} if field.default is MISSING else {"default": field.default}
+        return {"name": field.name, "type": self.tree(field.type), "aliases": list(field.aliases), **default}
 
 
 def _reference(name: str) -> str:

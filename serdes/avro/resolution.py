@@ -205,7 +205,7 @@ class _Resolver:
             case nodes.Fixed(), nodes.Fixed() if writer.size == reader.size and _same_name(writer, reader):
                 return Bytes(writer.size, converter(writer.logical, reader.logical, self._shape), writer.logical)
             case nodes.Enum(), nodes.Enum() if _same_name(writer, reader):
-                read = tuple(one if one in reader.symbols else reader.default for one in writer.symbols)
+                read = tuple(symbol if symbol in reader.symbols else reader.default for symbol in writer.symbols)
                 return Symbols(writer.symbols, read)
             case nodes.Array(), nodes.Array():
                 return Items(self.resolve(writer.items, reader.items), self._weight(writer.items))
@@ -286,32 +286,32 @@ class _Resolver:
         """Match the fields by name before their types are resolved, so that a record may contain itself."""
         self._weight(writer)
         sources = _sources(writer, reader)
-        found = Fields(targets=tuple(one.name for one in reader.fields))
-        for one in reader.fields:
-            if one.name in sources:
+        plan = Fields(targets=tuple(field_.name for field_ in reader.fields))
+        for field_ in reader.fields:
+            if field_.name in sources:
                 continue
-            if one.default is nodes.MISSING:
+            if field_.default is nodes.MISSING:
                 return Fail(
-                    f"the reader's field {one.name} of {reader.name} is not in the writer schema and has no default"
+                    f"the reader's field {field_.name} of {reader.name} is not in the writer schema and has no default"
                 )
             try:
-                found.defaults[one.name] = default_value(one.type, one.default, self._shape)
+                plan.defaults[field_.name] = default_value(field_.type, field_.default, self._shape)
             except (ValueError, OverflowError, RecursionError) as error:
-                return Fail(f"the default of the reader's field {one.name} of {reader.name} is not valid: {error}")
-        return found
+                return Fail(f"the default of the reader's field {field_.name} of {reader.name} is not valid: {error}")
+        return plan
 
-    def _fill(self, found: Fields, writer: nodes.Record, reader: nodes.Record) -> None:
+    def _fill(self, plan: Fields, writer: nodes.Record, reader: nodes.Record) -> None:
         targets: dict[str, list[nodes.Field]] = {}
         sources = _sources(writer, reader)
-        for one in reader.fields:
-            if one.name in sources:
-                targets.setdefault(sources[one.name], []).append(one)
-        for one in writer.fields:
-            if one.name not in targets:
-                found.steps.append(Step(one.name, self.resolve(one.type, one.type), None))
-            for target in targets.get(one.name, ()):
-                again = target is not targets[one.name][0]
-                found.steps.append(Step(one.name, self.resolve(one.type, target.type), target.name, again))
+        for field_ in reader.fields:
+            if field_.name in sources:
+                targets.setdefault(sources[field_.name], []).append(field_)
+        for field_ in writer.fields:
+            if field_.name not in targets:
+                plan.steps.append(Step(field_.name, self.resolve(field_.type, field_.type), None))
+            for target in targets.get(field_.name, ()):
+                again = target is not targets[field_.name][0]
+                plan.steps.append(Step(field_.name, self.resolve(field_.type, target.type), target.name, again))
 
     def _weight(self, node: nodes.Node) -> int:
         """Return the number of values in a type that takes no bytes; 0 if it takes some, or contains itself."""
@@ -321,7 +321,7 @@ class _Resolver:
             case nodes.Record():
                 if id(node) not in self._weightless:
                     self._weightless[id(node)] = 0
-                    inner = [self._weight(one.type) for one in node.fields]
+                    inner = [self._weight(field_.type) for field_ in node.fields]
                     self._weightless[id(node)] = 1 + sum(inner) if all(inner) else 0
                 if self._weightless[id(node)] > MAX_WEIGHTLESS_VALUES:
                     raise SchemaError(f"the type {node.name} takes no bytes and holds too many values")
@@ -334,14 +334,14 @@ def _sources(writer: nodes.Record, reader: nodes.Record) -> dict[str, str]:
 
     A field whose only matching alias is taken keeps its default; without a default it shares the writer's field.
     """
-    written = {one.name for one in writer.fields}
-    sources = {one.name: one.name for one in reader.fields if one.name in written}
-    for one in reader.fields:
-        if one.name not in written:
-            known = [alias for alias in one.aliases if alias in written]
+    written = {field_.name for field_ in writer.fields}
+    sources = {field_.name: field_.name for field_ in reader.fields if field_.name in written}
+    for field_ in reader.fields:
+        if field_.name not in written:
+            known = [alias for alias in field_.aliases if alias in written]
             free = [alias for alias in known if alias not in sources.values()]
-            if free or (known and one.default is nodes.MISSING):
-                sources[one.name] = (free or known)[0]
+            if free or (known and field_.default is nodes.MISSING):
+                sources[field_.name] = (free or known)[0]
     return sources
 
 
@@ -376,5 +376,5 @@ def _fails(candidate: Plan, seen: set[int]) -> bool:
         case Items(item=inner) | Entries(value=inner) | Tag(value=inner):
             return _fails(inner, seen)
         case Branches():
-            return bool(candidate.plans) and all(_fails(one, seen) for one in candidate.plans)
+            return bool(candidate.plans) and all(_fails(plan, seen) for plan in candidate.plans)
     return False

@@ -133,7 +133,7 @@ class _Walk:
     def _holding(self, root: Node) -> set[int]:
         """Return the ids of the records that hold a selected field, at any depth."""
         inner: dict[int, set[int]] = {}  # the records directly inside each record
-        found: set[int] = set()
+        holding: set[int] = set()
 
         def look(node: Node, place: Place | None, around: int | None) -> None:
             match node:
@@ -142,8 +142,8 @@ class _Walk:
                         inner[around].add(id(node))
                     if id(node) not in inner:
                         inner[id(node)] = set()
-                        for one in node.fields:
-                            look(one.type, self._place(node, one), id(node))
+                        for field in node.fields:
+                            look(field.type, self._place(node, field), id(node))
                 case Array():
                     look(node.items, place, around)
                 case Map():
@@ -153,14 +153,14 @@ class _Walk:
                         look(branch, place, around)
                 case _:
                     if place is not None and place.selected and around is not None:
-                        found.add(around)
+                        holding.add(around)
 
         look(root, None, None)
         size = -1
-        while size != len(found):
-            size = len(found)
-            found.update(record for record, held in inner.items() if held & found)
-        return found
+        while size != len(holding):
+            size = len(holding)
+            holding.update(record for record, held in inner.items() if held & holding)
+        return holding
 
     def _compiled(self, node: Node, place: Place | None) -> _Step | None:
         match node:
@@ -184,10 +184,10 @@ class _Walk:
         steps = self._records.get(id(node))
         if steps is None:
             steps = self._records[id(node)] = []  # a record inside itself finds the list that is being filled
-            for one in node.fields:
-                step = self._compiled(one.type, self._place(node, one))
+            for field in node.fields:
+                step = self._compiled(field.type, self._place(node, field))
                 if step is not None:
-                    steps.append((one.name, step))
+                    steps.append((field.name, step))
 
         def walk(_message: object, value: object, leaf: Leaf) -> object:
             if not isinstance(value, Mapping):
@@ -236,7 +236,7 @@ def _over_items(item: _Step) -> _Step:
     def walk(message: object, value: object, leaf: Leaf) -> object:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
             return value
-        return [item(message, one, leaf) for one in value]
+        return [item(message, item_, leaf) for item_ in value]
 
     return walk
 
@@ -245,7 +245,7 @@ def _over_entries(entry: _Step) -> _Step:
     def walk(message: object, value: object, leaf: Leaf) -> object:
         if not isinstance(value, Mapping):
             return value
-        return {key: entry(message, one, leaf) for key, one in value.items()}
+        return {key: entry(message, item, leaf) for key, item in value.items()}
 
     return walk
 

@@ -164,13 +164,13 @@ def locate(
 ) -> DecodeError | None:
     """Return the DecodeError for an exception, with path and offset from its traceback; None for a bug."""
     if isinstance(error, DecodeError):
-        found = DecodeError(error.reason, error.detail)
+        located = DecodeError(error.reason, error.detail)
     else:
         reason = next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
         if reason is None:
             return None
-        found = DecodeError(reason, "" if reason in _SELF_EXPLAINING else str(error))
-    found.path, frame = place(error.__traceback__, namespace, paths)
+        located = DecodeError(reason, "" if reason in _SELF_EXPLAINING else str(error))
+    located.path, frame = place(error.__traceback__, namespace, paths)
     if frame is not None and "i" in frame.f_locals:
-        found.offset = min(frame.f_locals["i"], frame.f_locals["end"])
-    return found
+        located.offset = min(frame.f_locals["i"], frame.f_locals["end"])
+    return located

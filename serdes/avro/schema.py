@@ -182,7 +182,7 @@ def parse(text: str, references: Sequence[str] = ()) -> Node:
         TypeError: If the text is not a str.
     """
     try:
-        return _Parser(_load(text), [_load(one) for one in references]).root
+        return _Parser(_load(text), [_load(reference) for reference in references]).root
     except RecursionError:
         raise SchemaError("the schema is nested too deeply") from None
 
@@ -218,7 +218,7 @@ def _load(text: str) -> object:
         return json.loads(text)
     except ValueError as error:
         try:
-            return json.loads(_COMMENT.sub(lambda found: found[1] or " ", text))
+            return json.loads(_COMMENT.sub(lambda match: match[1] or " ", text))
         except ValueError:
             raise SchemaError(f"the schema is not JSON: {error}") from None
 
@@ -229,10 +229,10 @@ class _Parser:
     def __init__(self, tree: object, references: Sequence[object] = ()) -> None:
         self._named: dict[str, Record | Enum | Fixed] = {}
         self._shells: dict[int, Record | Enum | Fixed] = {}
-        for one in (tree, *references):
-            self._declare(one, "", 0)
-        for one in references:
-            self._build(one, "")
+        for text_tree in (tree, *references):
+            self._declare(text_tree, "", 0)
+        for text_tree in references:
+            self._build(text_tree, "")
         self.root = self._build(tree, "")
 
     def _declare(self, tree: object, namespace: str, depth: int) -> None:
@@ -311,17 +311,17 @@ class _Parser:
             raise SchemaError(f"the record {record.name} has no list of fields")
         namespace = record.name.rpartition(".")[0]
         built: dict[str, Field] = {}
-        for one in fields:
-            name = one.get("name") if isinstance(one, dict) else None
-            if not isinstance(name, str) or "type" not in one:
+        for field_ in fields:
+            name = field_.get("name") if isinstance(field_, dict) else None
+            if not isinstance(name, str) or "type" not in field_:
                 raise SchemaError(f"a field of the record {record.name} has no name or no type")
             if name in built:
                 raise SchemaError(f"the record {record.name} has two fields {name}")
-            default = one.get("default", MISSING)
-            inner = self._build(one["type"], namespace)
-            doc = one.get("doc")
+            default = field_.get("default", MISSING)
+            inner = self._build(field_["type"], namespace)
+            doc = field_.get("doc")
             text = doc if isinstance(doc, str) else ""
-            built[name] = Field(name, inner, tuple(_aliases(one)), default, _tags(one), text)
+            built[name] = Field(name, inner, tuple(_aliases(field_)), default, _tags(field_), text)
         return list(built.values())
 
     def _find(self, name: str, namespace: str) -> Node:
@@ -348,7 +348,7 @@ def _inner_types(tree: dict[str, object]) -> list[object]:
         case "record" | "error":
             fields = tree.get("fields")
             listed = fields if isinstance(fields, list) else []
-            return [one.get("type") for one in listed if isinstance(one, dict)]
+            return [entry.get("type") for entry in listed if isinstance(entry, dict)]
         case "array":
             return [tree.get("items")]
         case "map":

@@ -78,14 +78,14 @@ class AvroSerializer(TextSerializer[T]):
         return self._encoders.get(schema.bare, lambda: self._compiled(_node(self._client, schema, subject))), ()
 
     def _compiled(self, node: Node) -> Encoder:
-        one = self._settings
+        settings = self._settings
         return compile_encoder(
             node,
-            drop_unknown=one.drop_unknown,
-            round_times=one.round_times,
-            missing=one.missing,
-            bends=self._bent if one.bends else None,
-            drops_bent=one.drops_bent,
+            drop_unknown=settings.drop_unknown,
+            round_times=settings.round_times,
+            missing=settings.missing,
+            bends=self._bent if settings.bends else None,
+            drops_bent=settings.drops_bent,
         )
 
     def _values(self, schema: Schema, subject: str) -> "AvroValues":
@@ -122,7 +122,7 @@ class AvroDeserializer(Deserializer[T]):
         tagged_unions: bool = False,
         named_records: bool = False,
     ) -> None:
-        given = (client, reader_schema, from_dict, conf)
+        arguments = (client, reader_schema, from_dict, conf)
         options = {
             "limits": limits,
             "numeric_times": numeric_times,
@@ -133,11 +133,11 @@ class AvroDeserializer(Deserializer[T]):
         if is_class(reader_schema):
             from strata.serdes.classes import bound
 
-            one = bound(reader_schema, AVRO)
-            reader_schema, from_dict = one.schema, from_dict or one.from_dict
-            self._decoding["named_records"] |= one.names_records
+            binding = bound(reader_schema, AVRO)
+            reader_schema, from_dict = binding.schema, from_dict or binding.from_dict
+            self._decoding["named_records"] |= binding.names_records
         super().__init__(client, from_dict, conf)
-        self._given, self._options = given, options
+        self._given, self._options = arguments, options
         self._wanted = None if reader_schema is None else schema_given(reader_schema, AVRO, "reader_schema")
         self._node = None if self._wanted is None else _node(client, self._wanted)
 
@@ -151,7 +151,7 @@ class AvroDeserializer(Deserializer[T]):
     def _shapes(self, schema: Schema, indexes: MessagePath, subject: str | None) -> "AvroShapes":  # noqa: ARG002
         from strata.serdes.avro.rule_values import AvroShapes
 
-        node = cache(lambda one: _node(self._client, one, subject))
+        node = cache(lambda schema_: _node(self._client, schema_, subject))
         return AvroShapes(node, schema, self._node, self._decoding)
 
 
@@ -160,4 +160,4 @@ def _name(node: Node) -> str | None:
 
 
 def _node(client: Registry, schema: Schema, subject: str | None = None) -> Node:
-    return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])
+    return parse(schema.text, [reference.text for reference in resolve(client, schema, subject).values()])

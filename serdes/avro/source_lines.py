@@ -129,7 +129,7 @@ def compile_listing(listing: Listing, name: str, names: Mapping[str, object]) ->
 
 def names_of(*functions: Callable[..., object]) -> dict[str, Any]:
     """Return functions by the names that source has for them: their own, without the underscore in front."""
-    return {one.__name__.removeprefix("_"): one for one in functions}
+    return {function.__name__.removeprefix("_"): function for function in functions}
 
 
 def place(

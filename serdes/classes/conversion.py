@@ -188,7 +188,9 @@ class _Writer:
         )
 
     def _display(self, members: list[Member], get: str) -> str:
-        values = (f"{one.name!r}: {self._expression(one.shape, get.format(one.attribute))}" for one in members)
+        values = (
+            f"{member.name!r}: {self._expression(member.shape, get.format(member.attribute))}" for member in members
+        )
         return f"{{{', '.join(values)}}}"
 
     def _lowered(self, shape: Object) -> str:
@@ -257,7 +259,7 @@ def is_assigned(shape: Object) -> bool:
     if (cls.__new__, cls.__setattr__) != (object.__new__, object.__setattr__) or not takes_positions(shape):
         return False
     # it is so if `__init__` is the one that is made for these fields, and not the user's own
-    own = [(one.name, object, _like(one)) for one in dataclasses.fields(cls)]
+    own = [(field.name, object, _like(field)) for field in dataclasses.fields(cls)]
     twin: Any = dataclasses.make_dataclass("Twin", own)
     made, init = twin.__init__.__code__, getattr(cls.__init__, "__code__", None)
     return init is not None and (made.co_code, made.co_names) == (init.co_code, init.co_names)
@@ -283,8 +285,8 @@ def takes_positions(shape: Object) -> bool:
         parameters = list(inspect.signature(shape.cls).parameters.values())
     except (TypeError, ValueError):
         return False
-    names = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
-    return names == [member.attribute for member in shape.members] == [one.name for one in parameters]
+    names = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+    return names == [member.attribute for member in shape.members] == [parameter.name for parameter in parameters]
 
 
 def _lower_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _Convert:
@@ -292,8 +294,8 @@ def _lower_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _
     rest = [convert for branch, convert in branches if not isinstance(branch, Object | Symbols)]
 
     def lower(value: object) -> object:
-        found = by_class.get(type(value))
-        if found is None:
+        lowering = by_class.get(type(value))
+        if lowering is None:
             for convert in rest:
                 try:
                     return convert(value)
@@ -301,9 +303,9 @@ def _lower_choice(branches: list[tuple[Shape, _Convert]], *, is_json: bool) -> _
                     continue
             if value is None or isinstance(value, bool | int | float | str | bytes | list | dict | Decimal | UUID):
                 return value
-            expected = ", ".join(getattr(one, "__name__", str(one)) for one in by_class)
+            expected = ", ".join(getattr(cls, "__name__", str(cls)) for cls in by_class)
             raise EncodeError(f"expected one of {expected}, got {type(value).__name__}")
-        branch, convert = found
+        branch, convert = lowering
         plain = convert(value)
         return plain if is_json else (branch.name, plain)
 

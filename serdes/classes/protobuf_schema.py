@@ -317,7 +317,7 @@ class _File:
                 return f"map<string, {self._name(shape.value)}>"
             case Symbols() | Object():
                 path = self._path(shape.name)
-                if not any("." in one for one in self._types):
+                if not any("." in type_ for type_ in self._types):
                     return path
                 return f".{self._package}.{path}" if self._package else f".{path}"
         raise AssertionError(shape)

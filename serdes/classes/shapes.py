@@ -190,7 +190,10 @@ class _Reader:
         if (scalar := self._scalar(hint, marks)) is not None:
             return scalar
         origin, arguments = get_origin(hint), get_args(hint)
-        arguments = tuple(variables.get(one, one) if isinstance(one, typing.TypeVar) else one for one in arguments)
+        arguments = tuple(
+            variables.get(argument, argument) if isinstance(argument, typing.TypeVar) else argument
+            for argument in arguments
+        )
         if origin is typing.Literal:
             return _literal(arguments, where)
         if origin in (typing.Union, types.UnionType):
@@ -239,15 +242,15 @@ class _Reader:
         known = self._known.get(cls)
         if isinstance(known, Symbols):
             return known
-        given = name_of(cls)
+        naming = name_of(cls)
         values = [member.value for member in cls]
         by_value = all(isinstance(value, str) and value.isidentifier() for value in values)
         symbols = tuple(values) if by_value else tuple(member.name for member in cls)
         if not symbols:
             raise SchemaError(f"{where}: the enum {cls.__name__} has no members")
-        doc = given.doc if given.doc is not None else _doc_of(cls)
-        name, numbers = given.name or cls.__name__, () if by_value else _numbers(values)
-        made = Symbols(name, symbols, cls, by_value, doc, given.aliases, given.default, given.prefix, numbers)
+        doc = naming.doc if naming.doc is not None else _doc_of(cls)
+        name, numbers = naming.name or cls.__name__, () if by_value else _numbers(values)
+        made = Symbols(name, symbols, cls, by_value, doc, naming.aliases, naming.default, naming.prefix, numbers)
         self._known[cls] = made
         return made
 
@@ -260,13 +263,13 @@ class _Reader:
         known = self._known.get(key)
         if isinstance(known, Object):
             return known
-        given = name_of(cls)
-        suffix = "".join(f"_{_name_of_class(one)}" for one in arguments)
-        doc = given.doc if given.doc is not None else _doc_of(cls)
+        naming = name_of(cls)
+        suffix = "".join(f"_{_name_of_class(argument)}" for argument in arguments)
+        doc = naming.doc if naming.doc is not None else _doc_of(cls)
         is_dict = _is_typed_dict(cls)
         required = frozenset(getattr(cls, "__required_keys__", ())) if is_dict else frozenset()
-        name = (given.name or cls.__name__) + suffix
-        made = Object(cls, name, [], doc, given.aliases, is_dict, required, given.is_open)
+        name = (naming.name or cls.__name__) + suffix
+        made = Object(cls, name, [], doc, naming.aliases, is_dict, required, naming.is_open)
         self._known[key] = made
         bound = dict(zip(getattr(cls, "__parameters__", ()) or _parameters(cls), arguments, strict=False))
         for attribute, type_, default, notes in fields:
@@ -319,7 +322,7 @@ def _numbers(values: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _literal(arguments: Sequence[Any], where: str) -> Symbols:
-    if not all(isinstance(one, str) and one.isidentifier() for one in arguments):
+    if not all(isinstance(argument, str) and argument.isidentifier() for argument in arguments):
         raise SchemaError(f"{where}: the values of a Literal are names, got {list(arguments)}")
     return Symbols("_".join(["Literal", *arguments]), tuple(arguments))
 
@@ -366,51 +369,53 @@ def _hints(cls: type) -> dict[str, object]:
 
 
 def _of_dataclass(cls: type, hints: Mapping[str, object]) -> list[_Found]:
-    found: list[_Found] = []
-    for one in dataclasses.fields(cls):
-        default = one.default
-        if one.default_factory is not dataclasses.MISSING:
-            default = one.default_factory()
-        notes = tuple(one.metadata.get(key) for key in ("strata",) if key in one.metadata)
-        found.append((one.name, hints[one.name], MISSING if default is dataclasses.MISSING else default, notes))
-    return found
+    attributes: list[_Found] = []
+    for field_ in dataclasses.fields(cls):
+        default = field_.default
+        if field_.default_factory is not dataclasses.MISSING:
+            default = field_.default_factory()
+        notes = tuple(field_.metadata.get(key) for key in ("strata",) if key in field_.metadata)
+        attributes.append(
+            (field_.name, hints[field_.name], MISSING if default is dataclasses.MISSING else default, notes)
+        )
+    return attributes
 
 
 def _of_pydantic(cls: Any, hints: Mapping[str, object]) -> list[_Found]:
-    found: list[_Found] = []
+    attributes: list[_Found] = []
     for name, info in cls.model_fields.items():
         default = MISSING if info.is_required() else info.get_default(call_default_factory=True)
         hint = hints.get(name, info.annotation)
-        found.append((name, hint, default, (info, *info.metadata)))
-    return found
+        attributes.append((name, hint, default, (info, *info.metadata)))
+    return attributes
 
 
 def _of_attrs(cls: Any, hints: Mapping[str, object]) -> list[_Found]:
-    found: list[_Found] = []
-    for one in cls.__attrs_attrs__:
-        default: Any = one.default
+    attributes: list[_Found] = []
+    for attribute in cls.__attrs_attrs__:
+        default: Any = attribute.default
         if type(default).__name__ == "_Nothing" or repr(default) == "NOTHING":
             default = MISSING
         elif hasattr(default, "factory"):
             default = default.factory()
-        notes = tuple(one.metadata.get(key) for key in ("strata",) if key in one.metadata)
-        found.append((one.name, hints.get(one.name, one.type), default, notes))
-    return found
+        notes = tuple(attribute.metadata.get(key) for key in ("strata",) if key in attribute.metadata)
+        attributes.append((attribute.name, hints.get(attribute.name, attribute.type), default, notes))
+    return attributes
 
 
 def _of_msgspec(cls: Any, hints: Mapping[str, object]) -> list[_Found]:
     defaults = cls.__struct_defaults__
     names = cls.__struct_fields__
     first = len(names) - len(defaults)
-    found: list[_Found] = []
+    attributes: list[_Found] = []
     for place, name in enumerate(names):
         default: Any = MISSING if place < first else defaults[place - first]
         if type(default).__name__ == "NoDefault" or repr(default) == "NODEFAULT":
             default = MISSING
         elif type(default).__name__ == "Factory":
             default = default.factory()
-        found.append((name, hints[name], default, ()))
-    return found
+        attributes.append((name, hints[name], default, ()))
+    return attributes
 
 
 def _of_typed_dict(_cls: object, hints: Mapping[str, object]) -> list[_Found]:

@@ -62,37 +62,37 @@ def engine_conf(
     Raises:
         ValueError: If a setting is unknown, has a value that is not allowed, or contradicts another one.
     """
-    given = dict(conf or {})
+    settings = dict(conf or {})
     kind = SerializerSettings if writes else DeserializerSettings
-    refuse_unknown({name: 1 for name in given if not name.startswith("rule.")}, kind.names(schema_format) | _ALWAYS)
-    _check_refused(given)
-    given = {name: value for name, value in given.items() if value is not None and name not in _ALWAYS}
-    if isinstance(given.get("rule.executors"), Mapping):
+    refuse_unknown({name: 1 for name in settings if not name.startswith("rule.")}, kind.names(schema_format) | _ALWAYS)
+    _check_refused(settings)
+    settings = {name: value for name, value in settings.items() if value is not None and name not in _ALWAYS}
+    if isinstance(settings.get("rule.executors"), Mapping):
         raise ValueError("rule.executors: pass rule_registry instead")  # noqa: TRY004 - a setting
-    given |= engine_strategy(given, client)
-    given.pop("subject.name.strategy.type", None)
+    settings |= engine_strategy(settings, client)
+    settings.pop("subject.name.strategy.type", None)
     ttl = getattr(getattr(client, "plain", client), "latest_ttl", None)
-    if isinstance(ttl, int | float) and "latest.cache.ttl.sec" not in given:
-        given["latest.cache.ttl.sec"] = ttl
+    if isinstance(ttl, int | float) and "latest.cache.ttl.sec" not in settings:
+        settings["latest.cache.ttl.sec"] = ttl
     if writes:
-        given = _SERIALIZER | given
+        settings = _SERIALIZER | settings
         if "unfit.values" in kind.names(schema_format):
-            given.setdefault("unfit.values", "bend")
-        if "schema.id.serializer" in given:
-            given["schema.id.serializer"] = engine_framing(given["schema.id.serializer"], schema_format)
-    elif "schema.id.deserializer" in given:
-        given["schema.id.deserializer"] = engine_opening(given["schema.id.deserializer"], schema_format)
+            settings.setdefault("unfit.values", "bend")
+        if "schema.id.serializer" in settings:
+            settings["schema.id.serializer"] = engine_framing(settings["schema.id.serializer"], schema_format)
+    elif "schema.id.deserializer" in settings:
+        settings["schema.id.deserializer"] = engine_opening(settings["schema.id.deserializer"], schema_format)
     registry = RuleRegistry.get_global_instance() if rule_registry is None else rule_registry
     client_conf = client.config() if callable(getattr(client, "config", None)) else {}
     rules = engine_rules(registry, client_conf if isinstance(client_conf, Mapping) else {}, rule_conf)
-    return rules | given
+    return rules | settings
 
 
-def _check_refused(given: Mapping[str, object]) -> None:
+def _check_refused(conf: Mapping[str, object]) -> None:
     """Raise ValueError for settings that can only be off."""
-    if given.get("use.deprecated.format"):
+    if conf.get("use.deprecated.format"):
         raise ValueError("use.deprecated.format is no longer supported: expected False")
-    execution = given.get("validation.rules.execution")
+    execution = conf.get("validation.rules.execution")
     if str(getattr(execution, "value", execution) or "DISABLED").upper() != "DISABLED":
         raise ValueError("validation.rules.execution: expected DISABLED; write the rules as domain rules of type CEL")
 
@@ -122,8 +122,8 @@ class BaseSerde:
         """Close the executors of a rule registry of its own, and the client if a builder made it."""
         registry = self._registry
         if registry is not None and registry is not RuleRegistry.get_global_instance():
-            for one in (*registry.get_executors(), *registry.get_actions()):
-                one.close()
+            for part in (*registry.get_executors(), *registry.get_actions()):
+                part.close()
         if self._owns_client and self._client is not None:
             self._client.close()
 
@@ -162,13 +162,15 @@ class BaseSerde:
         names = ("type", "conf", "")
         values = (subject_name_strategy_type, subject_name_strategy_conf, subject_name_strategy)
         chosen = {
-            f"subject.name.strategy.{name}".rstrip("."): one for name, one in zip(names, values, strict=True) if one
+            f"subject.name.strategy.{name}".rstrip("."): value
+            for name, value in zip(names, values, strict=True)
+            if value
         }
-        found = engine_strategy(chosen, self._client)
-        strategy = found["subject.name.strategy"]
+        strategy_conf = engine_strategy(chosen, self._client)
+        strategy = strategy_conf["subject.name.strategy"]
         if not callable(strategy):
             client = engine_client(self._client)
-            strategy = strategy_named(strategy, client, found["subject.name.strategy.conf"])
+            strategy = strategy_named(strategy, client, strategy_conf["subject.name.strategy.conf"])
         self._strategy_conf |= chosen
         self.engine.use_strategy(strategy)
 

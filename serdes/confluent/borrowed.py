@@ -17,16 +17,16 @@ __all__ = ["BorrowedClient", "engine_client"]
 _NOT_FOUND = 404
 
 
-def engine_client(given: object) -> Any:
+def engine_client(registry_client: object) -> Any:
     """Return the engine's client for a registry client.
 
     Args:
-        given: a client of this package, of `strata.serdes`, or any object with confluent-kafka's methods.
+        registry_client: a client of this package, of `strata.serdes`, or any object with confluent-kafka's methods.
 
     Raises:
         TypeError: If it is something else.
     """
-    client = given.plain if isinstance(given, AsyncSchemaRegistryClient) else given
+    client = registry_client.plain if isinstance(registry_client, AsyncSchemaRegistryClient) else registry_client
     if type(client) is SchemaRegistryClient:
         return client.engine
     if isinstance(client, RegistryClient):
@@ -34,14 +34,16 @@ def engine_client(given: object) -> Any:
     if hasattr(client, "get_latest_version") or hasattr(client, "register_schema"):
         return BorrowedClient(client)
     what = "a SchemaRegistryClient"
-    raise wrong_argument("schema_registry_client", what, given, "make one by SchemaRegistryClient({'url': url})")
+    raise wrong_argument(
+        "schema_registry_client", what, registry_client, "make one by SchemaRegistryClient({'url': url})"
+    )
 
 
 class BorrowedClient:
     """The methods of the engine's client, by the methods of another one."""
 
-    def __init__(self, given: object) -> None:
-        self._given = given
+    def __init__(self, client: object) -> None:
+        self._given = client
         self.settings = ClientSettings(urls=("http://borrowed.invalid",))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -111,13 +113,13 @@ class BorrowedClient:
     def get_associated_subjects(self, topic: str, field: str = "value", *, cluster: str = "-") -> list[str]:
         """Return the subjects associated with the keys or values of a topic; none if the client cannot tell."""
         answer = self._ask("get_associations_by_resource_name", topic, cluster, "topic", [field])
-        return [one.subject for one in answer] if isinstance(answer, list) else []
+        return [association.subject for association in answer] if isinstance(answer, list) else []
 
 
-def _schema(given: Any) -> Schema:
-    return Schema.from_answer(given.to_dict())
+def _schema(schema: Any) -> Schema:
+    return Schema.from_answer(schema.to_dict())
 
 
-def _registered(given: Any, subject: str, sent: Schema | None = None) -> RegisteredSchema:
-    schema = sent if given.schema is None and sent is not None else _schema(given.schema)
-    return RegisteredSchema(given.subject or subject, given.version, given.schema_id, given.guid, schema)
+def _registered(answer: Any, subject: str, sent: Schema | None = None) -> RegisteredSchema:
+    schema = sent if answer.schema is None and sent is not None else _schema(answer.schema)
+    return RegisteredSchema(answer.subject or subject, answer.version, answer.schema_id, answer.guid, schema)

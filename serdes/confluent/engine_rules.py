@@ -42,8 +42,8 @@ def _context(known: engine.RuleContext) -> RuleContext:
 class _Whole:
     """An executor of a program as the engine calls it."""
 
-    def __init__(self, given: RuleExecutor) -> None:
-        self._given = given
+    def __init__(self, executor: RuleExecutor) -> None:
+        self._given = executor
 
     def transform(self, context: engine.RuleContext, message: object) -> Any:
         return self._given.transform(_context(context), message)
@@ -52,23 +52,23 @@ class _Whole:
 class _Fields:
     """A field executor of a program as the engine calls it."""
 
-    def __init__(self, given: FieldRuleExecutor) -> None:
-        self._given = given
+    def __init__(self, executor: FieldRuleExecutor) -> None:
+        self._given = executor
 
     def field_transform(self, context: engine.RuleContext) -> engine.FieldTransform:
         own = _context(context)
         transform: Any = self._given.new_transform(own)
         call = transform.transform if hasattr(transform, "transform") else transform
 
-        def one(field: engine.FieldContext, value: object) -> object:
+        def transformed(field: engine.FieldContext, value: object) -> object:
             kind = FieldType(field.type_name)
             return call(own, FieldContext(field.message, field.full_name, field.name, kind, set(field.tags)), value)
 
-        return one
+        return transformed
 
 
-def _action(given: RuleAction) -> engine.Action:
-    return lambda context, value, error: given.run(_context(context), value, error)
+def _action(action: RuleAction) -> engine.Action:
+    return lambda context, value, error: action.run(_context(context), value, error)
 
 
 _DLQ = {"dlq.topic": "dlq.topic", "dlq.auto.flush": "dlq.auto.flush", "dlq.redact.rule.types": "dlq.redact.rule.types"}
@@ -86,24 +86,24 @@ def engine_rules(
         client_conf: the settings of the registry client.
         rule_conf: the settings of executors and actions, such as the secret of a KMS.
     """
-    given = dict(rule_conf or {})
+    parameters = dict(rule_conf or {})
     for known in registry.get_actions():
         if isinstance(known, BuiltIn):
-            given = _dead_letters(getattr(known, "conf", {})) | given
-    conf: dict[str, object] = {_DLQ[name]: given[name] for name in _DLQ if given.get(name) is not None}
-    conf |= {f"rule.executors._default_.param.{name}": value for name, value in given.items() if name not in _DLQ}
-    executors = [one for one in registry.get_executors() if not isinstance(one, BuiltIn)]
-    actions = [one for one in registry.get_actions() if not isinstance(one, BuiltIn)]
+            parameters = _dead_letters(getattr(known, "conf", {})) | parameters
+    conf: dict[str, object] = {_DLQ[name]: parameters[name] for name in _DLQ if parameters.get(name) is not None}
+    conf |= {f"rule.executors._default_.param.{name}": value for name, value in parameters.items() if name not in _DLQ}
+    executors = [executor for executor in registry.get_executors() if not isinstance(executor, BuiltIn)]
+    actions = [action for action in registry.get_actions() if not isinstance(action, BuiltIn)]
     for member in (*executors, *actions):
-        member.configure(dict(client_conf), given)
+        member.configure(dict(client_conf), parameters)
     if executors:
-        conf["rule.executors"] = {one.type().upper(): _factory(one) for one in executors}
+        conf["rule.executors"] = {executor.type().upper(): _factory(executor) for executor in executors}
     if actions:
-        conf["rule.actions"] = {one.type(): _action(one) for one in actions}
-    for one in registry.get_overrides():
+        conf["rule.actions"] = {action.type(): _action(action) for action in actions}
+    for override in registry.get_overrides():
         for name, setting in _OVERRIDES.items():
-            if getattr(one, name) is not None:
-                conf[f"rule.executors._{one.type.upper()}_.{setting}"] = getattr(one, name)
+            if getattr(override, name) is not None:
+                conf[f"rule.executors._{override.type.upper()}_.{setting}"] = getattr(override, name)
     return conf
 
 
@@ -116,8 +116,8 @@ def _dead_letters(conf: Mapping[str, object]) -> dict[str, object]:
     return settings
 
 
-def _factory(given: RuleExecutor) -> engine.ExecutorFactory:
-    made: engine.Executor = _Fields(given) if isinstance(given, FieldRuleExecutor) else _Whole(given)
+def _factory(executor: RuleExecutor) -> engine.ExecutorFactory:
+    made: engine.Executor = _Fields(executor) if isinstance(executor, FieldRuleExecutor) else _Whole(executor)
     return lambda *_: made
 
 

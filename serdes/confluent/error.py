@@ -176,7 +176,7 @@ def translates(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def refuse_unknown(given: Mapping[str, object], known: Mapping[str, object] | frozenset[str]) -> None:
+def refuse_unknown(conf: Mapping[str, object], known: Mapping[str, object] | frozenset[str]) -> None:
     """Raise ValueError for settings that are unknown, with the nearest known name."""
-    for name in sorted(given.keys() - set(known)):
+    for name in sorted(conf.keys() - set(known)):
         raise ValueError(f"Unrecognized properties: {name}{errors.did_you_mean(name, known)}")

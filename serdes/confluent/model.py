@@ -98,18 +98,18 @@ class _Part:
             ValueError: If a property has none of the values that its enum has.
         """
         values = {}
-        for one in fields(cls):  # type: ignore[arg-type]  # each part is a dataclass
-            value = src_dict.get(_wire_name(one.name))
+        for field_ in fields(cls):  # type: ignore[arg-type]  # each part is a dataclass
+            value = src_dict.get(_wire_name(field_.name))
             if value is None:
-                value = cls._empty.get(one.name, lambda: None)()
-            elif one.name in cls._readers:
-                value = cls._readers[one.name](value)
-            values[one.name] = value
+                value = cls._empty.get(field_.name, lambda: None)()
+            elif field_.name in cls._readers:
+                value = cls._readers[field_.name](value)
+            values[field_.name] = value
         return cls(**values)
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object."""
-        pairs = ((one.name, getattr(self, one.name)) for one in fields(self))  # type: ignore[arg-type]
+        pairs = ((field_.name, getattr(self, field_.name)) for field_ in fields(self))  # type: ignore[arg-type]
         return {_wire_name(name): _json(value) for name, value in pairs if value is not None}
 
     def __hash__(self) -> int:
@@ -131,7 +131,7 @@ def _json(value: object) -> Any:
         case _Part():
             return value.to_dict()
         case list() | tuple() | set() | frozenset():
-            return [_json(one) for one in value]
+            return [_json(item) for item in value]
         case Enum():
             return value.value
     return value
@@ -139,7 +139,7 @@ def _json(value: object) -> Any:
 
 def _many(kind: type[_Part]) -> Callable[[Any], list[Any]]:
     """Return the parser of a list of parts."""
-    return lambda given: [kind.from_dict(one) for one in given]
+    return lambda parts: [kind.from_dict(part) for part in parts]
 
 
 @dataclass
@@ -410,22 +410,22 @@ class AssociationResponse(_Part):
     associations: list[AssociationInfo] | None = None
 
 
-def engine_schema(given: object, format: str) -> model.Schema | None:  # noqa: A002 - the field's word
+def engine_schema(schema: object, format: str) -> model.Schema | None:  # noqa: A002 - the field's word
     """Return a schema as the engine takes it; a text has the format.
 
     Args:
-        given: a text, a `Schema` of this module or of confluent-kafka, or None.
+        schema: a text, a `Schema` of this module or of confluent-kafka, or None.
         format: AVRO, JSON or PROTOBUF.
 
     Raises:
         TypeError: If it is something else.
     """
-    if given is None:
+    if schema is None:
         return None
-    if isinstance(given, str):
-        return model.Schema(given, format)
-    if isinstance(given, model.Schema):
-        return given
-    if not hasattr(given, "schema_str") or not hasattr(given, "to_dict"):
-        raise wrong_schema(given, "schema_str")
-    return model.Schema.from_answer(given.to_dict())
+    if isinstance(schema, str):
+        return model.Schema(schema, format)
+    if isinstance(schema, model.Schema):
+        return schema
+    if not hasattr(schema, "schema_str") or not hasattr(schema, "to_dict"):
+        raise wrong_schema(schema, "schema_str")
+    return model.Schema.from_answer(schema.to_dict())

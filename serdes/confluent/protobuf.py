@@ -114,8 +114,8 @@ class ProtobufDeserializer(BaseDeserializer):
         with translating():
             if schema_registry_client is None:
                 described: Any = message_type.DESCRIPTOR  # types-protobuf declares two types
-                one: Any = OneSchema(Schema(text_of(described.file), PROTOBUF))
-                made: engine.ProtobufDeserializer = _Offline(one, message_type, None, settings)
+                client: Any = OneSchema(Schema(text_of(described.file), PROTOBUF))
+                made: engine.ProtobufDeserializer = _Offline(client, message_type, None, settings)
             else:
                 made = engine.ProtobufDeserializer(engine_client(schema_registry_client), message_type, None, settings)
         self._made(made, schema_registry_client, conf, rule_registry)

@@ -83,8 +83,8 @@ class RuleRegistry:
 
     def clear(self) -> None:
         """Remove everything."""
-        for one in (self._executors, self._actions, self._overrides):
-            one.clear()
+        for table in (self._executors, self._actions, self._overrides):
+            table.clear()
 
     @staticmethod
     def get_global_instance() -> "RuleRegistry":

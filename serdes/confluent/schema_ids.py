@@ -113,32 +113,34 @@ def prefix_schema_id_deserializer(payload: bytes, ctx: RecordContext | None, sch
     return schema_id.from_bytes(io.BytesIO(payload))
 
 
-def engine_framing(given: Callable[..., bytes] | str, schema_type: str) -> Callable[..., bytes] | str:
+def engine_framing(serializer: Callable[..., bytes] | str, schema_type: str) -> Callable[..., bytes] | str:
     """Return `schema.id.serializer` as the engine takes it."""
-    if not callable(given):
-        return given
-    if given in _FRAMINGS:
-        return _FRAMINGS[given]
+    if not callable(serializer):
+        return serializer
+    if serializer in _FRAMINGS:
+        return _FRAMINGS[serializer]
 
     def frame(payload: bytes, context: RecordContext, schema: framing.SchemaId) -> bytes:
         guid = None if schema.guid is None else str(schema.guid)
-        return given(payload, context, SchemaId(schema_type, schema.id, guid, list(schema.message_indexes) or None))
+        return serializer(
+            payload, context, SchemaId(schema_type, schema.id, guid, list(schema.message_indexes) or None)
+        )
 
     return frame
 
 
 def engine_opening(
-    given: Callable[..., io.BytesIO] | str, schema_type: str
+    opening: Callable[..., io.BytesIO] | str, schema_type: str
 ) -> Callable[[bytes, RecordContext], framing.Frame] | str:
     """Return `schema.id.deserializer` as the engine takes it."""
-    if not callable(given):
-        return given
-    if given in _OPENINGS:
-        return _OPENINGS[given]
+    if not callable(opening):
+        return opening
+    if opening in _OPENINGS:
+        return _OPENINGS[opening]
 
     def opened(data: bytes, context: RecordContext) -> framing.Frame:
         schema = SchemaId(schema_type)
-        payload = given(data, context, schema).read()
+        payload = opening(data, context, schema).read()
         name = schema.guid if schema.id is None else schema.id
         if name is None:
             raise FrameRefused("schema.id.deserializer found neither an id nor a GUID")

@@ -123,8 +123,8 @@ class SchemaRegistryClient:
 
     def clear_latest_caches(self) -> None:
         """Let serializers and deserializers made with this client ask for the latest versions again."""
-        for one in list(self._serdes):
-            one.forget()
+        for serde in list(self._serdes):
+            serde.forget()
 
     def watch(self, serde: _Forgetful) -> None:
         """Let `clear_caches` reach a serializer or deserializer."""
@@ -179,8 +179,8 @@ class SchemaRegistryClient:
     ) -> RegisteredSchema:
         """Return the version of a subject that holds a schema."""
         if fmt is None:
-            found = self.engine.lookup(subject_name, _engine(schema), normalize=normalize_schemas, deleted=deleted)
-            return _registered(found)
+            registered = self.engine.lookup(subject_name, _engine(schema), normalize=normalize_schemas, deleted=deleted)
+            return _registered(registered)
         query = {"normalize": normalize_schemas, "deleted": deleted, "format": fmt}
         path = f"/subjects/{segment(subject_name)}{_query(query)}"
         return self.engine.ask(RegisteredSchema.from_dict, "POST", path, body=schema.to_dict())
@@ -397,7 +397,7 @@ class SchemaRegistryClient:
         limit: int = -1,
     ) -> list[Association]:
         """Return the associations of a resource."""
-        kinds = [("associationType", one) for one in association_types or ()]
+        kinds = [("associationType", type_) for type_ in association_types or ()]
         query = _query({"resourceType": resource_type, **_page(offset, limit)}, kinds)
         path = f"/associations/resources/{segment(resource_namespace)}/{segment(resource_name)}{query}"
         return self.engine.ask(lambda answer: list(map(Association.from_dict, answer)), "GET", path)
@@ -411,7 +411,7 @@ class SchemaRegistryClient:
         cascade_lifecycle: bool = False,
     ) -> None:
         """Delete the associations of a resource."""
-        kinds = [("associationType", one) for one in association_types or ()]
+        kinds = [("associationType", type_) for type_ in association_types or ()]
         query = _query({"resourceType": resource_type, "cascadeLifecycle": cascade_lifecycle}, kinds)
         self.engine.ask(lambda _: None, "DELETE", f"/associations/resources/{segment(resource_id)}{query}")
 
@@ -513,9 +513,9 @@ def _engine(schema: object) -> Any:
     return EngineSchema.from_answer(schema.to_dict())
 
 
-def _registered(found: Any) -> RegisteredSchema:
-    schema = Schema.from_dict(found.schema.to_request())
-    return RegisteredSchema(found.subject, found.version, found.schema_id, found.guid, schema)
+def _registered(registered: Any) -> RegisteredSchema:
+    schema = Schema.from_dict(registered.schema.to_request())
+    return RegisteredSchema(registered.subject, registered.version, registered.schema_id, registered.guid, schema)
 
 
 def _registered_of(subject: str) -> Callable[[Mapping[str, object]], RegisteredSchema]:
@@ -523,20 +523,20 @@ def _registered_of(subject: str) -> Callable[[Mapping[str, object]], RegisteredS
 
 
 def _strings(answer: Iterable[object]) -> list[str]:
-    return [str(one) for one in answer]
+    return [str(text) for text in answer]
 
 
 def _numbers(answer: Iterable[str | int]) -> list[int]:
-    return [int(one) for one in answer]
+    return [int(number) for number in answer]
 
 
 def _page(offset: int, limit: int) -> dict[str, int | None]:
     return {"offset": offset or None, "limit": limit if limit >= 0 else None}
 
 
-def _query(given: Mapping[str, object], pairs: list[tuple[str, str]] | None = None) -> str:
+def _query(options: Mapping[str, object], pairs: list[tuple[str, str]] | None = None) -> str:
     """Return a query string without what is not set; confluent-kafka's flags are off where they are missing."""
-    told = [(name, "true" if value is True else value) for name, value in given.items() if value not in (None, False)]
+    told = [(name, "true" if value is True else value) for name, value in options.items() if value not in (None, False)]
     query = urlencode([*(pairs or ()), *told])
     return f"?{query}" if query else ""
 

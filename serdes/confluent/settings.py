@@ -46,17 +46,17 @@ def client_settings(conf: Mapping[str, object]) -> ClientSettings:
     refuse_unknown(conf, CLIENT_SETTINGS)
     if conf.get("url") is None:
         raise ValueError("Missing required configuration property url")
-    given = {name: value for name, value in (_DEFAULTS | dict(conf)).items() if name not in _OWN}
+    settings = {name: value for name, value in (_DEFAULTS | dict(conf)).items() if name not in _OWN}
     source = conf.get("basic.auth.credentials.source")
     if source not in (None, *_USER_SOURCES):
         raise ValueError(f"basic.auth.credentials.source: expected {', '.join(_USER_SOURCES)}, got {source!r}")
     if source == "SASL_INHERIT":
-        given["basic.auth.user.info"] = _inherited(conf)
-    elif source == "URL" and "basic.auth.user.info" in given:
+        settings["basic.auth.user.info"] = _inherited(conf)
+    elif source == "URL" and "basic.auth.user.info" in settings:
         raise ValueError("basic.auth.user.info needs basic.auth.credentials.source=USER_INFO, got URL")
-    elif source == "USER_INFO" and not given.get("basic.auth.user.info"):
+    elif source == "USER_INFO" and not settings.get("basic.auth.user.info"):
         raise ValueError("basic.auth.credentials.source=USER_INFO needs basic.auth.user.info")
-    checked: Any = given
+    checked: Any = settings
     return ClientSettings.from_conf(checked)
 
 

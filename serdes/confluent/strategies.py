@@ -97,19 +97,19 @@ def engine_strategy(conf: Mapping[str, Any], client: object) -> dict[str, Any]:
         ValueError: If the strategy is not a function, or its type is unknown.
     """
     settings = conf.get("subject.name.strategy.conf")
-    given = conf.get("subject.name.strategy")
-    if given is not None:
-        if not callable(given):
+    strategy = conf.get("subject.name.strategy")
+    if strategy is not None:
+        if not callable(strategy):
             raise ValueError("subject.name.strategy must be callable; for a name set subject.name.strategy.type")
         for kind, function in STRATEGY_TYPE_MAP.items():
-            if given is function:
+            if strategy is function:
                 return {"subject.name.strategy": kind.value}
-        if _parameters(given) > _PLAIN_PARAMETERS:
-            return {"subject.name.strategy": lambda ctx, record: given(ctx, record, client, settings)}
-        return {"subject.name.strategy": given}
+        if _parameters(strategy) > _PLAIN_PARAMETERS:
+            return {"subject.name.strategy": lambda ctx, record: strategy(ctx, record, client, settings)}
+        return {"subject.name.strategy": strategy}
     kind = conf.get("subject.name.strategy.type") or SubjectNameStrategyType.ASSOCIATED
     name = _text(kind)
-    allowed = [one.value for one in SubjectNameStrategyType]
+    allowed = [strategy_type.value for strategy_type in SubjectNameStrategyType]
     if name not in allowed:
         raise ValueError(
             f"subject.name.strategy.type: expected {', '.join(allowed)}, got {name!r}{did_you_mean(name, allowed)}"
@@ -128,4 +128,6 @@ def _parameters(function: Callable[..., object]) -> int:
     except (TypeError, ValueError):
         return _PLAIN_PARAMETERS
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in positional and one.default is inspect.Parameter.empty for one in parameters)
+    return sum(
+        parameter.kind in positional and parameter.default is inspect.Parameter.empty for parameter in parameters
+    )

@@ -130,19 +130,19 @@ class AzureKms:
 
     def _versions(self, service: RestKms, name: str) -> Iterator[str]:
         """Yield the versions of a key, newest first."""
-        found: list[tuple[int, str]] = []
+        versions: list[tuple[int, str]] = []
         path = f"/keys/{name}/versions?{_API}"
         for _ in range(_MOST_VERSIONS):
             page = self._send(service, "GET", path, None)
             for item in page.get("value") or ():
                 version = str(item.get("kid", "")).rpartition("/")[2]
                 if re.fullmatch(r"[0-9a-f]{32}", version):
-                    found.append((int((item.get("attributes") or {}).get("created") or 0), version))
+                    versions.append((int((item.get("attributes") or {}).get("created") or 0), version))
             following = urlsplit(str(page.get("nextLink") or ""))
-            if not following.path.startswith("/keys/") or len(found) >= _MOST_VERSIONS:
+            if not following.path.startswith("/keys/") or len(versions) >= _MOST_VERSIONS:
                 break
             path = f"{following.path}?{following.query}"  # of this vault, whatever host it names
-        return iter([version for _, version in sorted(found, reverse=True)][:_MOST_VERSIONS])
+        return iter([version for _, version in sorted(versions, reverse=True)][:_MOST_VERSIONS])
 
     def _send(self, service: RestKms, method: str, path: str, body: Mapping[str, str] | None) -> dict[str, Any]:
         from azure.core.exceptions import AzureError

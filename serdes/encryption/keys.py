@@ -135,7 +135,7 @@ class KeyRing:
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
         return self._current.get(
-            (terms, subject), lambda: self._renewed(terms, subject), is_fresh=lambda one: self.clock() <= one.until
+            (terms, subject), lambda: self._renewed(terms, subject), is_fresh=lambda key: self.clock() <= key.until
         )
 
     def prepare(self, terms: Terms, subject: str) -> None:
@@ -184,8 +184,8 @@ class KeyRing:
             raise CipherError(f"the registry has no key encryption key {terms.kek}")
 
         def load() -> Dek | _Missing:
-            found = self._registry.find_dek(terms.kek, subject, terms.algorithm, version, deleted=True)
-            return self._missing() if found is None else found
+            dek = self._registry.find_dek(terms.kek, subject, terms.algorithm, version, deleted=True)
+            return self._missing() if dek is None else dek
 
         place = (terms.kek, subject, terms.algorithm, version)
         dek = self._stored.get(place, load, is_fresh=self._is_believed)
@@ -211,9 +211,9 @@ class KeyRing:
         return Current.of(self._open(kek, dek, terms, subject), terms, until)
 
     def _found_or_added(self, terms: Terms, subject: str) -> Kek:
-        found = self._registry.find_kek(terms.kek, subject)
-        if found is not None:
-            return found
+        kek = self._registry.find_kek(terms.kek, subject)
+        if kek is not None:
+            return kek
         if terms.kms_type is None or terms.kms_key_id is None:
             raise CipherError(
                 f"the registry has no key encryption key {terms.kek}, and to add it the rule needs "
@@ -222,10 +222,10 @@ class KeyRing:
         missing = Kek(terms.kek, terms.kms_type, terms.kms_key_id)
         self._service(missing).check()
         added = self._registry.add_kek(missing, subject)
-        found = self._registry.find_kek(terms.kek, subject) if added is None else added
-        if found is None:
+        kek = self._registry.find_kek(terms.kek, subject) if added is None else added
+        if kek is None:
             raise CipherError(f"the registry did not accept the key encryption key {terms.kek}")
-        return found
+        return kek
 
     def _find(self, terms: Terms, subject: str, version: int) -> Dek | None:
         return self._registry.find_dek(terms.kek, subject, terms.algorithm, version, deleted=False)
@@ -265,8 +265,8 @@ class KeyRing:
     def _missing(self) -> _Missing:
         return _Missing(self.clock() + self._missing_ttl)
 
-    def _is_believed(self, found: object) -> bool:
-        return not isinstance(found, _Missing) or self.clock() < found.until
+    def _is_believed(self, key: object) -> bool:
+        return not isinstance(key, _Missing) or self.clock() < key.until
 
 
 def _newest(terms: Terms) -> int:

@@ -70,7 +70,7 @@ class LocalKms:
                 "LOCAL_SECRET"
             )
         old = settings.get("old.secrets") or os.environ.get("LOCAL_OLD_SECRETS") or ""
-        self._keys = [_local_key(one) for one in (secret, *filter(None, str(old).split(",")))]
+        self._keys = [_local_key(text) for text in (secret, *filter(None, str(old).split(",")))]
 
     def wrap(self, key_id: str, material: bytes) -> bytes:  # noqa: ARG002 - there is one key
         """Encrypt a data key with the current secret."""

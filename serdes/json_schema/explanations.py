@@ -74,11 +74,11 @@ def explain(error: ValidationError, documents: Documents) -> tuple[str, str]:
         error: an error of jsonschema-rs.
         documents: the schema and what it refers to, by URI.
     """
-    found, branch = _nearest(error, 0)
-    sentence: Sentence = _SENTENCES.get(found.kind.name, _fixed("the schema does not allow the value"))
-    detail, part = _marks(error, found) or sentence(found, documents)
-    rule = "/".join(map(str, found.schema_path)) or "false"
-    return f"{detail} (rule {rule}{branch})", join_path(path_of(found), part)
+    nearest, branch = _nearest(error, 0)
+    sentence: Sentence = _SENTENCES.get(nearest.kind.name, _fixed("the schema does not allow the value"))
+    detail, part = _marks(error, nearest) or sentence(nearest, documents)
+    rule = "/".join(map(str, nearest.schema_path)) or "false"
+    return f"{detail} (rule {rule}{branch})", join_path(path_of(nearest), part)
 
 
 def order(error: ValidationError) -> tuple[object, ...]:
@@ -97,24 +97,24 @@ def path_of(error: ValidationError) -> str:
         styles += [style] if style is not None else []
         way = way[steps:]
     parts = zip_longest(error.instance_path, styles[: len(error.instance_path)])
-    return "".join(_part(one, style) for one, style in parts).lstrip(".")
+    return "".join(_part(part, style) for part, style in parts).lstrip(".")
 
 
-def _part(one: str | int, style: str | None) -> str:
-    if isinstance(one, int):
-        return index_part(one)
-    return f".{one}" if style != _KEY and _NAME.fullmatch(one) else key_part(one)
+def _part(part: str | int, style: str | None) -> str:
+    if isinstance(part, int):
+        return index_part(part)
+    return f".{part}" if style != _KEY and _NAME.fullmatch(part) else key_part(part)
 
 
 def _nearest(error: ValidationError, depth: int) -> tuple[ValidationError, str]:
     """Return the error in the nearest branch with a note on it; without branches the error itself."""
     context = _context(error) if error.kind.name in ("oneOf", "anyOf") and depth < _DEEPEST else []
-    branches = [found for found in context if not _is_of_another_type(found, error)]
+    branches = [branch for branch in context if not _is_of_another_type(branch, error)]
     if not branches or not all(context):
         return error, ""
     best = min(branches, key=_distance)
-    found, _ = _nearest(min(best, key=_importance), depth + 1)
-    return found, f", in the nearest branch of {error.kind.name}"
+    nearest, _ = _nearest(min(best, key=_importance), depth + 1)
+    return nearest, f", in the nearest branch of {error.kind.name}"
 
 
 def _context(error: Any) -> list[list[ValidationError]]:
@@ -122,13 +122,13 @@ def _context(error: Any) -> list[list[ValidationError]]:
     return [sorted(branch, key=order) for branch in error.kind.context]
 
 
-def _is_of_another_type(found: list[ValidationError], error: ValidationError) -> bool:
-    return any(one.kind.name == "type" and one.instance_path == error.instance_path for one in found)
+def _is_of_another_type(errors: list[ValidationError], error: ValidationError) -> bool:
+    return any(error_.kind.name == "type" and error_.instance_path == error.instance_path for error_ in errors)
 
 
-def _distance(found: list[ValidationError]) -> tuple[int, int]:
+def _distance(errors: list[ValidationError]) -> tuple[int, int]:
     """Return how far a value is from a branch; a wrong constant suggests that another branch is meant."""
-    return sum(one.kind.name in ("const", "enum") for one in found), len(found)
+    return sum(error.kind.name in ("const", "enum") for error in errors), len(errors)
 
 
 def _importance(error: ValidationError) -> int:
@@ -136,13 +136,13 @@ def _importance(error: ValidationError) -> int:
     return {"const": 0, "additionalProperties": 1}.get(error.kind.name, 2)
 
 
-def _marks(error: ValidationError, found: ValidationError) -> tuple[str, str] | None:
+def _marks(error: ValidationError, nearest: ValidationError) -> tuple[str, str] | None:
     """Return the sentence for a value that has none of the constants that identify the branches."""
-    if error is found or found.kind.name != "const" or not isinstance(found.instance, str):
+    if error is nearest or nearest.kind.name != "const" or not isinstance(nearest.instance, str):
         return None
-    others: list[Any] = [one for branch in _context(error) for one in branch if one.kind.name == "const"]
-    marks = [str(one.kind.expected_value) for one in others if one.instance_path == found.instance_path]
-    return f"expected {one_of(marks)}, got another string{did_you_mean(found.instance, marks)}", ""
+    others: list[Any] = [other for branch in _context(error) for other in branch if other.kind.name == "const"]
+    marks = [str(other.kind.expected_value) for other in others if other.instance_path == nearest.instance_path]
+    return f"expected {one_of(marks)}, got another string{did_you_mean(nearest.instance, marks)}", ""
 
 
 def _kind(value: object) -> str:
@@ -150,7 +150,7 @@ def _kind(value: object) -> str:
 
 
 def _types(names: Iterable[str]) -> str:
-    return any_of([_TYPES.get(one, one) for one in sorted(names, key=lambda name: name == "null")])
+    return any_of([_TYPES.get(name, name) for name in sorted(names, key=lambda name: name == "null")])
 
 
 def _type(error: Any, _: Documents) -> tuple[str, str]:
@@ -161,10 +161,10 @@ def _branch(error: Any, _: Documents) -> tuple[str, str]:
     """Word an error of `oneOf` or `anyOf`: all branches want another type, or several accept the value."""
     if not all(error.kind.context):
         return "expected a value that fits one branch of oneOf, got one that fits several", ""
-    found: list[Any] = [one for branch in _context(error) for one in branch if one.kind.name == "type"]
-    if not found:
+    errors: list[Any] = [inner for branch in _context(error) for inner in branch if inner.kind.name == "type"]
+    if not errors:
         return f"expected a value that fits a branch of {error.kind.name}", ""
-    types = dict.fromkeys(kind for one in found for kind in one.kind.types)
+    types = dict.fromkeys(kind for error_ in errors for kind in error_.kind.types)
     return f"expected {_types(types)}, got {_kind(error.instance)}", ""
 
 
@@ -176,26 +176,26 @@ def _required(error: Any, documents: Documents) -> tuple[str, str]:
 
 
 def _additional(error: Any, documents: Documents) -> tuple[str, str]:
-    found = unknown_field(error.kind.unexpected[0], _properties(error, documents))
-    return found.detail, _part(error.kind.unexpected[0], _FIELD)
+    problem = unknown_field(error.kind.unexpected[0], _properties(error, documents))
+    return problem.detail, _part(error.kind.unexpected[0], _FIELD)
 
 
 def _properties(error: ValidationError, documents: Documents) -> Mapping[str, object]:
     """Return the properties of the schema whose keyword an error is about."""
     uri, _, pointer = str(error.absolute_keyword_location or "").partition("#")
-    found = documents.get(uri)
+    part = documents.get(uri)
     for step in unquote(pointer).split("/")[1:-1]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
+        if isinstance(part, list) and name.isdecimal() and int(name) < len(part):
+            part = part[int(name)]
         else:
-            found = found.get(name) if isinstance(found, dict) else None
-    known = found.get("properties") if isinstance(found, dict) else None
+            part = part.get(name) if isinstance(part, dict) else None
+    known = part.get("properties") if isinstance(part, dict) else None
     return known if isinstance(known, dict) else {}
 
 
 def _enum(error: Any, _: Documents) -> tuple[str, str]:
-    texts = [one for one in error.kind.options if isinstance(one, str)]
+    texts = [option for option in error.kind.options if isinstance(option, str)]
     near = did_you_mean(error.instance, texts) if isinstance(error.instance, str) else ""
     got = "another string" if texts and isinstance(error.instance, str) else _kind(error.instance)
     listed = one_of(texts) if len(texts) == len(error.kind.options) else "a value of the enum"

@@ -82,7 +82,7 @@ def _bent(value: object, path: str, report: Report) -> object:
     if isinstance(value, list | tuple):
         return [_bent(inner, f"{path}{part}".lstrip("."), report) for part, inner in _inside(value, path)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _bent({one.name: getattr(value, one.name) for one in dataclasses.fields(value)}, path, report)
+        return _bent({field.name: getattr(value, field.name) for field in dataclasses.fields(value)}, path, report)
     return value
 
 
@@ -100,8 +100,8 @@ def _unwritable(value: object, error: Exception) -> errors.EncodeError:
     """Return the error for a value that JSON cannot represent, with the path of the part at fault."""
     try:
         _check(value, "")
-    except errors.EncodeError as found:
-        return found
+    except errors.EncodeError as refusal:
+        return refusal
     except RecursionError:
         return errors.EncodeError("the value is nested too deeply")
     return errors.EncodeError(f"expected a value that JSON can hold: {error}")
@@ -136,7 +136,7 @@ def _inside(value: object, path: str) -> Iterable[tuple[str, object]]:
     if isinstance(value, list | tuple):
         return [(errors.index_part(index), inner) for index, inner in enumerate(value)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(f".{one.name}", getattr(value, one.name, None)) for one in dataclasses.fields(value)]
+        return [(f".{field.name}", getattr(value, field.name, None)) for field in dataclasses.fields(value)]
     try:
         return _inside(_plain(value), path)
     except errors.EncodeError as error:
@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
         pairs = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
         fields = {name: getattr(value, attribute) for name, attribute in pairs}
         tag = kind.__struct_config__.tag
-        fields = {name: one for name, one in fields.items() if type(one).__name__ != "UnsetType"}
+        fields = {name: field for name, field in fields.items() if type(field).__name__ != "UnsetType"}
         return fields if tag is None else {kind.__struct_config__.tag_field: tag, **fields}
     if hasattr(kind, "__attrs_attrs__"):
         return {field.name: getattr(value, field.name) for field in kind.__attrs_attrs__}

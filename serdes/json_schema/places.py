@@ -38,7 +38,7 @@ def target_of(documents: Documents, uri: str, reference: str) -> At | None:
     """Return the place that a `$ref` of a document leads to; None if it is not in the documents, or only an anchor."""
     for base in (uri, base_uri(documents[uri], uri)):
         document, fragment = urldefrag(urljoin(base, reference))
-        known = next((one for one, tree in documents.items() if document in (one, base_uri(tree, one))), None)
+        known = next((uri_ for uri_, tree in documents.items() if document in (uri_, base_uri(tree, uri_))), None)
         if known is None or (fragment and not fragment.startswith("/")):
             continue
         target = At(known, "", documents[known])
@@ -63,16 +63,16 @@ def is_recursive(documents: Documents) -> bool:
         if id(tree) in around:
             return True
         around.add(id(tree))
-        below = [(uri, one) for one in (tree.values() if isinstance(tree, dict) else tree)]
+        below = [(uri, node) for node in (tree.values() if isinstance(tree, dict) else tree)]
         if isinstance(tree, dict) and not tree.keys().isdisjoint(("$ref", "$dynamicRef", "$recursiveRef")):
             target = target_of(documents, uri, tree["$ref"]) if isinstance(tree.get("$ref"), str) else None
             if target is None:
                 return True
             below.append((target.uri, target.tree))
-        found = any(visit(*one) for one in below)
+        is_ring = any(visit(*place) for place in below)
         around.discard(id(tree))
         done.add(id(tree))
-        return found
+        return is_ring
 
     try:
         return any(visit(uri, tree) for uri, tree in documents.items())

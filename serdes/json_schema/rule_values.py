@@ -153,19 +153,19 @@ class _Walk:
         key = id(at.tree), path
         properties = self._known.get(key)
         if properties is None:
-            properties = [one for one in self._found(at, path) if not one.is_passed_over]
+            properties = [property_ for property_ in self._found(at, path) if not property_.is_passed_over]
             if len(self._known) < _MOST_KNOWN:  # paths through a schema that contains itself have no end
                 self._known[key] = properties
         made = dict(value)
-        for one in properties:
-            name = one.place.name
+        for property_ in properties:
+            name = property_.place.name
             inner = made.get(name)
             if inner is None:
                 continue
-            if one.leaf:
-                made[name] = self._transform(one.place.context(one.leaf, made), inner)
+            if property_.leaf:
+                made[name] = self._transform(property_.place.context(property_.leaf, made), inner)
             else:
-                made[name] = self._at(one.at, one.path, one.place, made, inner, depth + 1)
+                made[name] = self._at(property_.at, property_.path, property_.place, made, inner, depth + 1)
         return made
 
     def _found(self, at: At, path: str) -> Iterator["_Property"]:
@@ -184,18 +184,18 @@ class _Walk:
         fixed = [] if tuples is None else [at.down(tuples, index) for index in range(len(at.tree[tuples]))]
         rest = "additionalItems" if tuples == "items" else "items"
         others = at.down(rest) if isinstance(at.tree.get(rest), dict) else None
-        made = [go(one, value=item) for one, item in zip(fixed, value, strict=False)]
+        made = [go(part, value=item) for part, item in zip(fixed, value, strict=False)]
         left = value[len(made) :]
         return made + ([go(others, value=item) for item in left] if others is not None else left)
 
     def _branches(self, at: At, value: object) -> list[At]:
         """Return the schemas next to this one that describe the value too."""
-        found = [at.down("allOf", index) for index in range(len(_list(at.tree, "allOf")))]
+        places = [at.down("allOf", index) for index in range(len(_list(at.tree, "allOf")))]
         for key in ("oneOf", "anyOf"):
             allowed = (at.down(key, index) for index in range(len(_list(at.tree, key))))
-            fitting = (one for one in allowed if self._allows(one, value))
-            found += fitting if key == "anyOf" or self._validator is None else islice(fitting, 1)
-        return found
+            fitting = (place for place in allowed if self._allows(place, value))
+            places += fitting if key == "anyOf" or self._validator is None else islice(fitting, 1)
+        return places
 
     def _allows(self, at: At, value: object) -> bool:
         if self._validator is None:
@@ -214,8 +214,8 @@ class _Walk:
 
 
 def _list(tree: Mapping[str, object], key: str) -> list[object]:
-    found = tree.get(key)
-    return found if isinstance(found, list) else []
+    part = tree.get(key)
+    return part if isinstance(part, list) else []
 
 
 def _leaf(tree: Mapping[str, object]) -> str:
@@ -228,7 +228,7 @@ def _type_name(tree: Mapping[str, object], value: object) -> str:
         return "ENUM"
     kinds = tree.get("type")
     if isinstance(kinds, list):
-        kinds = next((one for one in kinds if one in _IS and _IS[one](value)), None)
+        kinds = next((kind for kind in kinds if kind in _IS and _IS[kind](value)), None)
     if kinds == "object" or (kinds is None and "properties" in tree):
         return "RECORD" if tree.get("properties") else "MAP"
     return _TYPE_NAMES.get(kinds, "NULL") if isinstance(kinds, str) else "NULL"

@@ -134,13 +134,13 @@ class JsonDeserializer(Deserializer[T]):
         *,
         decode: Callable[[bytes], object] | None = None,
     ) -> None:
-        given = (client, reader_schema, from_dict, conf)
+        arguments = (client, reader_schema, from_dict, conf)
         if is_class(reader_schema):
             from strata.serdes.classes import bound
 
             reader_schema, from_dict = None, from_dict or bound(reader_schema, JSON).from_dict
         super().__init__(client, from_dict, conf)
-        self._given = given
+        self._given = arguments
         self._options = {"decode": decode}
         self._load = load if decode is None else decode
         wanted = None if reader_schema is None else schema_given(reader_schema, JSON, "reader_schema")
@@ -160,7 +160,7 @@ class JsonDeserializer(Deserializer[T]):
         def validator(shape: Schema) -> Validate | None:
             return (self._validate or validator_of(self._client, shape, subject)) if self._settings.validate else None
 
-        return JsonShapes(lambda one: _values(self._client, one, subject), validator)
+        return JsonShapes(lambda schema_: _values(self._client, schema_, subject), validator)
 
 
 def _title(document: object) -> str | None:

@@ -84,15 +84,15 @@ class Validator:
         for _ in range(_MOST_ROUNDS):
             if self.is_valid(value) or self._has_many_ways(value):
                 break
-            found = [one for one in self._validator.iter_errors(value) if one.kind.name in _UNKNOWN]
-            for error in found:
+            errors = [error for error in self._validator.iter_errors(value) if error.kind.name in _UNKNOWN]
+            for error in errors:
                 place = value
                 for step in error.instance_path:
                     place = place[step]
                 for name in error.kind.unexpected:
                     place.pop(name, None)
-            dropped = dropped or bool(found)
-            if not found:
+            dropped = dropped or bool(errors)
+            if not errors:
                 break
         return dropped
 
@@ -125,12 +125,12 @@ def _most_branches(documents: list[object]) -> int:
     most, rest = 1, documents
     while rest:
         below: list[object] = []
-        for one in rest:
-            if isinstance(one, dict):
-                most = max([most, *(len(one[key]) for key in ("oneOf", "anyOf") if isinstance(one.get(key), list))])
-                below += one.values()
-            elif isinstance(one, list):
-                below += one
+        for node in rest:
+            if isinstance(node, dict):
+                most = max([most, *(len(node[key]) for key in ("oneOf", "anyOf") if isinstance(node.get(key), list))])
+                below += node.values()
+            elif isinstance(node, list):
+                below += node
         rest = below
     return most
 
@@ -138,8 +138,8 @@ def _most_branches(documents: list[object]) -> int:
 def _depth(value: object) -> int:
     depth, level = 0, [value]
     while level:
-        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
-        depth, level = depth + 1, [one for values in inner for one in values if isinstance(one, dict | list)]
+        inner = (node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list))
+        depth, level = depth + 1, [value for values in inner for value in values if isinstance(value, dict | list)]
     return depth
 
 

@@ -64,7 +64,7 @@ class Content:
         shown: dict[str, Any] = {"schema": self.text, "schemaType": self.format, "guid": self.guid}
         if self.references:
             names = ("name", "subject", "version")
-            shown["references"] = [dict(zip(names, one, strict=True)) for one in self.references]
+            shown["references"] = [dict(zip(names, reference, strict=True)) for reference in self.references]
         return shown | {name: value for name, value in json.loads(self.contract).items() if value is not None}
 
 
@@ -104,12 +104,12 @@ class MemoryRegistry:
 
     def contexts(self) -> list[str]:
         """Return the contexts that hold schemas, and the default one."""
-        return sorted({".", *(name for name, one in self._contexts.items() if one.by_id)})
+        return sorted({".", *(name for name, context in self._contexts.items() if context.by_id)})
 
     def subjects(self, *, deleted: bool = False, deleted_only: bool = False) -> list[str]:
         """Return the names of subjects."""
         names = [name for name, versions in self._subjects.items() if versions]
-        live = {name for name in names if any(not one.deleted for one in self._subjects[name])}
+        live = {name for name in names if any(not subject.deleted for subject in self._subjects[name])}
         return sorted(name for name in names if (name not in live if deleted_only else deleted or name in live))
 
     def versions(self, subject: str, *, deleted: bool = False, deleted_only: bool = False) -> list[Version]:
@@ -118,17 +118,19 @@ class MemoryRegistry:
         Raises:
             RegistryError: 40401 if there is none.
         """
-        found = self._of(subject)
-        found = [one for one in found if (one.deleted if deleted_only else deleted or not one.deleted)]
-        if not found:
+        versions = self._of(subject)
+        versions = [
+            version for version in versions if (version.deleted if deleted_only else deleted or not version.deleted)
+        ]
+        if not versions:
             raise self._no_subject(subject)
-        return found
+        return versions
 
     def _of(self, subject: str) -> list[Version]:
         return self._subjects.get(subject, [])
 
     def _live(self, subject: str) -> list[Version]:
-        return [one for one in self._of(subject) if not one.deleted]
+        return [version for version in self._of(subject) if not version.deleted]
 
     @staticmethod
     def _no_subject(subject: str) -> RegistryError:
@@ -141,13 +143,13 @@ class MemoryRegistry:
             RegistryError: 40401 for an unknown subject, 40402 for an unknown version, 42202 if it is not a number.
         """
         wanted = _number_of(number)
-        found = self.versions(subject, deleted=deleted)
+        versions = self.versions(subject, deleted=deleted)
         if wanted is None:
-            live = [one for one in found if not one.deleted]
-            return (live or found)[-1]
-        for one in found:
-            if one.number == wanted:
-                return one
+            live = [version_ for version_ in versions if not version_.deleted]
+            return (live or versions)[-1]
+        for version_ in versions:
+            if version_.number == wanted:
+                return version_
         raise _not_found(ErrorCode.VERSION_NOT_FOUND, f"Version {wanted} not found.")
 
     def with_metadata(self, subject: str, pairs: Mapping[str, str], *, deleted: bool) -> Version:
@@ -156,10 +158,10 @@ class MemoryRegistry:
         Raises:
             RegistryError: 40401 for an unknown subject, 40403 if no version has them.
         """
-        for one in reversed(self.versions(subject, deleted=deleted)):
-            properties = ((json.loads(one.content.contract).get("metadata") or {}).get("properties")) or {}
+        for version in reversed(self.versions(subject, deleted=deleted)):
+            properties = ((json.loads(version.content.contract).get("metadata") or {}).get("properties")) or {}
             if pairs.items() <= properties.items():
-                return one
+                return version
         raise _not_found(ErrorCode.SCHEMA_NOT_FOUND, "Schema not found")
 
     def content(self, schema_id: int, subject: str | None) -> Content:
@@ -168,10 +170,10 @@ class MemoryRegistry:
         Raises:
             RegistryError: 40403 if the id is unknown.
         """
-        found = self._contexts.get(context_of(subject or ""), _Context()).by_id.get(schema_id)
-        if found is None:
+        content = self._contexts.get(context_of(subject or ""), _Context()).by_id.get(schema_id)
+        if content is None:
             raise _not_found(ErrorCode.SCHEMA_NOT_FOUND, f"Schema {schema_id} not found")
-        return found
+        return content
 
     def content_by_guid(self, guid: str) -> Content:
         """Return the schema with a GUID.
@@ -180,9 +182,9 @@ class MemoryRegistry:
             RegistryError: 40403 if the GUID is unknown.
         """
         for context in self._contexts.values():
-            for one in context.by_id.values():
-                if one.guid == guid:
-                    return one
+            for content in context.by_id.values():
+                if content.guid == guid:
+                    return content
         raise _not_found(ErrorCode.SCHEMA_NOT_FOUND, f"Schema {guid} not found")
 
     def holders(self, schema_id: int, subject: str | None, *, deleted: bool) -> list[Version]:
@@ -193,22 +195,24 @@ class MemoryRegistry:
         """
         content = self.content(schema_id, subject)
         versions = self._all(context_of(subject or ""))
-        found = [one for one in versions if one.content == content and (deleted or not one.deleted)]
-        return [one for one in found if subject is None or one.subject == subject or subject.endswith(":")]
+        holders = [version for version in versions if version.content == content and (deleted or not version.deleted)]
+        return [
+            version for version in holders if subject is None or version.subject == subject or subject.endswith(":")
+        ]
 
     def referrers(self, version: Version, *, deleted: bool = False) -> list[int]:
         """Return the ids of the schemas that refer to a version."""
-        found = {
-            one.schema_id
+        ids = {
+            referrer.schema_id
             for versions in self._subjects.values()
-            for one in versions
-            if (deleted or not one.deleted)
+            for referrer in versions
+            if (deleted or not referrer.deleted)
             and any(
-                (self._qualified(one.subject, subject), number) == (version.subject, version.number)
-                for _, subject, number in one.content.references
+                (self._qualified(referrer.subject, subject), number) == (version.subject, version.number)
+                for _, subject, number in referrer.content.references
             )
         }
-        return sorted(found)
+        return sorted(ids)
 
     @staticmethod
     def _qualified(referrer: str, subject: str) -> str:
@@ -226,9 +230,9 @@ class MemoryRegistry:
         live = self._live(subject)
         if live and not str(body.get("schema") or "").strip():  # a change of metadata or rules alone
             body = {**live[-1].content.to_json(), **{name: value for name, value in body.items() if name != "schema"}}
-        found = self._find(subject, body, normalize=normalize, deleted=False)
-        if found is not None:
-            return found
+        version_ = self._find(subject, body, normalize=normalize, deleted=False)
+        if version_ is not None:
+            return version_
         self._check_writable(subject)
         merged = {**body, **self._inherited(body, live)}
         content, parsed = self._read(subject, merged, normalize=normalize)
@@ -246,7 +250,9 @@ class MemoryRegistry:
         context.highest = max(context.highest, schema_id)
         context.ids[content], context.by_id[schema_id] = schema_id, content
         versions = self._subjects.setdefault(subject, [])
-        version = Version(subject, max((one.number for one in versions), default=0) + 1, schema_id, content, parsed)
+        version = Version(
+            subject, max((version.number for version in versions), default=0) + 1, schema_id, content, parsed
+        )
         versions.append(version)
         return version
 
@@ -265,22 +271,22 @@ class MemoryRegistry:
             RegistryError: 40401 for an unknown subject, 40403 if it does not hold the schema, 42201 if it is invalid.
         """
         self.versions(subject, deleted=deleted)
-        found = self._find(subject, body, normalize=normalize, deleted=deleted)
-        if found is None:
+        version_ = self._find(subject, body, normalize=normalize, deleted=deleted)
+        if version_ is None:
             raise _not_found(ErrorCode.SCHEMA_NOT_FOUND, "Schema not found")
-        return found
+        return version_
 
     def _find(self, subject: str, body: Mapping[str, object], *, normalize: bool, deleted: bool) -> Version | None:
         content, parsed = self._read(subject, body, normalize=normalize)
-        versions = [one for one in self._of(subject) if deleted or not one.deleted]
-        for one in reversed(versions):
-            if one.content == content:
-                return one
-        for one in reversed(versions):
-            alike = (one.content.format, one.content.references) == (content.format, content.references)
-            bare = content.contract in ("{}", one.content.contract)
-            if alike and bare and FORMATS[parsed.format].equivalent(one.parsed, parsed, limits=DEFAULT_LIMITS):
-                return one
+        versions = [version_ for version_ in self._of(subject) if deleted or not version_.deleted]
+        for version in reversed(versions):
+            if version.content == content:
+                return version
+        for version in reversed(versions):
+            alike = (version.content.format, version.content.references) == (content.format, content.references)
+            bare = content.contract in ("{}", version.content.contract)
+            if alike and bare and FORMATS[parsed.format].equivalent(version.parsed, parsed, limits=DEFAULT_LIMITS):
+                return version
         return None
 
     def _read(
@@ -292,7 +298,8 @@ class MemoryRegistry:
         if name not in list(SchemaFormat):
             raise _invalid(ErrorCode.INVALID_SCHEMA, f"Invalid schema type {name}")
         references = tuple(
-            (str(one["name"]), str(one["subject"]), int(one["version"])) for one in body.get("references") or ()
+            (str(reference["name"]), str(reference["subject"]), int(reference["version"]))
+            for reference in body.get("references") or ()
         )
         resolved = self._resolved(subject, references)
         row = FORMATS[SchemaFormat(name)]
@@ -308,22 +315,22 @@ class MemoryRegistry:
 
     def _resolved(self, subject: str, references: Sequence[tuple[str, str, int]]) -> list[ResolvedReference]:
         """Return what a schema refers to, directly or not, each after what it needs itself."""
-        found: dict[str, ResolvedReference] = {}
+        resolved: dict[str, ResolvedReference] = {}
 
         def visit(referrer: str, wanted: Sequence[tuple[str, str, int]]) -> None:
             for name, named, number in wanted:
                 other = self._qualified(referrer, named)
-                if name in found:
+                if name in resolved:
                     continue
-                version = next((one for one in self._of(other) if one.number == number), None)
-                if version is None or len(found) >= _MOST_REFERENCES:
+                version = next((version_ for version_ in self._of(other) if version_.number == number), None)
+                if version is None or len(resolved) >= _MOST_REFERENCES:
                     message = f'No schema reference found for subject "{named}" and version {number}'
                     raise _invalid(ErrorCode.INVALID_SCHEMA, message)
                 visit(other, version.content.references)
-                found[name] = ResolvedReference(name, version.content.text, f"{other} {number}")
+                resolved[name] = ResolvedReference(name, version.content.text, f"{other} {number}")
 
         visit(subject, references)
-        return list(found.values())
+        return list(resolved.values())
 
     def compatibility(
         self, subject: str, number: str | None, body: Mapping[str, object], *, normalize: bool, verbose: bool
@@ -335,7 +342,7 @@ class MemoryRegistry:
         """
         live = self._live(subject)
         if number is not None and _number_of(number) is not None:
-            live = [one for one in live if one.number == _number_of(number)]
+            live = [version_ for version_ in live if version_.number == _number_of(number)]
             if not live:
                 raise _not_found(ErrorCode.VERSION_NOT_FOUND, f"Version {number} not found.")
         elif number is not None:
@@ -372,14 +379,14 @@ class MemoryRegistry:
             raise _not_found(ErrorCode.SUBJECT_SOFT_DELETED, message)
         self._check_writable(subject)
         going = versions if permanent else live
-        for one in going:
-            self._check_unreferenced(one, permanent=permanent, within=subject)
+        for version in going:
+            self._check_unreferenced(version, permanent=permanent, within=subject)
         if permanent and live:
             message = f"Subject '{subject}' was not deleted first before being permanently deleted"
             raise _not_found(ErrorCode.SUBJECT_NOT_SOFT_DELETED, message)
-        numbers = [one.number for one in going]
-        for one in going:
-            one.deleted = True
+        numbers = [version.number for version in going]
+        for version in going:
+            version.deleted = True
         if permanent:
             self._forget(subject, going)
         return numbers
@@ -395,10 +402,14 @@ class MemoryRegistry:
         versions = self._of(subject)
         if not versions:
             raise self._no_subject(subject)
-        found = self._live(subject)[-1:] if wanted is None else [one for one in versions if one.number == wanted]
-        if not found:
+        versions_ = (
+            self._live(subject)[-1:]
+            if wanted is None
+            else [version for version in versions if version.number == wanted]
+        )
+        if not versions_:
             raise _not_found(ErrorCode.VERSION_NOT_FOUND, f"Version {-1 if wanted is None else wanted} not found.")
-        version = found[0]
+        version = versions_[0]
         named = f"Subject '{subject}' Version {version.number}"
         if version.deleted and not permanent:
             message = f"{named} was soft deleted.Set permanent=true to delete permanently"
@@ -414,22 +425,29 @@ class MemoryRegistry:
         return version.number
 
     def _forget(self, subject: str, going: Sequence[Version]) -> None:
-        self._subjects[subject] = [one for one in self._of(subject) if all(one is not gone for gone in going)]
+        self._subjects[subject] = [
+            version for version in self._of(subject) if all(version is not gone for gone in going)
+        ]
         context = self._contexts[context_of(subject)]
-        for one in going:
-            held = any(other.content == one.content for other in self._all(context_of(subject)))
-            if not held and context.ids.pop(one.content, None) is not None:
-                del context.by_id[one.schema_id]
+        for version in going:
+            held = any(other.content == version.content for other in self._all(context_of(subject)))
+            if not held and context.ids.pop(version.content, None) is not None:
+                del context.by_id[version.schema_id]
         if not self._subjects[subject]:
             self._subjects.pop(subject)
             self.configs.pop(subject, None)
             self.modes.pop(subject, None)
 
     def _all(self, context: str) -> list[Version]:
-        return [one for name in sorted(self._subjects) if context_of(name) == context for one in self._subjects[name]]
+        return [
+            subject
+            for name in sorted(self._subjects)
+            if context_of(name) == context
+            for subject in self._subjects[name]
+        ]
 
     def _check_unreferenced(self, version: Version, *, permanent: bool, within: str | None = None) -> None:
-        own = {one.schema_id for one in self._of(within or "")}
+        own = {version.schema_id for version in self._of(within or "")}
         if set(self.referrers(version, deleted=permanent)) - own:
             message = (
                 "One or more references exist to the schema "
@@ -512,7 +530,7 @@ class MemoryRegistry:
         if name not in _MODES or (name == "FORWARD" and subject is not None):
             raise _invalid(ErrorCode.INVALID_MODE, f"Invalid mode. Valid values are {', '.join(_MODES)}.")
         scope = [subject] if subject is not None else self.subjects()
-        if name == "IMPORT" and not force and any(self._live(one) for one in scope):
+        if name == "IMPORT" and not force and any(self._live(subject_) for subject_ in scope):
             raise _invalid(ErrorCode.OPERATION_NOT_PERMITTED, "Cannot import since found existing subjects")
         self.modes[subject] = name
         return name
@@ -542,11 +560,11 @@ class MemoryRegistry:
 
 _SAID = {"compatibilityLevel": "compatibility"}
 """How the answer to a change names a property."""
-_LEVELS = f"Valid values are {', '.join(one.value.lower() for one in Level)}"
+_LEVELS = f"Valid values are {', '.join(level.value.lower() for level in Level)}"
 
 
 def _previous(versions: Sequence[Version]) -> list[Previous]:
-    return [Previous(one.number, one.parsed) for one in versions]
+    return [Previous(version.number, version.parsed) for version in versions]
 
 
 def _number_of(number: str) -> int | None:

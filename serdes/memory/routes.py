@@ -48,8 +48,8 @@ def _subjects(registry: MemoryRegistry, request: _Request) -> object:
 
 
 def _versions(registry: MemoryRegistry, request: _Request, subject: str) -> object:
-    found = registry.versions(subject, deleted=request.flag("deleted"), deleted_only=request.flag("deletedOnly"))
-    return request.page([one.number for one in found])
+    versions = registry.versions(subject, deleted=request.flag("deleted"), deleted_only=request.flag("deletedOnly"))
+    return request.page([version_.number for version_ in versions])
 
 
 def _version(registry: MemoryRegistry, request: _Request, subject: str, number: str) -> object:
@@ -72,13 +72,13 @@ def _schema(registry: MemoryRegistry, request: _Request, schema_id: str) -> obje
 
 
 def _holders(registry: MemoryRegistry, request: _Request, schema_id: str) -> object:
-    found = registry.holders(_integer(schema_id), request.text("subject"), deleted=request.flag("deleted"))
-    return request.page([{"subject": one.subject, "version": one.number} for one in found])
+    versions = registry.holders(_integer(schema_id), request.text("subject"), deleted=request.flag("deleted"))
+    return request.page([{"subject": version.subject, "version": version.number} for version in versions])
 
 
 def _holding_subjects(registry: MemoryRegistry, request: _Request, schema_id: str) -> object:
-    found = registry.holders(_integer(schema_id), request.text("subject"), deleted=request.flag("deleted"))
-    return request.page(list(dict.fromkeys(one.subject for one in found)))
+    versions = registry.holders(_integer(schema_id), request.text("subject"), deleted=request.flag("deleted"))
+    return request.page(list(dict.fromkeys(version.subject for version in versions)))
 
 
 def _register(registry: MemoryRegistry, request: _Request, subject: str) -> object:
@@ -116,7 +116,7 @@ def _integer(text: str) -> int:
 
 _S, _V = "/subjects/([^/]+)", "/versions/([^/]+)"
 _ROUTES: tuple[tuple[str, str, _Route], ...] = (
-    ("GET", "/schemas/types", lambda _, __: [one.value for one in SchemaFormat]),
+    ("GET", "/schemas/types", lambda _, __: [format_.value for format_ in SchemaFormat]),
     ("GET", "/schemas/ids/([^/]+)", _schema),
     ("GET", "/schemas/ids/([^/]+)/versions", _holders),
     ("GET", "/schemas/ids/([^/]+)/subjects", _holding_subjects),
@@ -187,7 +187,7 @@ class MemoryTransport:
         for verb, pattern, answer in _ROUTES:
             match = re.fullmatch(pattern, bare)
             if verb == method and match is not None:
-                segments = [None if one is None else unquote(one) for one in match.groups()]
+                segments = [None if group is None else unquote(group) for group in match.groups()]
                 with self._registry.lock:
                     return json.loads(json.dumps(answer(self._registry.content, _Request(pairs, body), *segments)))
         raise RegistryError(_NOT_FOUND, _NOT_FOUND, f"a registry in memory has no route {method} {bare}")
@@ -216,7 +216,7 @@ def registry_named(name: str) -> SharedRegistry:
     if not name:
         return SharedRegistry()
     with _lock:
-        found = _named.get(name)
-        if found is None:
-            found = _named[name] = SharedRegistry()
-        return found
+        registry = _named.get(name)
+        if registry is None:
+            registry = _named[name] = SharedRegistry()
+        return registry

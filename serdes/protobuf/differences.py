@@ -88,7 +88,7 @@ def _field(
 
 
 def _maps(source: FieldDescriptor, value: Any, field: FieldDescriptor, other: Any, path: str) -> Iterator[Difference]:
-    before, after = (_entry(one).fields_by_number[_VALUE] for one in (source, field))
+    before, after = (_entry(map_field).fields_by_number[_VALUE] for map_field in (source, field))
     read = {_key(key): other[key] for key in other}
     for key in value:
         known = _key(key)
@@ -156,8 +156,8 @@ def _is_same_symbol(source: EnumDescriptor, value: int, enum: EnumDescriptor, ot
     before, after = source.values_by_number.get(value), enum.values_by_number.get(other)
     if before is None or after is None:
         return before is None and after is None and value == other
-    names = {one.name for one in source.values if one.number == value}
-    others = {one.name for one in enum.values if one.number == other}
+    names = {value_.name for value_ in source.values if value_.number == value}
+    others = {value.name for value in enum.values if value.number == other}
     if names & others:
         return True
     is_renamed = names.isdisjoint(enum.values_by_name) and others.isdisjoint(source.values_by_name)

@@ -27,11 +27,11 @@ def lacks_fields(registered: Descriptor, local: Descriptor) -> bool:
             continue
         seen.add((known.full_name, mine.full_name))
         for field in mine.fields:
-            found = known.fields_by_number.get(field.number)
-            if found is None:
+            other = known.fields_by_number.get(field.number)
+            if other is None:
                 return True
-            if field.message_type is not None and found.message_type is not None:
-                pairs.append((found.message_type, field.message_type))
+            if field.message_type is not None and other.message_type is not None:
+                pairs.append((other.message_type, field.message_type))
     return False
 
 
@@ -69,7 +69,7 @@ def _messages(field: FieldDescriptor, value: Any, known: Descriptor) -> Iterator
             for key in value:
                 yield key_part(key), value[key], inside
     elif field.is_repeated:
-        for index, one in enumerate(value):
-            yield index_part(index), one, known
+        for index, item in enumerate(value):
+            yield index_part(index), item, known
     else:
         yield "", value, known

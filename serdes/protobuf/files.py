@@ -54,9 +54,9 @@ class _Pool:
         self._pool = DescriptorPool()
         self._files: dict[str, FileDescriptorProto] = {}
         self._added: set[str] = set()
-        resolved = [ResolvedReference(name, one.text) for name, one in references.items()]
-        for number, one in enumerate(resolved):
-            self._read(one.name, one.text, resolved[:number])
+        resolved = [ResolvedReference(name, reference.text) for name, reference in references.items()]
+        for number, reference in enumerate(resolved):
+            self._read(reference.name, reference.text, resolved[:number])
         self._read(_ROOT, schema.text, resolved)
 
     def _read(self, name: str, text: str, references: Sequence[ResolvedReference]) -> None:
@@ -68,11 +68,11 @@ class _Pool:
         file = self._files.get(name) or _builtin(name)
         self._added.add(name)
         imports = []
-        for one in file.dependency:
-            if one not in self._added and (one in self._files or one in builtin_files()):
-                self.add(one)
-            if one in self._added:
-                imports.append(one)
+        for dependency in file.dependency:
+            if dependency not in self._added and (dependency in self._files or dependency in builtin_files()):
+                self.add(dependency)
+            if dependency in self._added:
+                imports.append(dependency)
         names = dict.fromkeys([*imports, *(self._unasked() if name == _ROOT else ())])
         del file.dependency[:], file.public_dependency[:], file.weak_dependency[:]
         file.dependency.extend(names)
@@ -148,34 +148,34 @@ def find_message(file: FileDescriptor, indexes: Sequence[int] | int) -> Descript
     """
     messages = list(file.message_types_by_name.values())
     if isinstance(indexes, int):
-        everything = sorted(_with_nested(messages), key=lambda one: one.full_name)
+        everything = sorted(_with_nested(messages), key=lambda message: message.full_name)
         if indexes >= len(everything):
             raise NoMessage(f"the schema has no message {indexes} as AWS Glue counts")
         return everything[indexes]
-    found: Descriptor | None = None
+    message: Descriptor | None = None
     for index in indexes:
         if index >= len(messages):
             raise NoMessage(f"the schema has no message at {list(indexes)[:5]}")
-        found = messages[index]
-        messages = list(found.nested_types)
-    if found is None:
+        message = messages[index]
+        messages = list(message.nested_types)
+    if message is None:
         raise NoMessage("expected message indexes, got none")
-    return found
+    return message
 
 
 def _with_nested(messages: Iterable[Descriptor]) -> Iterator[Descriptor]:
-    for one in messages:
-        yield one
-        yield from _with_nested(one.nested_types)
+    for message in messages:
+        yield message
+        yield from _with_nested(message.nested_types)
 
 
 def message_named(file: FileDescriptor, name: str) -> Descriptor | None:
     """Return a message by its full name, from a linked file or its imports; None if there is none."""
     try:
-        found: Descriptor = file.pool.FindMessageTypeByName(name)
+        message: Descriptor = file.pool.FindMessageTypeByName(name)
     except KeyError:
         return None
-    return found
+    return message
 
 
 def entry_of(field: FieldDescriptor) -> Descriptor | None:
@@ -189,7 +189,7 @@ def indexes_of(message: Descriptor) -> tuple[int, ...]:
     path = []
     while message.containing_type is not None:
         outer = message.containing_type
-        path.append([one.full_name for one in outer.nested_types].index(message.full_name))
+        path.append([type_.full_name for type_ in outer.nested_types].index(message.full_name))
         message = outer
     path.append(list(message.file.message_types_by_name).index(message.name))
     return tuple(reversed(path))
@@ -209,8 +209,8 @@ def copied(message: Descriptor, change: Callable[[FileDescriptorProto], None]) -
         if file.name in added:
             return
         added.add(file.name)
-        for one in file.dependencies:
-            add(one)
+        for dependency in file.dependencies:
+            add(dependency)
         proto = FileDescriptorProto()
         file.CopyToProto(proto)
         change(proto)
@@ -227,16 +227,16 @@ def text_of(file: FileDescriptor) -> str:
 
 def imports_of(file: FileDescriptor) -> dict[str, Schema]:
     """Return all direct and indirect imports of a file in order of dependency, except the well-known files."""
-    found: dict[str, Schema] = {}
-    _add_imports(file, found)
-    return found
+    imports: dict[str, Schema] = {}
+    _add_imports(file, imports)
+    return imports
 
 
-def _add_imports(file: FileDescriptor, found: dict[str, Schema]) -> None:
-    for one in file.dependencies:
-        if one.name not in found and not is_known(one.name):
-            _add_imports(one, found)
-            found[one.name] = Schema(text_of(one), PROTOBUF)
+def _add_imports(file: FileDescriptor, imports: dict[str, Schema]) -> None:
+    for dependency in file.dependencies:
+        if dependency.name not in imports and not is_known(dependency.name):
+            _add_imports(dependency, imports)
+            imports[dependency.name] = Schema(text_of(dependency), PROTOBUF)
 
 
 def is_known(name: str) -> bool:

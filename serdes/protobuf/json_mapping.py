@@ -83,21 +83,21 @@ def from_json(kind: type[Message], value: Any) -> Message:
 def _about(message: Descriptor) -> tuple[Any, Any]:
     """Return the types that an Any in the message may hold, and the stand-in class if one is needed."""
     types = _Types(message.file.pool)
-    if not any(field.name in _TAKEN for one in _reachable(message) for field in one.fields):
+    if not any(field.name in _TAKEN for inner in _reachable(message) for field in inner.fields):
         return types, None
     return types, GetMessageClass(copied(message, _rename_all))
 
 
 def _reachable(message: Descriptor) -> list[Descriptor]:
-    found = {message.full_name: message}
+    messages = {message.full_name: message}
     rest = [message]
     while rest:
         for field in rest.pop().fields:
             inner = field.message_type
-            if inner is not None and inner.full_name not in found:
-                found[inner.full_name] = inner
+            if inner is not None and inner.full_name not in messages:
+                messages[inner.full_name] = inner
                 rest.append(inner)
-    return list(found.values())
+    return list(messages.values())
 
 
 def _rename_all(file: FileDescriptorProto) -> None:

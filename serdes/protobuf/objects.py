@@ -358,18 +358,18 @@ class _Lifting(_Source):
     def _body(self, shape: Object, descriptor: Descriptor) -> list[tuple[str, Member | None]]:
         has = self._constant(GetMessageClass(descriptor).HasField)
         lines: list[tuple[str, Member | None]] = []
-        given = []
+        pairs = []
         for number, slot in enumerate(layout_of(shape)):
             member, name = slot.member, f"v{number}"
             body = self._slot(slot, descriptor, name, has)
             if body is None:
                 continue
-            given.append((member, name))
+            pairs.append((member, name))
             lines += [(line, member) for line in body]
-        return [*lines, (f"return {self._made(shape, given)}", None)]
+        return [*lines, (f"return {self._made(shape, pairs)}", None)]
 
-    def _made(self, shape: Object, given: Sequence[tuple[Member, str]]) -> str:
-        pairs = [(argument_of(shape, member), member, name) for member, name in given]
+    def _made(self, shape: Object, named: Sequence[tuple[Member, str]]) -> str:
+        pairs = [(argument_of(shape, member), member, name) for member, name in named]
         if shape.is_dict:
             optional = [pair for pair in pairs if pair[1].attribute not in shape.required]
             always = [pair for pair in pairs if pair not in optional]
@@ -486,8 +486,8 @@ def _symbols_of(shape: Symbols, type_: EnumDescriptor | None) -> known_types.Sym
         if type_ is None
         else {value.number: names.get(value.name, "") for value in reversed(type_.values)}
     )
-    found = {number: members[symbol] for number, symbol in numbers.items() if symbol in members}
-    return known_types.Symbols(found, members.get(shape.default or "", MISSING), shape.name)
+    by_number = {number: members[symbol] for number, symbol in numbers.items() if symbol in members}
+    return known_types.Symbols(by_number, members.get(shape.default or "", MISSING), shape.name)
 
 
 def _symbol(shape: Symbols, member: Enum) -> str:

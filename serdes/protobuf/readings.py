@@ -68,12 +68,12 @@ class Readings:
         written, read = (_parsed(message_class, payload) for message_class in classes)
         try:
             missing = first_missing(read)
-            found = list(differences(written, read))
+            changes = list(differences(written, read))
         except UnicodeDecodeError as error:  # a text of proto2, which the parser does not check
             raise _malformed(classes[1], error) from None
         if missing is not None and written.IsInitialized():
             raise DecodeError(DecodeReason.MALFORMED, "the message lacks a required field", path=missing)
-        return Reading(written, read, found)
+        return Reading(written, read, changes)
 
     def _found(self, schema: Schema, path: MessagePath) -> tuple[type[Message], type[Message]]:
         if schema.format != PROTOBUF:

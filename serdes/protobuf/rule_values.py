@@ -58,18 +58,18 @@ def inline_tags(schema: Schema, references: Mapping[str, Schema]) -> Tags:
     Raises:
         SchemaParseError: If a text cannot be parsed; of `compat`.
     """
-    found: dict[str, frozenset[str]] = {}
-    resolved = [ResolvedReference(name, one.text) for name, one in references.items()]
+    tagged: dict[str, frozenset[str]] = {}
+    resolved = [ResolvedReference(name, reference.text) for name, reference in references.items()]
     for text, before in [
-        *((one.text, resolved[:at]) for at, one in enumerate(references.values())),
+        *((reference.text, resolved[:at]) for at, reference in enumerate(references.values())),
         (schema.text, resolved),
     ]:
         file = parse(text, strict=False, references=before).file
         front = f"{file.package}." if file.package else ""
         for entity, tags in tags_of(file).items():
             if entity.type is EntityType.FIELD:
-                found[front + entity.path] = frozenset(tags)
-    return found
+                tagged[front + entity.path] = frozenset(tags)
+    return tagged
 
 
 class ProtobufValues(Values):
@@ -113,7 +113,8 @@ class ProtobufValues(Values):
             return None
         copy, serialize = message_class.CopyFrom, message_class.SerializeToString
         parts = [
-            (one.name, converter(_TYPE_NAMES[one.type]), one.has_presence and message_class.HasField) for one in fields
+            (field.name, converter(_TYPE_NAMES[field.type]), field.has_presence and message_class.HasField)
+            for field in fields
         ]
         (name, convert, has), *others = parts
         if not has and not others:
@@ -216,9 +217,9 @@ class _Steps:
 
         def visit(message: Message, transform: FieldTransform) -> None:
             inner = getattr(message, name)
-            for one in inner if is_repeated else (inner,):
+            for message_ in inner if is_repeated else (inner,):
                 for step in steps:
-                    step(one, transform)
+                    step(message_, transform)
 
         return visit
 
@@ -273,7 +274,7 @@ def _scalar(field: FieldDescriptor, place: Place) -> Step:
         context = place.context(type_name, message)
         value = getattr(message, name)
         if is_repeated:
-            made = [transform(context, one) for one in value]
+            made = [transform(context, item) for item in value]
             if made != list(value):
                 type(message).ClearField(message, name)
                 getattr(message, name).extend(made)
@@ -339,9 +340,9 @@ def _moved(old: type[Message], new: type[Message], value: object) -> Message:
 def _json(value: object) -> Any:
     match value:
         case Mapping():
-            return {key if isinstance(key, str) else str(key): _json(one) for key, one in value.items()}
+            return {key if isinstance(key, str) else str(key): _json(item) for key, item in value.items()}
         case list():
-            return [_json(one) for one in value]
+            return [_json(item) for item in value]
         case bytes():
             return base64.b64encode(value).decode()
         case datetime():

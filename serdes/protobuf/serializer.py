@@ -117,12 +117,12 @@ class ProtobufSerializer(Serializer[T]):
     def _registered(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Schema:
         """Return the schema of a file; register or look up each of its imports once, under a subject of its own."""
         references = []
-        for one in file.dependencies:
-            if self._settings.skip_known_types and is_known(one.name):
+        for dependency in file.dependencies:
+            if self._settings.skip_known_types and is_known(dependency.name):
                 continue
-            if one.name not in known:
-                known[one.name] = self._reference(one, context, known)
-            references.append(known[one.name])
+            if dependency.name not in known:
+                known[dependency.name] = self._reference(dependency, context, known)
+            references.append(known[dependency.name])
         return Schema(text_of(file), PROTOBUF, tuple(references))
 
     def _reference(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Reference:
@@ -273,10 +273,10 @@ class ProtobufDeserializer(Deserializer[T]):
 
     def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
         """Return the linked schema; cached for all message paths, since every frame of a topic may have a bad one."""
-        found = self._files.get((schema.bare, subject), lambda: self._linked(schema, subject))
-        if isinstance(found, errors.SchemaError):
-            raise copy.copy(found)
-        return found
+        file = self._files.get((schema.bare, subject), lambda: self._linked(schema, subject))
+        if isinstance(file, errors.SchemaError):
+            raise copy.copy(file)
+        return file
 
     def _linked(self, schema: Schema, subject: str | None) -> FileDescriptor | errors.SchemaError:
         try:
@@ -300,41 +300,43 @@ class ProtobufDeserializer(Deserializer[T]):
 
         return ProtobufShapes(
             described,
-            lambda one: inline_tags(one, resolve(self._client, one, subject)),
+            lambda schema_: inline_tags(schema_, resolve(self._client, schema_, subject)),
             functools.partial(decoder_of, as_dict=False),
             self._type,
             as_dict=self._as_dict,
         )
 
 
-def _shape_of(given: object) -> "Object | None":
+def _shape_of(message_type: object) -> "Object | None":
     """Return the shape of a class as schema; None for a message class.
 
     Raises:
         TypeError: If it is neither.
         SchemaError: If a part of it has no type in a schema.
     """
-    if isinstance(given, Message):
-        raise errors.wrong_argument("message_type", "a message class", given, "pass type(message)")
-    if isinstance(given, type) and issubclass(given, Message):
+    if isinstance(message_type, Message):
+        raise errors.wrong_argument("message_type", "a message class", message_type, "pass type(message)")
+    if isinstance(message_type, type) and issubclass(message_type, Message):
         return None
     from strata.serdes.classes.shapes import Object, shape_of
 
-    shape = shape_of(given) if is_class(given) and given not in _PLAIN else None
+    shape = shape_of(message_type) if is_class(message_type) and message_type not in _PLAIN else None
     if not isinstance(shape, Object):
-        raise errors.wrong_argument("message_type", "a message class made by protoc, or a class with fields", given)
+        raise errors.wrong_argument(
+            "message_type", "a message class made by protoc, or a class with fields", message_type
+        )
     return shape
 
 
 def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
     """Return the message of the same name in a file."""
     path = wanted.full_name.removeprefix(f"{wanted.file.package}." if wanted.file.package else "").split(".")
-    found: Descriptor | None = file.message_types_by_name.get(path[0])
+    message: Descriptor | None = file.message_types_by_name.get(path[0])
     for name in path[1:]:
-        found = None if found is None else found.nested_types_by_name.get(name)
-    if found is None:
+        message = None if message is None else message.nested_types_by_name.get(name)
+    if message is None:
         raise errors.SchemaError(f"the schema has no message {'.'.join(path)}")
-    return found
+    return message
 
 
 def decoder_of(kind: type[Message], *, as_dict: bool) -> Decode:

@@ -39,10 +39,10 @@ def parsed_strictly(parse: Callable[[bytes], Message], payload: bytes) -> Messag
     if not _has_unknown(message):
         return message
     message = parse(payload)
-    for one in _messages(message):
-        unknown_fields: Any = UnknownFieldSet(one)
+    for part in _messages(message):
+        unknown_fields: Any = UnknownFieldSet(part)
         for unknown in unknown_fields:
-            field: Any = type(one).DESCRIPTOR.fields_by_number.get(unknown.field_number)
+            field: Any = type(part).DESCRIPTOR.fields_by_number.get(unknown.field_number)
             if field is not None and unknown.wire_type not in _accepted(field):
                 raise ValueError(f"the field {field.full_name} has the wire type {unknown.wire_type}")
     return message
@@ -75,9 +75,9 @@ def _messages(message: Message) -> Iterator[Message]:
     """Yield a message and all inside it."""
     pending: list[Message] = [message]
     while pending:
-        one = pending.pop()
-        yield one
-        for field, value in type(one).ListFields(one):
+        part = pending.pop()
+        yield part
+        for field, value in type(part).ListFields(part):
             if field.message_type is not None:
                 pending.extend(_held(field, value))
 

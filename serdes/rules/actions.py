@@ -26,13 +26,13 @@ def header(headers: Any, name: str) -> str | None:
     """Return the last header with a name as text; None if it is missing or not text."""
     if not headers:
         return None
-    found = None
+    named = None
     for key, value in headers.items() if isinstance(headers, Mapping) else headers:
         if key == name:
-            found = value
-    if isinstance(found, bytes | bytearray):
-        return bytes(found).decode(errors="replace")
-    return found if isinstance(found, str) else None
+            named = value
+    if isinstance(named, bytes | bytearray):
+        return bytes(named).decode(errors="replace")
+    return named if isinstance(named, str) else None
 
 
 def _nothing(settings: SerdeSettings, context: RuleContext, value: object, error: Exception | None) -> None:

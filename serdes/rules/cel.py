@@ -108,7 +108,7 @@ class CelFieldExecutor:
         """
         asks = context.rule.kind == "CONDITION"
 
-        def one(field: FieldContext, value: object) -> object:
+        def transformed(field: FieldContext, value: object) -> object:
             if field.type_name not in _PRIMITIVES:
                 return asks or value
             data = {
@@ -120,7 +120,7 @@ class CelFieldExecutor:
             }
             return self._programs.result(context, field.message, value, data)
 
-        return one
+        return transformed
 
 
 class _Program(NamedTuple):
@@ -183,12 +183,12 @@ def _evaluated(program: _Program, data: Mapping[str, object]) -> object:
     program.cost.check(data)
     try:
         result = program.compiled.eval(data=data)
-        found = result.plain_value()
+        plain = result.plain_value()
     except RuntimeError as error:
         raise RuleError(f"the expression cannot be evaluated: {_reason(error)}") from None
     if result.type() == cel.Type.ERROR:
-        raise RuleError(f"the expression cannot be evaluated: {_reason(found)}")
-    return _from_cel(found)
+        raise RuleError(f"the expression cannot be evaluated: {_reason(plain)}")
+    return _from_cel(plain)
 
 
 def _reason(error: object) -> str:
@@ -249,14 +249,14 @@ def _to_cel(value: object, depth: int = 0) -> object:
     if depth > MAX_DEPTH:
         raise RuleError(f"the value is nested deeper than {MAX_DEPTH}")
     if isinstance(value, Mapping):
-        return {_key(key): _to_cel(one, depth + 1) for key, one in value.items()}
+        return {_key(key): _to_cel(item, depth + 1) for key, item in value.items()}
     for kind, convert in _INTO:
         if isinstance(value, kind):
             return convert(value)
     if isinstance(value, tuple) and len(value) == 2 and (isinstance(value, Branch) or isinstance(value[0], str)):
         return _to_cel(value[1], depth + 1)  # a branch of a union and its value
     if isinstance(value, Sequence):
-        return [_to_cel(one, depth + 1) for one in value]
+        return [_to_cel(item, depth + 1) for item in value]
     if hasattr(value, "__index__"):
         return _whole(value.__index__())
     if hasattr(value, "__float__"):
@@ -277,7 +277,7 @@ def _from_cel(value: object) -> object:
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, dict):
-        return {key: _from_cel(one) for key, one in value.items()}
+        return {key: _from_cel(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_from_cel(one) for one in value]
+        return [_from_cel(item) for item in value]
     return value

@@ -100,9 +100,9 @@ def _measured(value: object) -> Size:
         length = type(value).ByteSize(value)
         return Size(length, length, _NODE * (length + 1))
     if isinstance(value, Mapping):
-        return _together([_measured(one) for pair in value.items() for one in pair])
+        return _together([_measured(part) for pair in value.items() for part in pair])
     if isinstance(value, Sequence):
-        return _together([_measured(one) for one in value])
+        return _together([_measured(item) for item in value])
     return _SCALAR
 
 
@@ -120,9 +120,9 @@ def _weight(value: Any) -> int:
 
 def _together(parts: Sequence[Size]) -> Size:
     """Return the size of a list or map of parts."""
-    text = max((one.text for one in parts), default=0)
-    items = max((one.items for one in parts), default=0)
-    return Size(text, max(items, len(parts)), _NODE + sum(one.whole for one in parts))
+    text = max((part.text for part in parts), default=0)
+    items = max((part.items for part in parts), default=0)
+    return Size(text, max(items, len(parts)), _NODE + sum(part.whole for part in parts))
 
 
 def _largest(parts: Sequence[Size]) -> Size:
@@ -195,11 +195,11 @@ def _tree(expr: Any, macros: int = 0) -> _Tree:
             return kind, down(expr.select.operand), expr.select.field, expr.select.test
         case "call":
             targets = [expr.call.target] if expr.call.HasField("target") else []
-            return kind, expr.call.function, [down(one) for one in (*targets, *expr.call.args)]
+            return kind, expr.call.function, [down(part) for part in (*targets, *expr.call.args)]
         case "list":
-            return "made", [down(one) for one in expr.list.parts]
+            return "made", [down(part) for part in expr.list.parts]
         case "struct":
-            return "made", [down(one) for pair in expr.struct.entries for one in (pair.key, pair.value)]
+            return "made", [down(part) for pair in expr.struct.entries for part in (pair.key, pair.value)]
         case "fold":
             fold = expr.fold
             step = _tree(fold.step, macros + 1)
@@ -214,21 +214,21 @@ class _Spending:
         self.bytes = 0
 
     def size(self, tree: _Tree, scope: _Scope, rounds: int) -> Size:
-        found = self.find(tree, scope, rounds)
-        return found.size if isinstance(found, _Known) else found
+        cost = self.find(tree, scope, rounds)
+        return cost.size if isinstance(cost, _Known) else cost
 
     def find(self, tree: _Tree, scope: _Scope, rounds: int) -> _Found:
         match tree:
             case "ident", name:
                 return scope.get(name, _SCALAR)
             case "select", operand, field, test:
-                found = self.find(operand, scope, rounds)
-                inner = found.inner(field) if isinstance(found, _Known) else None
-                return _SCALAR if test else inner or found
+                cost = self.find(operand, scope, rounds)
+                inner = cost.inner(field) if isinstance(cost, _Known) else None
+                return _SCALAR if test else inner or cost
             case "call", function, parts:
-                return self._called(function, [self.size(one, scope, rounds) for one in parts])
+                return self._called(function, [self.size(part, scope, rounds) for part in parts])
             case "made", parts:
-                return self._made(_together([self.size(one, scope, rounds) for one in parts]))
+                return self._made(_together([self.size(part, scope, rounds) for part in parts]))
             case "fold", *_:
                 return self._folded(tree, scope, rounds)
         size: Size = tree[1]
@@ -247,8 +247,8 @@ class _Spending:
 
     def _folded(self, tree: _Tree, scope: _Scope, rounds: int) -> Size:
         _, item, over, total, begin, step, result = tree
-        found, first = self.find(over, scope, rounds), self.size(begin, scope, rounds)
-        within, count = (found.size, found.count) if isinstance(found, _Known) else (found, found.items)
+        cost, first = self.find(over, scope, rounds), self.size(begin, scope, rounds)
+        within, count = (cost.size, cost.count) if isinstance(cost, _Known) else (cost, cost.items)
         count = max(1, min(count, rounds))
         every, nothing = _Spending(), _Spending()
         all_items = Size(within.whole, within.whole // _NODE, within.whole)

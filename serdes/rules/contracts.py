@@ -115,10 +115,10 @@ def writing_of(runner: Runner, schema: Schema, subject: str, values: Callable[[]
     """
     if schema.rule_set is None or not schema.rule_set.concerns("WRITE"):
         return None
-    found = values()
-    domain = runner.steps(DOMAIN, "WRITE", subject, schema, values=found)
+    rule_values = values()
+    domain = runner.steps(DOMAIN, "WRITE", subject, schema, values=rule_values)
     encoding = runner.steps(ENCODING, "WRITE", subject, schema)
-    return Writing(found, domain, encoding) if domain or encoding else None
+    return Writing(rule_values, domain, encoding) if domain or encoding else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,11 @@ def _chain(
     mode = "UPGRADE" if begin < end else "DOWNGRADE"
     low, high = sorted((begin, end))
     ends = {begin: written, end: latest.schema}
-    versions = [one for one in client.get_versions(subject, deleted=True) if low < one < high]
-    line = [ends.get(one) or client.get_version(subject, one, deleted=True).schema for one in (low, *versions, high)]
+    versions = [version for version in client.get_versions(subject, deleted=True) if low < version < high]
+    line = [
+        ends.get(number) or client.get_version(subject, number, deleted=True).schema
+        for number in (low, *versions, high)
+    ]
     pairs = list(pairwise(line))  # (older, newer): the newer one has the rules
     chain = [
         (older, newer) if mode == "UPGRADE" else (newer, older)
@@ -229,4 +232,4 @@ def _chain(
         )
         for source, target in chain
     ]
-    return [one for one in steps if one[2]]
+    return [step for step in steps if step[2]]

@@ -83,10 +83,10 @@ class RuleContext(NamedTuple):
 
     def parameter(self, name: str) -> str | None:
         """Return a parameter of the rule, else the property of that name in the target's metadata, else None."""
-        found = self.rule.params.get(name)
-        if found is None and self.target.metadata is not None:
-            found = self.target.metadata.properties.get(name)
-        return found
+        parameter = self.rule.params.get(name)
+        if parameter is None and self.target.metadata is not None:
+            parameter = self.target.metadata.properties.get(name)
+        return parameter
 
 
 class FieldContext(NamedTuple):

@@ -107,13 +107,13 @@ def matches(pattern: str, full_name: str) -> bool:
 
     The time is proportional to the lengths of the two: the pattern runs as an automaton on bits.
     """
-    size, literal, one, within, across = _compiled(pattern)
+    size, literal, any_one, within, across = _compiled(pattern)
     inside = 1  # bit n: the first n tokens of the pattern match the name so far
     inside |= (inside & (within | across)) << 1
     for character in full_name:
         in_name = character != "."
         stays = inside & (across | (within if in_name else 0))
-        moves = inside & (literal.get(character, 0) | (one if in_name else 0))
+        moves = inside & (literal.get(character, 0) | (any_one if in_name else 0))
         inside = stays | moves << 1
         inside |= (inside & (within | across)) << 1
     return bool(inside >> size & 1)

@@ -145,8 +145,8 @@ def _bounded(result: object) -> object:
     """Return the result if walking through it ends within the bounds: parts of it may be shared."""
     level, seen = [result], 0
     for _ in range(MAX_DEPTH):
-        level = list(islice((inner for one in level for inner in _inside(one)), MAX_SIZE - seen + 1))
-        seen += len(level) + sum(len(one) for one in level if isinstance(one, str)) // _TEXTS
+        level = list(islice((inner for node in level for inner in _inside(node)), MAX_SIZE - seen + 1))
+        seen += len(level) + sum(len(node) for node in level if isinstance(node, str)) // _TEXTS
         _check_size(seen)
         if not level:
             return result
@@ -212,8 +212,8 @@ class _Bounded:
             return values
         _bounded(values)
         kept: dict[Hashable, object] = {}
-        for one in values:
-            kept.setdefault(_hashable(one), one)
+        for value in values:
+            kept.setdefault(_hashable(value), value)
         made = jsonata.utils.Utils.create_sequence() if isinstance(values, jsonata.utils.Utils.JList) else []
         made.extend(kept.values())
         return made
@@ -239,5 +239,5 @@ def _check_size(size: float) -> None:
 
 def _hashable(value: object) -> Any:
     if isinstance(value, dict):
-        return frozenset((key, _hashable(one)) for key, one in value.items())
+        return frozenset((key, _hashable(item)) for key, item in value.items())
     return tuple(map(_hashable, value)) if isinstance(value, list) else value

@@ -84,10 +84,10 @@ class Runner:
         self._client = client
         self._settings = settings
         self._factories = {**EXECUTORS, **(settings.rule_executors or {})}
-        self._actions: dict[str, Action] = {name: partial(one, settings) for name, one in ACTIONS.items()}
+        self._actions: dict[str, Action] = {name: partial(action, settings) for name, action in ACTIONS.items()}
         self._none = self._actions["NONE"]
         self._actions |= settings.rule_actions or {}
-        self._hidden = frozenset(one.strip().upper() for one in settings.dlq_redact_rule_types.split(","))
+        self._hidden = frozenset(rule_type.strip().upper() for rule_type in settings.dlq_redact_rule_types.split(","))
         self._executors: SharedCache[tuple[str, str], Executor] = SharedCache(_MAX_EXECUTORS)
 
     def steps(
@@ -114,7 +114,7 @@ class Runner:
             RuleError: If the library of an executor is not installed.
         """
         rule_set = source.rule_set if mode == "DOWNGRADE" and source is not None else target.rule_set
-        wanted = [one for one in _rules(rule_set, phase) if one.mode in _MODES[mode]]
+        wanted = [rule for rule in _rules(rule_set, phase) if rule.mode in _MODES[mode]]
         redact = partial(_redacted, self._hidden, rule_set, values)
         steps = []
         for rule in wanted:
@@ -211,10 +211,10 @@ class Runner:
         }
 
     def _setting(self, rule: Rule, name: str) -> Any:
-        found = None
+        setting = None
         for scope in _scopes(rule):
-            found = self._settings.executor_settings.get(f"{scope}.{name}", found)
-        return found
+            setting = self._settings.executor_settings.get(f"{scope}.{name}", setting)
+        return setting
 
 
 def _scopes(rule: Rule) -> tuple[str, str, str]:
@@ -253,12 +253,12 @@ def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleCon
     def holds(context: RuleContext, value: object) -> bool:
         ask, failed = executor.field_transform(context), []
 
-        def one(field: FieldContext, inner: object) -> object:
+        def test(field: FieldContext, inner: object) -> object:
             if ask(field, inner) is not True:
                 failed.append(field.full_name)
             return inner
 
-        visit(one, value)
+        visit(test, value)
         if failed:
             raise RuleError(f"{_meaning(rule)} (at field {failed[0]})")
         return True

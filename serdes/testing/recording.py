@@ -74,9 +74,9 @@ class _Replay:
     def __init__(self, answers: list[dict[str, object]], path: Path) -> None:
         self._path, self._lock = path, Lock()
         self._answers: dict[str, list[dict[str, Any]]] = {}
-        for one in answers:
-            request = {name: value for name, value in one.items() if name not in ("answer", "error")}
-            self._answers.setdefault(json.dumps(request, sort_keys=True), []).append(one)
+        for answer in answers:
+            request = {name: value for name, value in answer.items() if name not in ("answer", "error")}
+            self._answers.setdefault(json.dumps(request, sort_keys=True), []).append(answer)
 
     def close(self) -> None:
         pass

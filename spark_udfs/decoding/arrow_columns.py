@@ -38,7 +38,7 @@ class Shape:
 def spark_type(kind: pa.DataType) -> DataType:
     """Return the Spark type of an Arrow type, with its nullability at every level, which Spark 4.0 itself loses."""
     if pa.types.is_struct(kind):
-        return StructType([StructField(one.name, spark_type(one.type), one.nullable) for one in kind])
+        return StructType([StructField(field.name, spark_type(field.type), field.nullable) for field in kind])
     if pa.types.is_list(kind):
         return ArrayType(spark_type(kind.value_type), kind.value_field.nullable)
     if pa.types.is_map(kind):
@@ -71,7 +71,7 @@ def as_nullable(shape: Shape) -> Shape:
 
 def struct_type(named: Iterable[tuple[str, Shape]]) -> pa.StructType:
     """Return the type of a struct."""
-    return pa.struct([pa.field(name, one.arrow, one.nullable) for name, one in named])
+    return pa.struct([pa.field(name, column.arrow, column.nullable) for name, column in named])
 
 
 def list_type(item: Shape) -> pa.ListType:
@@ -93,7 +93,7 @@ def struct_array(columns: Sequence[pa.Array], kind: pa.StructType, missing: Sequ
         missing: for each struct, whether it is null.
     """
     if not columns:
-        return pa.array([None if one else {} for one in missing], kind)
+        return pa.array([None if is_missing else {} for is_missing in missing], kind)
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_mask(missing))
 
 

@@ -63,7 +63,7 @@ class AvroDecoder:
             rows = self._decoder.rows(value, header)
         except ColumnTooLarge as error:
             raise ColumnTooLarge(f"{error}: lower spark.sql.execution.arrow.maxRecordsPerBatch") from None
-        refusals = {row: Refusal(one.reason, one.schema) for row, one in rows.refusals.items()}
+        refusals = {row: Refusal(refusal.reason, refusal.schema) for row, refusal in rows.refusals.items()}
 
         def values() -> pa.Array:
             return self._decoder.array(rows)

@@ -25,7 +25,7 @@ def with_header(value: Column, headers: Column, *, key: bool) -> Column:
         key: whether the bytes are the record's key.
     """
     wanted = functions.lit(header_name("key" if key else "value"))
-    named = functions.filter(headers, lambda one: one["key"] == wanted)
+    named = functions.filter(headers, lambda header: header["key"] == wanted)
     return functions.struct(value.alias(VALUE), functions.get(named, functions.lit(0))["value"].alias(HEADER))
 
 
@@ -36,7 +36,7 @@ def records(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
         TypeError: If the column is neither binary nor a struct of bytes and header; same message as `StrataCatalog`.
     """
     kind = column.type
-    has_headers = pa.types.is_struct(kind) and [one.name for one in kind] == [VALUE, HEADER]
+    has_headers = pa.types.is_struct(kind) and [field.name for field in kind] == [VALUE, HEADER]
     value, header = column.flatten() if has_headers else (column, None)
     if pa.types.is_null(value.type):  # an all-null column without a type
         value = value.cast(pa.binary())

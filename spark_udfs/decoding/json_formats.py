@@ -74,7 +74,7 @@ def with_formats(decoded: Column, plan: DecodePlan, frames: Column, *, has_heade
             is_bad = part.wrong.isNotNull()
             columns = {"value": functions.when(~is_bad, part.value)}
             columns["error"] = functions.when(is_bad, error.cast(ERROR_TYPE)).otherwise(column["error"])
-            return functions.struct(*(one.alias(name) for name, one in columns.items()))
+            return functions.struct(*(column.alias(name) for name, column in columns.items()))
         part = _part(column, tree)
         if plan.mode is Mode.PERMISSIVE:
             return functions.when(part.wrong.isNull(), part.value)
@@ -90,19 +90,19 @@ def _part(value: Column, tree: Tree) -> _Part:
     if tree.format:
         return _string(value, tree.format)
     if tree.kind == "object" and tree.fields:
-        parts = {name: _part(value.getField(name), one) for name, one in tree.fields.items()}
+        parts = {name: _part(value.getField(name), field) for name, field in tree.fields.items()}
         struct = functions.struct(*(part.value.alias(name) for name, part in parts.items()))
-        wrong = [parts[name].wrong for name, one in tree.fields.items() if _has_format(one)]
+        wrong = [parts[name].wrong for name, field in tree.fields.items() if _has_format(field)]
         return _Part(functions.when(value.isNotNull(), struct), functions.coalesce(*wrong, functions.lit(None)))
     if tree.item is None or not _has_format(tree.item):
         return _Part(value, functions.lit(None).cast("string"))
     item = tree.item
     if tree.kind == "array":
-        items, converted = value, functions.transform(value, lambda one: _part(one, item).value)
+        items, converted = value, functions.transform(value, lambda item_: _part(item_, item).value)
     else:
         items = functions.map_values(value)
-        converted = functions.transform_values(value, lambda _, one: _part(one, item).value)
-    wrong_items = functions.filter(functions.transform(items, lambda one: _part(one, item).wrong), _is_set)
+        converted = functions.transform_values(value, lambda _, item_: _part(item_, item).value)
+    wrong_items = functions.filter(functions.transform(items, lambda item_: _part(item_, item).wrong), _is_set)
     return _Part(converted, functions.get(wrong_items, functions.lit(0)))
 
 

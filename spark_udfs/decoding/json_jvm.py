@@ -20,5 +20,5 @@ def inputs_of(payload: PayloadSchema) -> dict[str, Any]:
     """
     if payload.validate:
         raise OnlyInPython("JSON payloads with validate=True")
-    references = {name: one.text for name, one in payload.references}
+    references = {name: schema.text for name, schema in payload.references}
     return {"text": parsed(payload).canonical, "references": references, "columns": payload.columns}

@@ -51,7 +51,7 @@ def parsed(schema: PayloadSchema) -> model.JsonSchema:
     Raises:
         SchemaError: If it is not a valid JSON Schema.
     """
-    references = [ResolvedReference(name, one.text) for name, one in schema.references]
+    references = [ResolvedReference(name, schema.text) for name, schema in schema.references]
     try:
         return parse(schema.schema.text, strict=False, references=references)
     except SchemaParseError as error:

@@ -104,10 +104,10 @@ class _TreeBuilder:
         self.names: dict[str, None] = {}
 
     def tree(self, node: model.Node, path: str) -> Tree:
-        found = model.follow(node)
+        followed = model.follow(node)
         self._nesting.count(path)
-        with self._nesting.inside(id(found), path):
-            tree, format_ = self._of(found, path), found.written.get("format")
+        with self._nesting.inside(id(followed), path):
+            tree, format_ = self._of(followed, path), followed.written.get("format")
         return Tree("string", format=str(format_)) if tree == _STRING and format_ in FORMATS else tree
 
     def _of(self, node: model.Node, path: str) -> Tree:
@@ -125,12 +125,12 @@ class _TreeBuilder:
             case model.ArrayNode():
                 return self._array(node, path)
             case model.EnumNode() if node.values:
-                return reduce(_either, (_of_value(json.loads(one)) for one in sorted(node.values)))
+                return reduce(_either, (_of_value(json.loads(value)) for value in sorted(node.values)))
             case model.ConstNode():
                 return _of_value(json.loads(node.value))
             case model.CombinedNode() if node.branches:
                 both = _both if node.criterion is model.Criterion.ALL else _either
-                return reduce(both, [self.tree(one, path) for one in node.branches])
+                return reduce(both, [self.tree(branch, path) for branch in node.branches])
         return _ANY
 
     def _object(self, node: model.ObjectNode, path: str) -> Tree:
@@ -139,19 +139,19 @@ class _TreeBuilder:
             if not path:
                 self.names |= dict.fromkeys(node.properties)
                 wanted = node.properties if self._columns is None else self._columns
-            named = {name: one for name, one in node.properties.items() if name in wanted}
-            trees = {name: self.tree(one, f"{path}.{name}".lstrip(".")) for name, one in named.items()}
+            named = {name: property_ for name, property_ in node.properties.items() if name in wanted}
+            trees = {name: self.tree(field, f"{path}.{name}".lstrip(".")) for name, field in named.items()}
             return Tree("object", trees)
         values = [*node.patterns.values(), *([node.additional] if isinstance(node.additional, model.Node) else [])]
         if node.additional is True or not values:
             return Tree("object")
-        return Tree("map", item=reduce(_either, [self.tree(one, f"{path}{{}}") for one in values]))
+        return Tree("map", item=reduce(_either, [self.tree(value, f"{path}{{}}") for value in values]))
 
     def _array(self, node: model.ArrayNode, path: str) -> Tree:
         items = [node.items] if node.tuple_items is None else [*node.tuple_items, node.additional]
         if items[-1] is False:
             items.pop()
-        trees = [self.tree(one, f"{path}[]") if isinstance(one, model.Node) else _ANY for one in items]
+        trees = [self.tree(item, f"{path}[]") if isinstance(item, model.Node) else _ANY for item in items]
         return Tree("array", item=reduce(_either, trees) if trees else _ANY)
 
 
@@ -163,7 +163,7 @@ def _of_value(value: Any) -> Tree:
 def _either(a: Tree, b: Tree) -> Tree:
     """Return the type that holds the values of both."""
     if a == b:
-        return _merged(a, b, lambda one, other: one if one == other else "")
+        return _merged(a, b, lambda mine, other: mine if mine == other else "")
     if b == _NULL:
         return a
     if a == _NULL:
@@ -173,7 +173,7 @@ def _either(a: Tree, b: Tree) -> Tree:
 
 def _merged(a: Tree, b: Tree, choose: Callable[[str, str], str]) -> Tree:
     """Return one of two equal types, with formats chosen from those of both."""
-    fields = {name: _merged(one, b.fields[name], choose) for name, one in a.fields.items()}
+    fields = {name: _merged(field, b.fields[name], choose) for name, field in a.fields.items()}
     item = None if a.item is None or b.item is None else _merged(a.item, b.item, choose)
     return Tree(a.kind, fields, item, choose(a.format, b.format))
 
@@ -181,7 +181,7 @@ def _merged(a: Tree, b: Tree, choose: Callable[[str, str], str]) -> Tree:
 def _both(a: Tree, b: Tree) -> Tree:
     """Return the type of values that match both, or any type if they have nothing in common."""
     if a == b:
-        return _merged(a, b, lambda one, other: one or other)
+        return _merged(a, b, lambda mine, other: mine or other)
     if b in (_ANY, _NULL):
         return a
     if a in (_ANY, _NULL):
@@ -189,7 +189,7 @@ def _both(a: Tree, b: Tree) -> Tree:
     if {a.kind, b.kind} in _NUMBERS:
         return _INTEGER
     if a.kind == b.kind == "object":
-        common = {name: _both(one, b.fields[name]) for name, one in a.fields.items() if name in b.fields}
+        common = {name: _both(field, b.fields[name]) for name, field in a.fields.items() if name in b.fields}
         return Tree("object", {**a.fields, **b.fields, **common})
     if {a.kind, b.kind} == {"object", "map"}:
         known, other = (a, b) if a.kind == "object" else (b, a)
@@ -201,7 +201,7 @@ def _both(a: Tree, b: Tree) -> Tree:
 
 def _shape(tree: Tree) -> Shape:
     if tree.kind == "object" and tree.fields:
-        return _struct({name: _shape(one) for name, one in tree.fields.items()})
+        return _struct({name: _shape(field) for name, field in tree.fields.items()})
     if tree.item is not None:
         return (_array if tree.kind == "array" else _map)(_shape(tree.item))
     return _SCALARS.get(tree.kind, _TEXT)
@@ -220,12 +220,12 @@ _KINDS: Final[dict[type, str]] = {
 
 def _check(values: Sequence[Any], expected: str, *allowed: type) -> set[type]:
     """Return the Python types of some values; raise DecodeError if one is neither allowed nor null."""
-    found = set(map(type, values))
-    wrong = found - {*allowed, type(None)}
+    types = set(map(type, values))
+    wrong = types - {*allowed, type(None)}
     if wrong:
         first = next(kind for kind in map(type, values) if kind in wrong)
         raise DecodeError(DecodeReason.INVALID_VALUE, f"expected {expected}, got {_KINDS[first]}")
-    return found
+    return types
 
 
 def _strings(values: Sequence[Any]) -> pa.Array:
@@ -241,15 +241,17 @@ def _booleans(values: Sequence[Any]) -> pa.Array:
 def _integers(values: Sequence[Any]) -> pa.Array:
     """Build a bigint column; `1.0` is an integer in JSON Schema."""
     if float in _check(values, "integer", int, float):
-        if not all(one.is_integer() for one in values if type(one) is float):
+        if not all(value.is_integer() for value in values if type(value) is float):
             raise DecodeError(DecodeReason.INVALID_VALUE, "expected integer, got number")
-        values = [int(one) if type(one) is float else one for one in values]
+        values = [int(value) if type(value) is float else value for value in values]
     return arrow_columns.built(values, pa.int64())
 
 
 def _numbers(values: Sequence[Any]) -> pa.Array:
     if int in _check(values, "number", int, float):
-        values = [None if one is None else float(one) for one in values]  # Arrow rejects integers that a double rounds
+        values = [
+            None if value is None else float(value) for value in values
+        ]  # Arrow rejects integers that a double rounds
     return arrow_columns.built(values, pa.float64())
 
 
@@ -259,7 +261,7 @@ def _nulls(values: Sequence[Any]) -> pa.Array:
 
 
 def _texts(values: Sequence[Any]) -> pa.Array:
-    return arrow_columns.built([None if one is None else _text(one) for one in values], pa.string())
+    return arrow_columns.built([None if value is None else _text(value) for value in values], pa.string())
 
 
 def _text(value: Any) -> str:
@@ -284,13 +286,13 @@ _SCALARS: Final[dict[str, Shape]] = {
 
 
 def _struct(fields: dict[str, Shape]) -> Shape:
-    arrow = arrow_columns.struct_type((name, arrow_columns.as_nullable(one)) for name, one in fields.items())
-    columns: list[tuple[str, Build]] = [(name, one.build) for name, one in fields.items()]
+    arrow = arrow_columns.struct_type((name, arrow_columns.as_nullable(field)) for name, field in fields.items())
+    columns: list[tuple[str, Build]] = [(name, field.build) for name, field in fields.items()]
 
     def build(values: Sequence[Any]) -> pa.Array:
         _check(values, "object", dict)
-        missing = [one is None for one in values]
-        rows: Sequence[Any] = [one or {} for one in values] if True in missing else values
+        missing = [value is None for value in values]
+        rows: Sequence[Any] = [value or {} for value in values] if True in missing else values
         arrays = [arrow_columns.under(name, column, [row.get(name) for row in rows]) for name, column in columns]
         return arrow_columns.struct_array(arrays, arrow, missing)
 
@@ -303,7 +305,7 @@ def _array(item: Shape) -> Shape:
     def build(values: Sequence[Any]) -> pa.Array:
         _check(values, "array", list)
         items = arrow_columns.under("[]", item.build, list(chain.from_iterable(filter(None, values))))
-        return arrow_columns.list_array(items, arrow, _lengths(values), [one is None for one in values])
+        return arrow_columns.list_array(items, arrow, _lengths(values), [value is None for value in values])
 
     return Shape(arrow, build, nullable=True)
 
@@ -316,11 +318,13 @@ def _map(value: Shape) -> Shape:
         _check(values, "object", dict)
         filled = list(filter(None, values))
         keys = arrow_columns.built(list(chain.from_iterable(filled)), pa.string())
-        items = arrow_columns.under("{}", value.build, list(chain.from_iterable(one.values() for one in filled)))
-        return arrow_columns.map_array(keys, items, arrow, _lengths(values), [one is None for one in values])
+        items = arrow_columns.under(
+            "{}", value.build, list(chain.from_iterable(entries.values() for entries in filled))
+        )
+        return arrow_columns.map_array(keys, items, arrow, _lengths(values), [value is None for value in values])
 
     return Shape(arrow, build, nullable=True)
 
 
 def _lengths(values: Sequence[Any]) -> list[int]:
-    return [len(one or ()) for one in values]
+    return [len(value or ()) for value in values]

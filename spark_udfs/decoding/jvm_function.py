@@ -101,7 +101,7 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
         f"{_OUTSIDE_JOBS}{catalog}.settings": digest,
         f"{_OUTSIDE_JOBS}catalog.{digest}": catalog,
     }
-    before = {f"{prefix}{catalog}.{one.name}" for one in fields(settings) for prefix in (_OUTSIDE_JOBS, _PREFIX)}
+    before = {f"{prefix}{catalog}.{field.name}" for field in fields(settings) for prefix in (_OUTSIDE_JOBS, _PREFIX)}
     for key in before - configuration.keys():
         spark.conf.unset(key)
     for key, value in configuration.items():

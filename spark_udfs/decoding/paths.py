@@ -161,4 +161,6 @@ def _to_pandas(arrays: dict[str, pa.Array]) -> Any:
         def _constructor_sliced(self) -> type[ArrowSeries]:
             return ArrowSeries
 
-    return ArrowFrame({name: pd.arrays.ArrowExtensionArray(pa.chunked_array([one])) for name, one in arrays.items()})
+    return ArrowFrame(
+        {name: pd.arrays.ArrowExtensionArray(pa.chunked_array([array])) for name, array in arrays.items()}
+    )

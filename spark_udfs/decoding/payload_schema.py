@@ -67,9 +67,9 @@ def payload_schema(
     if schema.format not in (JSON, PROTOBUF):
         raise ValueError(f"expected a reader schema of AVRO, PROTOBUF or JSON, got {schema.format!r}")
     names = None if columns is None else names_of("columns", columns, of="field")
-    found: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
     if schema.references:
         with open_client(registry) as client:
-            found = resolve(client, schema, subject)
-    references = tuple((name, one.bare) for name, one in found.items())
+            schemas = resolve(client, schema, subject)
+    references = tuple((name, schema.bare) for name, schema in schemas.items())
     return PayloadSchema(schema.bare, references, names, message, validate)

@@ -76,11 +76,11 @@ class ReaderSource:
     format: str | None = None
 
     def __post_init__(self) -> None:
-        given = [one for one in (self.reader_schema, self.subject, self.schema_id) if one is not None]
-        if len(given) != 1:
+        sources = [source for source in (self.reader_schema, self.subject, self.schema_id) if source is not None]
+        if len(sources) != 1:
             raise ValueError(
                 "expected exactly one of reader_schema (a text), subject (with a version) and schema_id, "
-                f"got {len(given)} of them"
+                f"got {len(sources)} of them"
             )
         if self.version != "latest" and self.subject is None:
             raise ValueError("version needs subject")
@@ -100,16 +100,16 @@ class ReaderSource:
         if isinstance(self.reader_schema, str):
             return Schema(self.reader_schema, self.format or AVRO), "", None
         known = None if self.reader_schema is None else (self.reader_schema, "", None)
-        found, label, version = known or self._ask(registry)
-        if self.format not in (None, found.format):
-            raise ValueError(f"expected a reader schema of format {self.format}, got {found.format}")
-        return found, label, version
+        schema, label, version = known or self._ask(registry)
+        if self.format not in (None, schema.format):
+            raise ValueError(f"expected a reader schema of format {self.format}, got {schema.format}")
+        return schema, label, version
 
     def _ask(self, registry: ClientSettings) -> tuple[Schema, str, RegisteredSchema | None]:
         with open_client(registry) as client:
             if self.subject is not None:
-                found = client.get_version(self.subject, self.version)
-                return found.schema, f"{escaped(self.subject)}?version={found.version}", found
+                version = client.get_version(self.subject, self.version)
+                return version.schema, f"{escaped(self.subject)}?version={version.version}", version
             if self.schema_id is not None:
                 return client.get_schema(self.schema_id), f"?id={self.schema_id}", None
         raise AssertionError(self)
@@ -121,7 +121,7 @@ _SPECIAL = re.compile(r"[%?&=+`\s]")
 
 def escaped(subject: str) -> str:
     """Return a subject as names of functions have it."""
-    return _SPECIAL.sub(lambda found: quote(found[0], safe=""), subject)
+    return _SPECIAL.sub(lambda match: quote(match[0], safe=""), subject)
 
 
 def plan_decode(
@@ -189,7 +189,7 @@ def reader_type(plan: DecodePlan) -> DataType:
 
 def _warn_of_rules(schema: Schema) -> None:
     """Warn that `decode` does not run the rules for reading, such as CSFLE decryption."""
-    names = [one.name for one in schema.client_rules if one.mode != _WRITE]
+    names = [rule.name for rule in schema.client_rules if rule.mode != _WRITE]
     if names:
         _log.warning(
             "the reader schema's rules for reading (%s) need rules=True: without it, encrypted fields stay encrypted",
@@ -202,4 +202,4 @@ def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node
     if not schema.references:
         return parse(schema.text)
     with open_client(registry) as client:
-        return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])
+        return parse(schema.text, [reference.text for reference in resolve(client, schema, subject).values()])

@@ -97,8 +97,8 @@ class _Comparison:
         if pair in self._seen:
             return
         self._seen.add(pair)
-        for one in reader.fields:
-            self.field(one, writer, f"{path}.{one.name}")
+        for field in reader.fields:
+            self.field(field, writer, f"{path}.{field.name}")
 
 
 def _cardinality(field: FieldDescriptor) -> str:
@@ -126,14 +126,14 @@ def _changed(message: Descriptor, types: dict[str, int], columns: Sequence[str])
         for inner in file.message_type:
             _change(inner, f"{file.package}.{inner.name}".lstrip("."))
 
-    def _change(one: DescriptorProto, name: str) -> None:
+    def _change(message: DescriptorProto, name: str) -> None:
         if name == outer:
-            _keep(one, columns)
-        for field in one.field:
+            _keep(message, columns)
+        for field in message.field:
             kind: Any = types.get(f"{name}.{field.name}")
             if kind is not None:
                 field.type = kind
-        for inner in one.nested_type:
+        for inner in message.nested_type:
             _change(inner, f"{name}.{inner.name}")
 
     return copied(message, change)
@@ -141,12 +141,12 @@ def _changed(message: Descriptor, types: dict[str, int], columns: Sequence[str])
 
 def _keep(message: DescriptorProto, names: Sequence[str]) -> None:
     """Drop the other fields, which need not be parsed, and oneofs that are left without a field."""
-    kept = [one for one in message.field if one.name in names]
-    used = sorted({one.oneof_index for one in kept if one.HasField("oneof_index")})
+    kept = [field for field in message.field if field.name in names]
+    used = sorted({field.oneof_index for field in kept if field.HasField("oneof_index")})
     oneofs = [message.oneof_decl[index] for index in used]
-    for one in kept:
-        if one.HasField("oneof_index"):
-            one.oneof_index = used.index(one.oneof_index)
+    for field in kept:
+        if field.HasField("oneof_index"):
+            field.oneof_index = used.index(field.oneof_index)
     del message.field[:], message.oneof_decl[:]
     message.field.extend(kept)
     message.oneof_decl.extend(oneofs)

@@ -73,14 +73,14 @@ def messages_of(
 
     def walk(kind: Descriptor, counted: Iterable[FieldDescriptor]) -> None:
         add(kind, kind.full_name)
-        for one in counted:
-            if part := unsupported(one):
+        for field in counted:
+            if part := unsupported(field):
                 raise OnlyInPython(part)
-            if one.enum_type is not None:
-                add(one.enum_type, one.full_name)
-            if one.message_type is not None and one.message_type.full_name not in seen:
-                seen.add(one.message_type.full_name)
-                walk(one.message_type, one.message_type.fields)
+            if field.enum_type is not None:
+                add(field.enum_type, field.full_name)
+            if field.message_type is not None and field.message_type.full_name not in seen:
+                seen.add(field.message_type.full_name)
+                walk(field.message_type, field.message_type.fields)
 
     walk(message, fields)
     return {"message": message.full_name, "files": list(files.values())}

@@ -34,7 +34,7 @@ class ProtobufReader:
 
     def __init__(self, schema: PayloadSchema) -> None:
         self._message = message_of(link(schema.schema, dict(schema.references)), schema.message)
-        self._columns = schema.columns or [one.name for one in self._message.fields]
+        self._columns = schema.columns or [field.name for field in self._message.fields]
         self.shape = shape_of(self._message, schema.columns)
 
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
@@ -61,11 +61,11 @@ def message_of(file: FileDescriptor, name: str | None) -> Descriptor:
     """
     if name is None:
         return find_message(file, (0,))
-    found = message_named(file, name)
-    if found is None:
-        known = ", ".join(one.full_name for one in file.message_types_by_name.values())
+    message = message_named(file, name)
+    if message is None:
+        known = ", ".join(message.full_name for message in file.message_types_by_name.values())
         raise ValueError(f"no message {name}; the reader schema has {known}")
-    return found
+    return message
 
 
 def _parser(kind: type[Message]) -> Parse:

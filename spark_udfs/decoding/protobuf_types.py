@@ -86,18 +86,20 @@ WRAPPERS: Final = frozenset(
 
 
 def _instants(messages: Sequence[Any]) -> pa.Array:
-    micros = [None if one is None else one.seconds * 1_000_000 + one.nanos // 1000 for one in messages]
+    micros = [None if message is None else message.seconds * 1_000_000 + message.nanos // 1000 for message in messages]
     return arrow_columns.built(micros, pa.int64()).cast(_INSTANT)
 
 
 def _spans(messages: Sequence[Any]) -> pa.Array:
     # Nanoseconds have the sign of the seconds; the part below a microsecond is cut off, towards zero.
-    micros = [None if one is None else one.seconds * 1_000_000 + int(one.nanos / 1000) for one in messages]
+    micros = [
+        None if message is None else message.seconds * 1_000_000 + int(message.nanos / 1000) for message in messages
+    ]
     return arrow_columns.built(micros, pa.int64()).cast(_SPAN)
 
 
 def _json_texts(messages: Sequence[Any]) -> pa.Array:
-    return arrow_columns.built([None if one is None else _json_text(one) for one in messages], pa.string())
+    return arrow_columns.built([None if message is None else _json_text(message) for message in messages], pa.string())
 
 
 def _json_text(message: Any) -> str:
@@ -143,11 +145,11 @@ class _ShapeBuilder:
     def struct(self, message: Descriptor, path: str, names: Sequence[str]) -> Shape:
         fields = [message.fields_by_name[name] for name in names]
         with self._nesting.inside(message.full_name, path, f" {message.full_name}"):
-            shapes = [self._field(one, f"{path}.{one.name}".lstrip(".")) for one in fields]
+            shapes = [self._field(field, f"{path}.{field.name}".lstrip(".")) for field in fields]
         arrow = arrow_columns.struct_type(zip(names, shapes, strict=True))
-        getters = [_getter(one) for one in fields]
+        getters = [_getter(field) for field in fields]
         absent = GetMessageClass(message)()
-        build = _structs(list(zip(names, getters, [one.build for one in shapes], strict=True)), arrow, absent)
+        build = _structs(list(zip(names, getters, [shape.build for shape in shapes], strict=True)), arrow, absent)
         return Shape(arrow, build)
 
     def _field(self, field: FieldDescriptor, path: str) -> Shape:
@@ -158,8 +160,8 @@ class _ShapeBuilder:
             return _maps(self._single(key, path), self._single(value, f"{path}{{}}"))
         if field.is_repeated:
             return _lists(self._single(field, f"{path}[]"))
-        one = self._single(field, path)
-        return arrow_columns.as_nullable(one) if _has_presence(field) else one
+        shape = self._single(field, path)
+        return arrow_columns.as_nullable(shape) if _has_presence(field) else shape
 
     def _single(self, field: FieldDescriptor, path: str) -> Shape:
         """Return the shape of one value of a field."""
@@ -177,7 +179,7 @@ class _ShapeBuilder:
 
 
 def _field_names(message: Descriptor) -> list[str]:
-    return [one.name for one in sorted(message.fields, key=lambda one: one.number)]
+    return [field.name for field in sorted(message.fields, key=lambda field: field.number)]
 
 
 def _has_presence(field: FieldDescriptor) -> bool:
@@ -189,15 +191,15 @@ def _getter(field: FieldDescriptor) -> Get:
     if field.is_repeated or not _has_presence(field):
         return lambda messages: list(map(get, messages))
     name = field.name
-    return lambda messages: [get(one) if type(one).HasField(one, name) else None for one in messages]
+    return lambda messages: [get(message) if type(message).HasField(message, name) else None for message in messages]
 
 
 def _structs(columns: Sequence[tuple[str, Get, Build]], kind: pa.StructType, absent: Any) -> Build:
     """Return a builder of structs; under a null struct, non-nullable columns get the values of an empty message."""
 
     def build(messages: Sequence[Any]) -> pa.Array:
-        missing = [one is None for one in messages]
-        present = [absent if one is None else one for one in messages] if True in missing else messages
+        missing = [message is None for message in messages]
+        present = [absent if message is None else message for message in messages] if True in missing else messages
         return arrow_columns.struct_array(
             [arrow_columns.under(name, column, get(present)) for name, get, column in columns], kind, missing
         )
@@ -220,7 +222,7 @@ def _maps(key: Shape, value: Shape) -> Shape:
 
     def build(values: Sequence[Any]) -> pa.Array:
         keys = arrow_columns.under("{}", key.build, list(chain.from_iterable(values)))
-        items = arrow_columns.under("{}", value.build, [one[name] for one in values for name in one])
+        items = arrow_columns.under("{}", value.build, [value[name] for value in values for name in value])
         return arrow_columns.map_array(keys, items, arrow, list(map(len, values)))
 
     return Shape(arrow, build)
@@ -235,10 +237,10 @@ class _Names(dict[int | None, str | None]):
 
 def _names(enum: EnumDescriptor) -> Build:
     names = _Names({None: None})
-    for one in enum.values:
-        names.setdefault(one.number, one.name)
+    for value in enum.values:
+        names.setdefault(value.number, value.name)
     return lambda numbers: arrow_columns.built(list(map(names.__getitem__, numbers)), pa.string())
 
 
 def _unwrapped(inner: Build) -> Build:
-    return lambda wrappers: inner([None if one is None else one.value for one in wrappers])
+    return lambda wrappers: inner([None if wrapper is None else wrapper.value for wrapper in wrappers])

@@ -142,12 +142,12 @@ class RuledDecoder:
         return pa.StructArray.from_arrays([frames, pa.array(headers, header.type)], names=[VALUE, HEADER]), refusals
 
 
-def _errors(sent: pa.Array, header: pa.Array | None, found: pa.Array, refusals: Mapping[int, Refusal]) -> pa.Array:
+def _errors(sent: pa.Array, header: pa.Array | None, errors: pa.Array, refusals: Mapping[int, Refusal]) -> pa.Array:
     """Return the errors of the batch decoder and of the rules; all have the frame and schema as they were sent."""
     every = dict(refusals)
-    for row in found.is_valid().to_numpy(zero_copy_only=False).nonzero()[0].tolist():
+    for row in errors.is_valid().to_numpy(zero_copy_only=False).nonzero()[0].tolist():
         named = None if header is None else header[row].as_py()
-        every[row] = Refusal(found[row]["reason"].as_py(), _named(sent[row].as_py(), named))
+        every[row] = Refusal(errors[row]["reason"].as_py(), _named(sent[row].as_py(), named))
     return errors_of(sent, every)
 
 
@@ -259,7 +259,7 @@ def _writer_of(format: str, client: RuleClient, reader: RegisteredSchema) -> Cal
         from strata.serdes.avro.schema import parse
         from strata.serdes.references import resolve
 
-        texts = [one.text for one in resolve(client, reader.schema, reader.subject).values()]
+        texts = [reference.text for reference in resolve(client, reader.schema, reader.subject).values()]
         encode, prefix = compile_encoder(parse(reader.schema.text, texts)), SchemaId(schema_id).id_to_bytes()
         return lambda value: prefix + encode(value)
     if format == JSON:

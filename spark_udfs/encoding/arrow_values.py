@@ -28,7 +28,7 @@ def values_of(array: pa.Array) -> list[Any]:
 
 def _numbered(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
-        return pa.struct([one.with_type(_numbered(one.type)) for one in kind])
+        return pa.struct([field.with_type(_numbered(field.type)) for field in kind])
     if pa.types.is_map(kind):
         return pa.map_(
             kind.key_field.with_type(_numbered(kind.key_type)), kind.item_field.with_type(_numbered(kind.item_type))
@@ -68,6 +68,6 @@ def check_fields(kind: pa.StructType, known: Mapping[str, Any], path: str) -> No
     Raises:
         EncodeError: If the struct has such a field.
     """
-    extra = next((one.name for one in kind if one.name not in known), None)
+    extra = next((field.name for field in kind if field.name not in known), None)
     if extra is not None:
         raise unknown_field(extra, known, path)

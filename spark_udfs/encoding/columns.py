@@ -181,9 +181,9 @@ class Encoder:
         if _has_arrow_udf() or uses_jvm(self.path, self.plan):
             return df.withColumn(name, self(column, origin=origin))
         plan = self._with_origin(origin)
-        shown = [functions.col(one).alias(f"origin{number}") for number, one in enumerate(plan.origin)]
-        given = df.withColumn(name, functions.struct(column_of(column).alias("value"), *shown))
-        return _mapped(plan, given, name)
+        shown = [functions.col(column_).alias(f"origin{number}") for number, column_ in enumerate(plan.origin)]
+        shown_frame = df.withColumn(name, functions.struct(column_of(column).alias("value"), *shown))
+        return _mapped(plan, shown_frame, name)
 
     def _with_origin(self, origin: Sequence[str]) -> EncodePlan:
         """Return the plan with the columns that its errors show."""
@@ -271,8 +271,8 @@ def _call(plan: EncodePlan, columns: Sequence[Column]) -> Column:
 
 def _mapped(plan: EncodePlan, df: DataFrame, name: str) -> DataFrame:
     """Replace a struct of a value and its origin by the frame, using `mapInArrow`."""
-    places = [place for place, one in enumerate(df.columns) if one == name]
-    kind = StructType([StructField(name, _type(plan)) if one.name == name else one for one in df.schema])
+    places = [place for place, column in enumerate(df.columns) if column == name]
+    kind = StructType([StructField(name, _type(plan)) if field.name == name else field for field in df.schema])
 
     def encode_batches(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         from strata.spark_udfs.encoding.row_encoder import row_encoder

@@ -50,9 +50,9 @@ _AVRO: dict[type[types.DataType], Any] = {
 _JSON: dict[type[types.DataType], dict[str, Any]] = {
     types.NullType: {"type": "null"},
     types.BooleanType: {"type": "boolean"},
-    **{one: {"type": "integer"} for one in (*_INTEGERS, types.LongType)},
-    **{one: {"type": "number"} for one in (types.FloatType, types.DoubleType, types.DecimalType)},
-    **{one: {"type": "string"} for one in _TEXTS},
+    **{type_: {"type": "integer"} for type_ in (*_INTEGERS, types.LongType)},
+    **{type_: {"type": "number"} for type_ in (types.FloatType, types.DoubleType, types.DecimalType)},
+    **{type_: {"type": "string"} for type_ in _TEXTS},
     types.BinaryType: {"type": "string", "contentEncoding": "base64"},
     types.DateType: {"type": "string", "format": "date"},
     types.TimestampType: {"type": "string", "format": "date-time"},
@@ -124,15 +124,15 @@ class _AvroBuilder:
         self._taken.add(name)
         _check_names(kind, path)
         fields = []
-        for one in kind.fields:
-            place = field_path(path, one.name)
-            if not _NAME.fullmatch(one.name):
+        for field in kind.fields:
+            place = field_path(path, field.name)
+            if not _NAME.fullmatch(field.name):
                 raise UnsupportedType(place, "a name in Avro has only letters, digits and underscores")
             written = {
-                "name": one.name,
-                "type": self._nullable(one.dataType, one.nullable, f"{name}_{one.name}", place),
+                "name": field.name,
+                "type": self._nullable(field.dataType, field.nullable, f"{name}_{field.name}", place),
             }
-            fields.append(written | ({"default": None} if one.nullable else {}))
+            fields.append(written | ({"default": None} if field.nullable else {}))
         return {"type": "record", "name": name, "fields": fields}
 
     def _nullable(self, kind: types.DataType, nullable: bool, name: str, path: str) -> Any:
@@ -145,9 +145,10 @@ def _json(kind: types.DataType, path: str) -> dict[str, Any]:
         case types.StructType():
             _check_names(kind, path)
             properties = {
-                one.name: _or_null(_json(one.dataType, field_path(path, one.name)), one.nullable) for one in kind.fields
+                field.name: _or_null(_json(field.dataType, field_path(path, field.name)), field.nullable)
+                for field in kind.fields
             }
-            required = [one.name for one in kind.fields if not one.nullable]
+            required = [field.name for field in kind.fields if not field.nullable]
             # A closed object makes adding a nullable column a compatible change.
             schema = {"type": "object", "properties": properties, "additionalProperties": False}
             return schema | ({"required": required} if required else {})

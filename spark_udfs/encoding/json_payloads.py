@@ -82,23 +82,27 @@ class _Converters:
             return self._map(kind, schema, path)
         if pa.types.is_list(kind):
             item = _or_none(self.of(kind.value_type, _part(schema, "items"), f"{path}[]"))
-            return lambda values: [item(one) for one in values]
+            return lambda values: [item(value) for value in values]
         return _scalar(kind, path)
 
     def _struct(self, kind: pa.StructType, schema: Any, path: str) -> Convert:
         properties, listed = _part(schema, "properties"), _part(schema, "required")
         required = listed if isinstance(listed, list) else []
         fields = [
-            (one.name, self.of(one.type, _part(properties, one.name), field_path(path, one.name)), one.name in required)
-            for one in kind
+            (
+                field.name,
+                self.of(field.type, _part(properties, field.name), field_path(path, field.name)),
+                field.name in required,
+            )
+            for field in kind
         ]
 
         def convert(value: dict[str, Any]) -> dict[str, Any]:
             made = {}
             for name, field, is_required in fields:
-                one = value[name]
-                if one is not None:
-                    made[name] = field(one)
+                part = value[name]
+                if part is not None:
+                    made[name] = field(part)
                 elif is_required:
                     made[name] = None
             return made
@@ -109,7 +113,7 @@ class _Converters:
         if not pa.types.is_string(kind.key_type):
             raise EncodeError(f"expected map keys of type string, got {kind.key_type}", path=path)
         item = _or_none(self.of(kind.item_type, _part(schema, "additionalProperties"), f"{path}{{}}"))
-        return lambda pairs: {key: item(one) for key, one in pairs}
+        return lambda pairs: {key: item(item_) for key, item_ in pairs}
 
     def _followed(self, schema: Any) -> Any:
         """Return the part of the document that has the keywords: follows local references and drops null branches."""
@@ -118,7 +122,7 @@ class _Converters:
             if isinstance(reference, str):
                 schema = self._pointed(reference)
             elif isinstance(branches, list):
-                others = [one for one in branches if _part(one, "type") != "null"]
+                others = [branch for branch in branches if _part(branch, "type") != "null"]
                 if len(others) != 1:
                     return schema
                 schema = others[0]
@@ -129,10 +133,10 @@ class _Converters:
     def _pointed(self, reference: str) -> Any:
         if not reference.startswith("#/"):
             return self._document if reference == "#" else None
-        found = self._document
+        part = self._document
         for step in unquote(reference[2:]).split("/"):
-            found = _part(found, step.replace("~1", "/").replace("~0", "~"))
-        return found
+            part = _part(part, step.replace("~1", "/").replace("~0", "~"))
+        return part
 
 
 def _part(schema: Any, name: str) -> Any:

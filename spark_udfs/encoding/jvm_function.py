@@ -110,9 +110,11 @@ def _references(plan: EncodePlan) -> dict[str, Any]:
     return {
         "validate": True,
         "references": _names(plan.target.schema),
-        "named": {name: {"schema": one.text, "references": _names(one)} for name, one in plan.target.references},
+        "named": {
+            name: {"schema": schema.text, "references": _names(schema)} for name, schema in plan.target.references
+        },
     }
 
 
 def _names(schema: Schema) -> list[dict[str, str]]:
-    return [{"name": one.name} for one in schema.references]
+    return [{"name": reference.name} for reference in schema.references]

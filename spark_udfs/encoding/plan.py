@@ -47,10 +47,10 @@ class WriterSource:
     normalize: bool = False
 
     def __post_init__(self) -> None:
-        given = [one for one in (self.schema, self.version, self.schema_id) if one is not None]
-        if len(given) != 1:
+        sources = [source for source in (self.schema, self.version, self.schema_id) if source is not None]
+        if len(sources) != 1:
             raise ValueError(
-                f"expected exactly one of schema, version (of the subject) and schema_id, got {len(given)} of them"
+                f"expected exactly one of schema, version (of the subject) and schema_id, got {len(sources)} of them"
             )
         if self.schema_id is None and self.subject is None:
             raise ValueError(f"{'schema' if self.schema else 'version'} needs subject")
@@ -130,13 +130,13 @@ def target_of(
         raise ValueError(f"message needs a Protobuf schema, and the schema is {schema.format}")
     if not runs_rules:
         _check_rules(schema, schema_id)
-    references = {name: one.bare for name, one in resolve(client, schema, source.subject).items()}
+    references = {name: schema.bare for name, schema in resolve(client, schema, source.subject).items()}
     identity = SchemaId(schema_id, None if guid is None else UUID(guid))
     target = Target(schema.bare, tuple(references.items()), identity)
     if schema.format == PROTOBUF:
         return _with_message(target, message)
     if schema.format == AVRO:
-        parsed = parse(schema.text, [one.text for one in references.values()])
+        parsed = parse(schema.text, [reference.text for reference in references.values()])
         _check_end(parsed, schema_id)
         return replace(target, schema=Schema(write(parsed)), references=())
     return target
@@ -157,7 +157,7 @@ def _check_end(schema: Node, schema_id: int) -> None:
 
 def _check_rules(schema: Schema, schema_id: int) -> None:
     """Raise SchemaError if the data contract has rules for writing: fields for CSFLE would be written in plain text."""
-    names = [one.name for one in schema.client_rules if one.mode in _WRITING]
+    names = [rule.name for rule in schema.client_rules if rule.mode in _WRITING]
     if names:
         raise SchemaError(
             f"schema id {schema_id} has rules for writing ({', '.join(names)}): pass rules=True to run them"
@@ -171,28 +171,28 @@ def _found(client: RegistryClient, source: WriterSource, *, with_guid: bool) -> 
         versions = client.get_schema_versions(source.schema_id) if with_guid else []
         return source.schema_id, client.get_version(*versions[0], deleted=True).guid if versions else None
     if source.version is not None:
-        found = client.get_version(subject, source.version)
-        return found.schema_id, found.guid
+        version = client.get_version(subject, source.version)
+        return version.schema_id, version.guid
     schema = _given(source)
-    found = (client.register if source.register else client.lookup)(subject, schema, normalize=source.normalize)
-    if found.guid is None and with_guid:
-        found = client.lookup(subject, schema, normalize=source.normalize)
-    return found.schema_id, found.guid
+    version = (client.register if source.register else client.lookup)(subject, schema, normalize=source.normalize)
+    if version.guid is None and with_guid:
+        version = client.lookup(subject, schema, normalize=source.normalize)
+    return version.schema_id, version.guid
 
 
 def _given(source: WriterSource) -> Schema:
-    kind, given = source.format or AVRO, source.schema
-    if isinstance(given, Schema):
-        if source.format not in (None, given.format):
-            raise ValueError(f"expected a schema of format {source.format}, got {given.format}")
-        return given
-    if isinstance(given, str):
-        return Schema(given, kind)
-    if not isinstance(given, DataType):
-        raise TypeError(f"schema is a text, a strata.serdes.client.Schema or a Spark type, not {type(given).__name__}")
+    kind, schema = source.format or AVRO, source.schema
+    if isinstance(schema, Schema):
+        if source.format not in (None, schema.format):
+            raise ValueError(f"expected a schema of format {source.format}, got {schema.format}")
+        return schema
+    if isinstance(schema, str):
+        return Schema(schema, kind)
+    if not isinstance(schema, DataType):
+        raise TypeError(f"schema is a text, a strata.serdes.client.Schema or a Spark type, not {type(schema).__name__}")
     if kind not in _DERIVED:
         raise ValueError(f"cannot derive a {kind} schema from a Spark type, which has no field numbers: pass a text")
-    return Schema(_DERIVED[kind](given, _record_name(source.subject or "")), kind)
+    return Schema(_DERIVED[kind](schema, _record_name(source.subject or "")), kind)
 
 
 def _record_name(subject: str) -> str:

@@ -75,26 +75,31 @@ def protobuf_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], byte
 
 def _filler(message: Descriptor, kind: pa.StructType, path: str) -> Set:
     check_fields(kind, message.fields_by_name, path)
-    fields = [message.fields_by_name[one.name] for one in kind]
+    fields = [message.fields_by_name[field.name] for field in kind]
     setters = [
-        (one.name, _setter(one, part.type, field_path(path, one.name)), _can_be_absent(one), field_path(path, one.name))
-        for one, part in zip(fields, kind, strict=True)
+        (
+            field.name,
+            _setter(field, part.type, field_path(path, field.name)),
+            _can_be_absent(field),
+            field_path(path, field.name),
+        )
+        for field, part in zip(fields, kind, strict=True)
     ]
-    names = {one.name for one in fields}
-    choices = [[one.name for one in oneof.fields if one.name in names] for oneof in message.oneofs]
-    choices = [one for one in choices if len(one) > 1]
+    names = {field.name for field in fields}
+    choices = [[field.name for field in oneof.fields if field.name in names] for oneof in message.oneofs]
+    choices = [choice for choice in choices if len(choice) > 1]
 
     def fill(target: Any, value: dict[str, Any]) -> None:
         for name, put, can_be_absent, place in setters:
-            one = value[name]
-            if one is not None:
-                put(target, one)
+            part = value[name]
+            if part is not None:
+                put(target, part)
             elif not can_be_absent:
                 raise EncodeError("expected a value, got null: the field has no presence", path=place)
         for choice in choices:
-            given = [name for name in choice if value[name] is not None]
-            if len(given) > 1:
-                raise EncodeError("expected one member of the oneof, got several", path=field_path(path, given[1]))
+            members = [name for name in choice if value[name] is not None]
+            if len(members) > 1:
+                raise EncodeError("expected one member of the oneof, got several", path=field_path(path, members[1]))
 
     return fill
 
@@ -139,15 +144,15 @@ def _list_setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
 
         def put_messages(target: Any, values: list[Any]) -> None:
             parts = getattr(target, name)
-            for one in values:
-                fill(parts.add(), _not_null(one, place))
+            for value in values:
+                fill(parts.add(), _not_null(value, place))
 
         return put_messages
     convert = _scalar(field, kind.value_type, place)
 
     def put(target: Any, values: list[Any]) -> None:
         try:
-            getattr(target, name).extend([convert(_not_null(one, place)) for one in values])
+            getattr(target, name).extend([convert(_not_null(value, place)) for value in values])
         except (ValueError, TypeError):
             raise EncodeError("out of range", path=place) from None
 
@@ -166,13 +171,13 @@ def _map_setter(name: str, message: Descriptor, kind: pa.DataType, path: str) ->
 
     def put(target: Any, pairs: list[tuple[Any, Any]]) -> None:
         parts = getattr(target, name)
-        for one, value in pairs:
+        for entry, value in pairs:
             part = _not_null(value, place)
             try:
                 if convert is not None:
-                    parts[key(one)] = convert(part)
+                    parts[key(entry)] = convert(part)
                 elif fill is not None:
-                    fill(parts[key(one)], part)
+                    fill(parts[key(entry)], part)
             except (ValueError, TypeError):
                 raise EncodeError("out of range", path=place) from None
 
@@ -218,12 +223,12 @@ def _type_name(field: FieldDescriptor) -> str:
 
 
 def _enum(enum: EnumDescriptor, path: str) -> Convert:
-    numbers = {one.name: one.number for one in enum.values}
+    numbers = {value.name: value.number for value in enum.values}
 
     def number(name: str) -> int:
-        found = numbers.get(name)
-        if found is not None:
-            return found
+        number_ = numbers.get(name)
+        if number_ is not None:
+            return number_
         if name.removeprefix("-").isdecimal():
             return int(name)
         raise EncodeError(f"expected a name of the enum {enum.name}", path=path)

@@ -181,4 +181,6 @@ def _placed(frames: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _errors(count: int, refusals: Mapping[int, EncodeError]) -> pa.Array:
-    return sparse(count, {row: {"reason": one.detail, "path": one.path} for row, one in refusals.items()}, _ERROR_TYPE)
+    return sparse(
+        count, {row: {"reason": refusal.detail, "path": refusal.path} for row, refusal in refusals.items()}, _ERROR_TYPE
+    )

@@ -191,8 +191,8 @@ class _Follower:
         self._dead_table = options.get("dead_letters") or _beside(table)
         self._format = table_format
         self._on_change: OnChange = options.get("on_change", "evolve")
-        given: Mapping[str, Any] = options
-        self._decode = {name: given[name] for name in _DECODE_OPTIONS if name in given}
+        options_: Mapping[str, Any] = options
+        self._decode = {name: options_[name] for name in _DECODE_OPTIONS if name in options_}
         self._client = RegistryClient.from_settings(replace(settings, wait=0))
         self._reader: _Reader | None = None
         self._query = ""

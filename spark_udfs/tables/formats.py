@@ -372,5 +372,5 @@ _NOT_IN_DELTA: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def _delta_refuses_name(name: str) -> str | None:
-    found = _NOT_IN_DELTA.search(name)
-    return f"has {found[0]!r} in its name, which Delta allows only with column mapping" if found else None
+    match = _NOT_IN_DELTA.search(name)
+    return f"has {match[0]!r} in its name, which Delta allows only with column mapping" if match else None

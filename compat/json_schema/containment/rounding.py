@@ -122,7 +122,9 @@ def places(writer: r.Schema, reader: r.Schema, work: Work) -> Iterator[Place]:
 
 def _has_integers(schemas: Sequence[r.Schema]) -> bool:
     """Return whether a type, or a value, is an integer and not any number."""
-    values = [value for one in schemas for rule in one.rules if isinstance(rule, r.Values) for value in rule.values]
+    values = [
+        value for schema in schemas for rule in schema.rules if isinstance(rule, r.Values) for value in rule.values
+    ]
     return any(_reading(rule) is _Numbers.INTEGERS for rule in _types(schemas)) or any(
         isinstance(value, int) and not isinstance(value, bool) for value in values
     )
@@ -130,15 +132,15 @@ def _has_integers(schemas: Sequence[r.Schema]) -> bool:
 
 def _applying(schemas: Sequence[r.Schema], work: Work) -> _Schemas:
     """Return some schemas with all that may apply to the same value: branches, references, conditions."""
-    found: dict[r.Schema, None] = {}
+    applying: dict[r.Schema, None] = {}
     pending = [*reversed(schemas)]
-    while pending and len(found) < _MOST_INSIDE:
+    while pending and len(applying) < _MOST_INSIDE:
         work.charge()
         schema = pending.pop()
-        if schema not in found:
-            found[schema] = None
+        if schema not in applying:
+            applying[schema] = None
             pending += [inner for rule in schema.rules for inner in _inside(rule)]
-    return tuple(found)
+    return tuple(applying)
 
 
 def _inside(rule: r.Rule) -> Sequence[r.Schema]:
@@ -206,11 +208,11 @@ def _at(rule: _Members, step: _Step) -> Iterator[r.Schema]:
 
 
 def _of_name(rule: r.Properties, name: str) -> Iterator[r.Schema]:
-    found = [schema for other, schema in rule.named if other == name]
-    found += [schema for text, schema in rule.patterns if found_in(text, name)]
-    if not found and rule.rest is not None:
-        found = [rule.rest]
-    yield from found
+    schemas = [schema for other, schema in rule.named if other == name]
+    schemas += [schema for text, schema in rule.patterns if found_in(text, name)]
+    if not schemas and rule.rest is not None:
+        schemas = [rule.rest]
+    yield from schemas
 
 
 def _of_index(rule: r.Items, index: int) -> Iterator[r.Schema]:
@@ -240,9 +242,9 @@ def probes(place: Place, target: r.Schema, schemas: Schemas) -> Iterator[r.Schem
     """
     for is_strict in (False, True):
         owners = place.owners if is_strict else ((),) * len(place.owners)
-        made = schemas.schema((*target.rules, *(r.All((one,)) for one in owners[-1])))
+        made = schemas.schema((*target.rules, *(r.All((owner,)) for owner in owners[-1])))
         for step, leading in zip(reversed(place.steps), reversed(owners[:-1]), strict=True):
-            made = schemas.schema((*_holding(step, made, schemas), *(r.All((one,)) for one in leading)))
+            made = schemas.schema((*_holding(step, made, schemas), *(r.All((leader,)) for leader in leading)))
         yield made
 
 
@@ -356,24 +358,24 @@ def _children(value: Document, step: _Step) -> Iterator[tuple[_Step, Document]]:
 
 def _holds(schemas: Sequence[r.Schema], value: Document) -> _Schemas:
     """Return some schemas with those of their branches that hold for a value."""
-    found: dict[r.Schema, None] = {}
+    holding: dict[r.Schema, None] = {}
     pending = [*reversed(schemas)]
-    while pending and len(found) < _MOST_INSIDE:
+    while pending and len(holding) < _MOST_INSIDE:
         schema = pending.pop()
-        if schema in found:
+        if schema in holding:
             continue
-        found[schema] = None
+        holding[schema] = None
         for rule in schema.rules:
             match rule:
                 case r.Branches(branches):
-                    pending += [one for one in branches if allows(one, value) is not False]
+                    pending += [branch for branch in branches if allows(branch, value) is not False]
                 case r.If(condition, then, otherwise):
                     pending.append(otherwise if allows(condition, value) is False else then)
                 case r.Dependent(name, schema=r.Schema() as inner):
                     pending += [inner] if isinstance(value, dict) and name in value else []
                 case _:
                     pending += _inside(rule)
-    return tuple(found)
+    return tuple(holding)
 
 
 def _reading(rule: r.Types) -> _Numbers:
@@ -385,7 +387,7 @@ def _reading(rule: r.Types) -> _Numbers:
 def _of_value(schemas: Sequence[r.Schema], value: Document) -> _Numbers:
     """Return how a number is read by the types that hold for it; an integer by one of them stays one."""
     readings = {_reading(rule) for rule in _types(_holds(schemas, value))}
-    return next((one for one in (_Numbers.INTEGERS, _Numbers.DOUBLES) if one in readings), _Numbers.UNTYPED)
+    return next((numbers for numbers in (_Numbers.INTEGERS, _Numbers.DOUBLES) if numbers in readings), _Numbers.UNTYPED)
 
 
 _BOTH: Final = (_Numbers.INTEGERS, _Numbers.DOUBLES, _Numbers.UNTYPED)  # the narrowest of types that all hold
@@ -416,5 +418,5 @@ def _column_of_rule(rule: r.Rule, known: dict[r.Schema, _Numbers]) -> _Numbers:
 
 
 def _best(readings: Iterable[_Numbers], order: Sequence[_Numbers]) -> _Numbers:
-    found = set(readings)
-    return next((one for one in order if one in found), _Numbers.UNTYPED)
+    kinds = set(readings)
+    return next((numbers for numbers in order if numbers in kinds), _Numbers.UNTYPED)

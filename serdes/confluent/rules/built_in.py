@@ -40,9 +40,9 @@ class KnownExecutor(BuiltIn, RuleExecutor):
     @classmethod
     def register(cls) -> Self:
         """Add it to the global registry, which changes nothing."""
-        one = cls()
-        RuleRegistry.register_rule_executor(one)
-        return one
+        executor = cls()
+        RuleRegistry.register_rule_executor(executor)
+        return executor
 
 
 class KnownFieldExecutor(BuiltIn, FieldRuleExecutor):
@@ -61,9 +61,9 @@ class KnownFieldExecutor(BuiltIn, FieldRuleExecutor):
     @classmethod
     def register(cls) -> Self:
         """Add it to the global registry, which changes nothing."""
-        one = cls()
-        RuleRegistry.register_rule_executor(one)
-        return one
+        executor = cls()
+        RuleRegistry.register_rule_executor(executor)
+        return executor
 
 
 class KnownAction(BuiltIn, RuleAction):
@@ -89,9 +89,9 @@ class KnownAction(BuiltIn, RuleAction):
     @classmethod
     def register(cls, conf: Mapping[str, object] | None = None) -> Self:
         """Add it to the global registry."""
-        one = cls(conf)
-        RuleRegistry.register_rule_action(one)
-        return one
+        action = cls(conf)
+        RuleRegistry.register_rule_action(action)
+        return action
 
 
 class KnownDriver:
