@@ -45,7 +45,7 @@ class RecordError(ValueError):
     """A record that cannot be read; the message says why."""
 
 
-def properties_of(item: records.Key | records.Value | Reference) -> dict[str, Any]:
+def properties_of(item: records.Key | records.Value | Reference) -> dict[str, object]:
     """Return the properties of a key, value or reference by their names on the wire, without absent and empty ones."""
     properties: dict[str, object] = {}
     for attribute, name, value_type, _ in PROPERTIES[type(item)]:

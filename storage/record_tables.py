@@ -121,7 +121,7 @@ PROPERTIES: Mapping[type, Sequence[Property]] = {
 }
 
 # What begins the key of a type; its properties and `magic` follow.
-HEADS: Mapping[type, Mapping[str, Any]] = {
+HEADS: Mapping[type, Mapping[str, str]] = {
     records.SchemaKey: {"keytype": "SCHEMA"},
     records.ConfigKey: {"keytype": "CONFIG"},
     records.ModeKey: {"keytype": "MODE"},
@@ -161,7 +161,7 @@ ASSOCIATION_ORDER = (
 )
 
 # The values that are classes of their own, besides those of versions, configurations and contexts.
-VALUES: Mapping[type, type[Any]] = {
+VALUES: Mapping[type, type] = {
     records.AssociationKey: records.AssociationValue,
     records.KekKey: records.KekValue,
     records.DekKey: records.DekValue,

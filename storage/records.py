@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, NewType
+from typing import Final, Literal, NamedTuple, NewType, TypedDict
 
 from strata.storage.exporter_records import ExporterKey, ExporterValue, ExportKey, ExportValue
 
@@ -39,9 +39,13 @@ __all__ = [
     "Key",
     "LoweredKey",
     "LoweredValue",
+    "Metadata",
     "ModeKey",
     "NoopKey",
+    "Phase",
     "Reference",
+    "Rule",
+    "RuleSet",
     "SchemaId",
     "SchemaKey",
     "SchemaValue",
@@ -63,8 +67,9 @@ Subject = NewType("Subject", str)
 DEFAULT_CONTEXT = "."
 MAX_VERSION = 2**31 - 1
 _PRESENT = b"\x01"
-_RULE_KINDS = ("migrationRules", "domainRules", "encodingRules")
-_RULE_TEXTS = ("name", "doc", "kind", "mode", "type")
+_TextName = Literal["name", "doc", "kind", "mode", "type"]
+_PHASES: Final[tuple["Phase", ...]] = ("migrationRules", "domainRules", "encodingRules")
+_RULE_TEXTS: Final[tuple[_TextName, ...]] = ("name", "doc", "kind", "mode", "type")
 _EMPTY = hashlib.md5(usedforsecurity=False)  # a copy takes half the time of a new one
 _CHUNK = 2047  # bytes; hashlib releases the interpreter lock for more, and waiting to get it back takes far longer
 
@@ -228,6 +233,43 @@ class Reference:
     version: int
 
 
+class Metadata(TypedDict, total=False):
+    """The metadata of a schema as received; computing a fingerprint fails for any other shape."""
+
+    tags: Mapping[str, Sequence[str]] | None
+    properties: Mapping[str, str] | None
+    sensitive: Sequence[str] | None
+
+
+class Rule(TypedDict, total=False):
+    """A rule of a rule set as received."""
+
+    name: str | None
+    doc: str | None
+    kind: str | None
+    mode: str | None
+    type: str | None
+    tags: Sequence[str] | None
+    params: Mapping[str, str] | None
+    expr: str | None
+    onSuccess: str | None
+    onFailure: str | None
+    disabled: bool | None
+
+
+class RuleSet(TypedDict, total=False):
+    """The rules of a schema as received, by the phase in which they run."""
+
+    migrationRules: Sequence[Rule] | None
+    domainRules: Sequence[Rule] | None
+    encodingRules: Sequence[Rule] | None
+    enableAt: str | None
+
+
+Phase = Literal["migrationRules", "domainRules", "encodingRules"]
+"""The name of a phase in a rule set."""
+
+
 class SchemaValue(NamedTuple):
     """A version as stored; `text` is the schema text, `metadata` and `rule_set` are JSON objects as received."""
 
@@ -237,8 +279,8 @@ class SchemaValue(NamedTuple):
     text: str
     schema_type: str = "AVRO"
     references: tuple[Reference, ...] = ()
-    metadata: Mapping[str, Any] | None = None
-    rule_set: Mapping[str, Any] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
     deleted: bool = False
 
 
@@ -266,9 +308,9 @@ CONFIG_FIELDS: Mapping[str, type] = MappingProxyType(
 class ConfigValue:
     """A configuration: the fields that are set, by their names on the wire."""
 
-    fields: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    fields: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> object:
         """Return a field's value, or None if it is not set."""
         return self.fields.get(name)
 
@@ -391,8 +433,8 @@ def qualified(subject: str, context: str) -> str:
 def fingerprint(
     text: str,
     references: Sequence[tuple[str, str, int]] = (),
-    metadata: Mapping[str, object] | None = None,
-    rule_set: Mapping[str, Any] | None = None,
+    metadata: Metadata | None = None,
+    rule_set: RuleSet | None = None,
 ) -> bytes:
     """Return the 16-byte digest of a schema text with its references, metadata and rules.
 
@@ -424,7 +466,7 @@ def fingerprint(
             digest.update(part.encode())
     if rule_set:
         digest.update(_PRESENT)
-        for rule in (rule for phase in _RULE_KINDS for rule in rule_set.get(phase) or ()):
+        for rule in (rule for phase in _PHASES for rule in rule_set.get(phase) or ()):
             _update_rule(digest, rule)
         digest.update((rule_set.get("enableAt") or "").encode())
     return digest.digest()
@@ -436,7 +478,7 @@ def guid_of(digest: bytes) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _metadata_parts(metadata: Mapping[str, Any]) -> Iterable[str]:
+def _metadata_parts(metadata: Metadata) -> Iterable[str]:
     for key, values in sorted((metadata.get("tags") or {}).items()):
         yield key
         yield from sorted(values)
@@ -446,14 +488,14 @@ def _metadata_parts(metadata: Mapping[str, Any]) -> Iterable[str]:
     yield from sorted(metadata.get("sensitive") or ())
 
 
-def _update_rule(digest: "hashlib._Hash", rule: Mapping[str, Any]) -> None:
+def _update_rule(digest: "hashlib._Hash", rule: Rule) -> None:
     for name in _RULE_TEXTS:
         digest.update((rule.get(name) or "").encode())
     for tag in sorted(rule.get("tags") or ()):
         digest.update(tag.encode())
     for key, value in sorted((rule.get("params") or {}).items()):
         digest.update(key.encode() + value.encode())
-    for name in ("expr", "onSuccess", "onFailure"):
-        digest.update((rule.get(name) or "").encode())
+    for text in (rule.get("expr"), rule.get("onSuccess"), rule.get("onFailure")):
+        digest.update((text or "").encode())
     if rule.get("disabled"):
         digest.update(_PRESENT)

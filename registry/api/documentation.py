@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from strata.registry.api.bodies.failures import ErrorAnswer
 from strata.registry.http.media_types import BODY_TYPES
 
@@ -20,7 +22,7 @@ SECURITY: list[dict[str, list[str]]] = [{}, {"basic": []}, {"bearer": []}, {"cer
 _ERRORS_OF_THE_LOG = (500, 50001, 50002, 50003, 50004, 50301, 50302)
 
 
-def body_of(model: type[Any]) -> dict[str, object]:
+def body_of(model: type[BaseModel]) -> dict[str, object]:
     """Return the OpenAPI description of a body that the route parses itself."""
     schema = _inlined(model.model_json_schema())
     content = {media_type.decode(): {"schema": schema} for media_type in BODY_TYPES}

@@ -4,13 +4,14 @@ What only the OpenAPI document needs is prepared on its first request: the model
 prepare than all else of the routes, and a node should start fast.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from fastapi import APIRouter
 from pydantic import BaseModel
+from starlette.responses import Response
 
 from strata.registry.api.documentation import SECURITY, body_of, failures
 from strata.registry.api.parameters import Endpoint
@@ -22,7 +23,16 @@ __all__ = ["Router", "TextAnswer"]
 _TOO_MANY, _REFUSALS = (429,), (401, 40301)
 """The errors of a route while rates are limited, and of one that needs a right while access control is on."""
 
-_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Awaitable[Response]])
+
+
+class _Options(TypedDict, total=False):
+    """Further options of a route; see `Router._declare`."""
+
+    status: int
+    body: type[BaseModel]
+    responses: dict[int | str, dict[str, object]]
+    deprecated: bool
 
 
 class TextAnswer:
@@ -72,7 +82,7 @@ class Router:
         any_media_type: bool = False,
         about_writer: bool = False,
         needs_log: bool = True,
-        **options: Any,
+        **options: Unpack[_Options],
     ) -> Callable[[_Endpoint], _Endpoint]:
         """Return a decorator for a route that only reads.
 
@@ -103,7 +113,7 @@ class Router:
         need: Need,
         context: ContextForm | None = None,
         bodies: int = 1,
-        **options: Any,
+        **options: Unpack[_Options],
     ) -> Callable[[_Endpoint], _Endpoint]:
         """Return a decorator for a route that writes, which the node that holds the pen handles; see `reads`.
 
@@ -124,7 +134,7 @@ class Router:
         body: type[BaseModel] | None = None,
         needs_log: bool = True,
         responses: dict[int | str, dict[str, object]] | None = None,
-        **options: Any,
+        deprecated: bool | None = None,
     ) -> Callable[[_Endpoint], _Endpoint]:
         """Return a decorator that adds a route.
 
@@ -138,7 +148,7 @@ class Router:
             body: the model of the request body, which the route parses itself.
             needs_log: whether the route may answer the errors of the log.
             responses: further responses for the OpenAPI document.
-            options: options of FastAPI.
+            deprecated: whether the OpenAPI document marks the route so.
         """
 
         def add(endpoint: _Endpoint) -> _Endpoint:
@@ -159,7 +169,7 @@ class Router:
                 status_code=status,
                 responses={status: _documented(answer), **refusals, **(responses or {})},
                 openapi_extra=more | (body_of(body) if body else {}),
-                **options,
+                deprecated=deprecated,
             )
 
         return add

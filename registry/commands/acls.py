@@ -1,7 +1,7 @@
 """`strata acl`: list, add, remove and test the rules of access of a running service."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -16,7 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["acl"]
 
 _ACLS = "/security/acls"
-_Command = Callable[..., Any]
+_Command = Callable[..., None]
+
+
+class _ResourceOptions(TypedDict):
+    subject: str | None
+    kek: str | None
+    registry: bool
+    cluster: bool
+
+
+class _RuleOptions(_ResourceOptions):
+    principal: str
+    role: str | None
+    subjects: tuple[str, ...]
+    operations: tuple[str, ...]
+    host: str
+    deny: bool
 
 
 @click.group()
@@ -64,7 +80,7 @@ def list_rules(url: str, *, auth: str | None, tls: "TlsFiles", principal: str | 
 @click.option("--host", default="*", show_default=True, help="address or network of the client")
 @click.option("--deny", is_flag=True, help="deny the operations instead of allowing them")
 @reporting
-def add(url: str, *, auth: str | None, tls: "TlsFiles", **options: Any) -> None:
+def add(url: str, *, auth: str | None, tls: "TlsFiles", **options: Unpack[_RuleOptions]) -> None:
     """Add rules: those of a role, or operations on one resource.
 
     \b
@@ -85,7 +101,7 @@ def add(url: str, *, auth: str | None, tls: "TlsFiles", **options: Any) -> None:
 @reporting
 def remove(
     url: str, *, auth: str | None, tls: "TlsFiles", principal: str | None, operation: str | None,
-    everything: bool, **named: Any,
+    everything: bool, **named: Unpack[_ResourceOptions],
 ) -> None:  # fmt: skip
     """Remove the rules that match all options, and print them."""
     fields = {name: value for name, value in (("principal", principal), ("operation", operation)) if value}
@@ -111,7 +127,7 @@ def remove(
 @reporting
 def test(
     url: str, *, auth: str | None, tls: "TlsFiles", principal: str, groups: tuple[str, ...], operation: str,
-    host: str, **named: Any,
+    host: str, **named: Unpack[_ResourceOptions],
 ) -> ExitCode:  # fmt: skip
     """Say whether a principal may do something, and by which rule; the exit code is 1 if not."""
     resource = _named(**named)
@@ -144,7 +160,7 @@ def _connection(url: str, auth: str | None, tls: "TlsFiles") -> "Connection":
 
 def _rules(
     *, principal: str, role: str | None, subjects: tuple[str, ...], operations: tuple[str, ...], host: str,
-    deny: bool, **named: Any,
+    deny: bool, **named: Unpack[_ResourceOptions],
 ) -> list[dict[str, str]]:  # fmt: skip
     """Return the JSON of the rules that the options of `add` describe."""
     from strata.registry.core.rights.rules import RuleError, parse_rule, rule_json

@@ -2,8 +2,9 @@
 
 import os
 import sys
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from typing import TypeVar
 
 import click
 
@@ -21,6 +22,8 @@ from strata.registry.variables import unknown_variables
 
 __all__ = ["main"]
 
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=HELP)
 @click.version_option(__version__, prog_name="strata")
@@ -32,7 +35,7 @@ def main(context: click.Context) -> None:
             click.echo(f"strata: {sentence}", err=True)
 
 
-def _setting_options(command: Any) -> Any:
+def _setting_options(command: click.Command) -> None:
     """Add an option for each setting to a command, with the setting's description; those of other classes come last."""
     from strata.registry.node.settings import PREFIX, CoreSettings
     from strata.registry.settings import Settings
@@ -41,7 +44,7 @@ def _setting_options(command: Any) -> Any:
     for name, field in reversed(fields):
         is_flag = field.annotation is bool
         default = "" if field.default is None or is_flag else f"  [{field.default}]"
-        command = click.option(
+        click.option(
             f"--{name.replace('_', '-')}",
             name,
             is_flag=is_flag,
@@ -49,7 +52,6 @@ def _setting_options(command: Any) -> Any:
             default=None,
             help=f"{field.description}{default}  ({PREFIX}{name.upper()})",
         )(command)
-    return command
 
 
 def _metavar(type_: object) -> str:
@@ -61,21 +63,20 @@ def _metavar(type_: object) -> str:
 class _ServeCommand(click.Command):
     """A command whose setting options are built on use instead of on import."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._complete = False
+    _complete = False
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self._complete:
-            bearer = _setting_options(lambda: None)
-            self.params = [*reversed(bearer.__click_params__), *self.params]
+            bearer = click.Command(None)
+            _setting_options(bearer)
+            self.params = [*reversed(bearer.params), *self.params]
             self._complete = True
         return super().get_params(ctx)
 
 
 @main.command(cls=_ServeCommand)
 @reporting
-def serve(**flags: Any) -> ExitCode:
+def serve(**flags: object) -> ExitCode:
     """Serve the registry over HTTP until SIGTERM or SIGINT.
 
     Every flag can also be set by the environment variable in parentheses; a flag takes precedence over its variable.
@@ -90,7 +91,7 @@ def serve(**flags: Any) -> ExitCode:
 
         run(settings)
     except Exception as error:
-        if (flags["log_format"] or os.environ.get(f"{PREFIX}LOG_FORMAT", "")).lower() != LogFormat.JSON:
+        if (str(flags["log_format"] or "") or os.environ.get(f"{PREFIX}LOG_FORMAT", "")).lower() != LogFormat.JSON:
             raise
         from strata.registry.server import report_failure
 
@@ -99,7 +100,7 @@ def serve(**flags: Any) -> ExitCode:
     return ExitCode.DONE
 
 
-def _log_arguments(command: Any) -> Any:
+def _log_arguments(command: _Command) -> _Command:
     """Add the log's URL and the option for its client's settings to a command."""
     config = click.option(
         "--kafka-config", help="file with librdkafka settings for a Kafka log (TLS, SASL), one NAME=VALUE per line"

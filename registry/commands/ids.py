@@ -1,6 +1,6 @@
 """`strata ids`: show and lower the highest schema id of a context of a running service."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +8,9 @@ from strata.registry.commands.exit_codes import ExitCode, reporting
 from strata.registry.commands.service_options import auth_option, tls_options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from strata.registry.transfer.rest import Connection
     from strata.registry.transfer.tls_files import TlsFiles
 
 __all__ = ["ids"]
@@ -68,11 +71,11 @@ def lower(url: str, *, context: str, to: int | None, accept_reuse: bool, auth: s
     return ExitCode.DONE
 
 
-def _place(url: str, auth: str | None, tls: "TlsFiles", context: str) -> tuple[Any, str]:
+def _place(url: str, auth: str | None, tls: "TlsFiles", context: str) -> tuple["Connection", str]:
     from strata.registry.transfer.rest import Connection, segment
 
     return Connection(url, auth, tls), f"/v1/highest-ids/{segment(context)}"
 
 
-def _shown(context: Any) -> str:
+def _shown(context: "Mapping[str, object]") -> str:
     return f"context {context['context']}: the highest id is {context['highestId']}, in use {context['highestInUse']}"

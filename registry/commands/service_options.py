@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import click
 
@@ -22,13 +22,15 @@ output_option = click.option(
     "--output", type=click.Choice(["text", "json"]), default="text", help="format of what is printed  [text]"
 )
 
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
 
 def print_json(content: dict[str, object], *, err: bool = False) -> None:
     """Print one object as JSON, on standard output or on standard error."""
     click.echo(json.dumps(content, indent=2, ensure_ascii=False), err=err)
 
 
-def auth_option(name: str, of: str) -> Callable[[object], Any]:
+def auth_option(name: str, of: str) -> Callable[[_Command], _Command]:
     """Return a decorator that adds an option for credentials.
 
     Args:

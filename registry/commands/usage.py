@@ -2,7 +2,7 @@
 
 import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import click
 
@@ -16,6 +16,39 @@ __all__ = ["merged", "usage"]
 
 _PAGE = 1000
 _OUTPUTS = ("table", "json")
+
+
+class Counted(TypedDict):
+    """How often something was fetched, and when last; never if the count is 0."""
+
+    count: int
+    last: NotRequired[str]
+
+
+class ClientUsage(Counted):
+    """The part of one client."""
+
+    client: str
+    user: NotRequired[str | None]
+    by: list[str]
+
+
+class VersionUsage(Counted):
+    """What was fetched of a version."""
+
+    subject: str
+    version: int
+    id: int
+    deleted: NotRequired[bool]
+    clients: list[ClientUsage]
+
+
+class UsageAnswer(TypedDict):
+    """The answer of `GET /v1/usage`."""
+
+    since: str
+    forgotten: int
+    versions: list[VersionUsage]
 
 
 @click.command()
@@ -60,13 +93,13 @@ def usage(
             click.echo(f"    {name}{user}, by {by}: {_times(client)}, last {client['last']}")
 
 
-def _times(counted: dict[str, object]) -> str:
+def _times(counted: Counted) -> str:
     return "once" if counted["count"] == 1 else f"{counted['count']} times"
 
 
-def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
+def merged(answers: list[UsageAnswer]) -> UsageAnswer:
     """Return the answers of several nodes as one."""
-    versions: dict[tuple[str, int], dict[str, object]] = {}
+    versions: dict[tuple[str, int], VersionUsage] = {}
     for answer in answers:
         for version in answer["versions"]:
             key = version["subject"], version["version"]
@@ -78,26 +111,29 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _both(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, object]:
-    clients: dict[tuple[str, str | None], dict[str, Any]] = {}
+def _both(ours: VersionUsage, theirs: VersionUsage) -> VersionUsage:
+    clients: dict[tuple[str, str | None], ClientUsage] = {}
     for client in (*ours["clients"], *theirs["clients"]):
         key = client["client"], client.get("user")
         known = clients.get(key)
-        by = sorted({*known["by"], *client["by"]}) if known else client["by"]
-        clients[key] = (_sum(known, client) if known else client) | {"by": by}
+        if known is None:
+            clients[key] = client
+        else:
+            by = sorted({*known["by"], *client["by"]})
+            clients[key] = {**client, **known, **_sum(known, client), "by": by}
     newest = sorted(clients.values(), key=lambda client: str(client["last"]), reverse=True)
-    return _sum(ours, theirs) | {"clients": newest}
+    return {**theirs, **ours, **_sum(ours, theirs), "clients": newest}
 
 
-def _sum(ours: dict[str, object], theirs: dict[str, Any]) -> dict[str, object]:
-    """Return the fields of both, with the sum of the counts and the later time; texts of times compare as times."""
-    summed = {**theirs, **ours, "count": ours["count"] + theirs["count"]}
+def _sum(ours: Counted, theirs: Counted) -> Counted:
+    """Return the sum of the counts and the later time; texts of times compare as times."""
+    summed: Counted = {"count": ours["count"] + theirs["count"]}
     if summed["count"]:
         summed["last"] = max(ours.get("last", ""), theirs.get("last", ""))
     return summed
 
 
-def _asked(url: str, auth: str | None, tls: "TlsFiles", subject: str, deleted: bool) -> dict[str, object]:
+def _asked(url: str, auth: str | None, tls: "TlsFiles", subject: str, deleted: bool) -> UsageAnswer:
     from strata.registry.transfer.copies import TransferError
     from strata.registry.transfer.rest import Connection
 
@@ -108,7 +144,8 @@ def _asked(url: str, auth: str | None, tls: "TlsFiles", subject: str, deleted: b
         raise TransferError(f"{connection.name} does not note which versions are fetched (--usage off)")
     if not first.good:
         raise TransferError(f"{connection.name} rejected GET /v1/usage: {first.body}")
-    page = answer = cast("dict[str, Any]", first.body)
+    page: UsageAnswer = first.body
+    answer = page
     while len(page["versions"]) == _PAGE:
         page = connection.get("/v1/usage", **query, offset=len(answer["versions"]))
         answer["versions"] += page["versions"]

@@ -4,18 +4,19 @@ Inheritance follows the reference (docs/compatibility.md): a subject with its ow
 that alone, and only some flags fall through to the registry-wide configuration.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TypedDict, cast
 
 from strata.compat.levels import Level, Policy
 from strata.registry.core import errors
 from strata.registry.core.subject_names import GLOBAL_SCOPE
-from strata.storage.records import DEFAULT_CONTEXT, Subject, context_of
+from strata.storage.records import DEFAULT_CONTEXT, Metadata, RuleSet, Subject, context_of
 from strata.storage.state import State
 
 __all__ = [
+    "ConfigFields",
     "EffectiveConfig",
     "Mode",
     "check_writable",
@@ -36,7 +37,23 @@ _FALL_THROUGH = (
     "compatibilityGroup",
 )
 
-_Object = Mapping[str, Any] | None
+
+class ConfigFields(TypedDict, total=False):
+    """The fields of a stored configuration; `record_json` has checked their types when it read the record."""
+
+    alias: str
+    aliasForDeks: str
+    normalize: bool
+    validateFields: bool
+    validateNewSchemas: bool
+    validateRules: bool
+    compatibilityLevel: str
+    compatibilityPolicy: str
+    compatibilityGroup: str
+    defaultMetadata: Metadata
+    overrideMetadata: Metadata
+    defaultRuleSet: RuleSet
+    overrideRuleSet: RuleSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +81,10 @@ class EffectiveConfig:
     validate_fields: bool
     validate_new_schemas: bool
     validate_rules: bool
-    default_metadata: _Object
-    override_metadata: _Object
-    default_rules: _Object
-    override_rules: _Object
+    default_metadata: Metadata | None
+    override_metadata: Metadata | None
+    default_rules: RuleSet | None
+    override_rules: RuleSet | None
 
     @property
     def adds_to_contracts(self) -> bool:
@@ -103,7 +120,7 @@ def config_in_force(state: State, subject: Subject | None) -> EffectiveConfig:
     return _effective(fields) if fields else _NOTHING_SET
 
 
-def _effective(fields: Mapping[str, Any]) -> EffectiveConfig:
+def _effective(fields: ConfigFields) -> EffectiveConfig:
     level, policy = fields.get("compatibilityLevel"), fields.get("compatibilityPolicy")
     return EffectiveConfig(
         level=Level.__members__.get(level or ""),
@@ -123,20 +140,20 @@ def _effective(fields: Mapping[str, Any]) -> EffectiveConfig:
 _NOTHING_SET = _effective({})
 
 
-def config_answer(state: State, subject: Subject | None, default: Level) -> dict[str, Any]:
+def config_answer(state: State, subject: Subject | None, default: Level) -> dict[str, object]:
     """Return the configuration in force as JSON, which always has a level; `default` is the service's own level."""
     fields = _fields(state, subject)
     return {**fields, "compatibilityLevel": fields.get("compatibilityLevel", default.value)}
 
 
-def fields_in_force(state: State, subject: Subject | None) -> dict[str, tuple[Any, Subject | None]]:
+def fields_in_force(state: State, subject: Subject | None) -> dict[str, tuple[object, Subject | None]]:
     """Return the configuration in force, each field that is set with the scope that sets it.
 
     Args:
         state: the State.
         subject: the subject or context; None means the registry as a whole.
     """
-    fields: dict[str, tuple[Any, Subject | None]] = {}
+    fields: dict[str, tuple[object, Subject | None]] = {}
     own = state.configs.get(subject) if subject else None
     wider = next((scope for scope in _wider_scopes(subject) if state.configs.get(scope)), None)
     inherited = state.configs.get(wider)
@@ -185,5 +202,6 @@ def _wider_scopes(subject: Subject | None) -> Iterator[Subject | None]:
     yield Subject(GLOBAL_SCOPE)
 
 
-def _fields(state: State, subject: Subject | None) -> Mapping[str, Any]:
-    return {name: value for name, (value, _) in fields_in_force(state, subject).items()}
+def _fields(state: State, subject: Subject | None) -> ConfigFields:
+    fields = {name: value for name, (value, _) in fields_in_force(state, subject).items()}
+    return cast("ConfigFields", fields)

@@ -9,7 +9,7 @@ would only repeat the table.
 import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -30,7 +30,7 @@ class RegistryError(Exception):
     limit = ""
     """The limit that the request has hit, as metrics name it; empty if it has hit none."""
 
-    def __init__(self, code: int, message: str, findings: Sequence[Mapping[str, Any]] | None = None) -> None:
+    def __init__(self, code: int, message: str, findings: Sequence[Mapping[str, object]] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -214,7 +214,7 @@ def in_step(number: int, error: RegistryError) -> RegistryError:
 
 
 def incompatible_schema(
-    subject: str, messages: Sequence[str], advice: Sequence[str], findings: Sequence[Mapping[str, Any]]
+    subject: str, messages: Sequence[str], advice: Sequence[str], findings: Sequence[Mapping[str, object]]
 ) -> RegistryError:
     """Return the error for a schema that breaks the compatibility level of its subject.
 

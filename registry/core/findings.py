@@ -7,7 +7,7 @@ represent become strings.
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from strata.compat.proofs import Proof, as_json
 from strata.compat.result import Finding, Value
@@ -20,14 +20,14 @@ _MORE: Final = "…"
 _LARGEST: Final = 2**63 - 1
 
 
-def findings_json(findings: Iterable[Finding], most: int) -> list[dict[str, Any]]:
+def findings_json(findings: Iterable[Finding], most: int) -> list[dict[str, object]]:
     """Return findings as JSON up to a total length, but at least the first.
 
     Args:
         findings: the findings.
         most: the most characters of all findings together.
     """
-    shown: list[dict[str, Any]] = []
+    shown: list[dict[str, object]] = []
     length = 0
     for finding in findings:
         entry = finding_json(finding)
@@ -38,7 +38,7 @@ def findings_json(findings: Iterable[Finding], most: int) -> list[dict[str, Any]
     return shown
 
 
-def finding_json(finding: Finding) -> dict[str, Any]:
+def finding_json(finding: Finding) -> dict[str, object]:
     """Return a finding as JSON."""
     return {
         "rule": finding.rule,
@@ -54,11 +54,11 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _proof_json(proof: Proof) -> dict[str, Any]:
+def _proof_json(proof: Proof) -> dict[str, object]:
     return {name: _encodable(value) for name, value in as_json(proof).items()}
 
 
-def _encodable(value: object) -> Any:
+def _encodable(value: object) -> object:
     """Return a JSON value whose texts UTF-8 can encode; proofs are small, so nothing is cut."""
     if isinstance(value, str):
         return _text(value)
@@ -67,7 +67,7 @@ def _encodable(value: object) -> Any:
     return [_encodable(part) for part in value] if isinstance(value, list) else value
 
 
-def _shown(value: Value) -> Any:
+def _shown(value: Value) -> object:
     if isinstance(value, str):
         return _text(value if len(value) <= _LONGEST_TEXT else value[:_LONGEST_TEXT] + _MORE)
     if value is None or isinstance(value, bool):

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from strata.registry.core import errors
 from strata.registry.core.tally import FACTS, Tally
@@ -272,9 +272,9 @@ class LogReader:
         """
         await self._on_log(self.log.check_writable)
 
-    async def in_thread(self, call: Callable[..., _T], *args: Any) -> _T:
+    async def in_thread(self, call: Callable[..., _T], *args: object) -> _T:
         """Run a blocking or long computation in a worker thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._work_threads, call, *args)
 
-    async def _on_log(self, call: Callable[..., _T], *args: Any) -> _T:
+    async def _on_log(self, call: Callable[..., _T], *args: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._log_threads, call, *args)

@@ -24,7 +24,7 @@ from strata.registry.core.cache import Cache
 from strata.registry.core.references import pinned, resolved
 from strata.registry.core.schema_request import NO_CONTRACT, Contract, SchemaRequest
 from strata.registry.core.tally import Tally
-from strata.storage.records import Reference, fingerprint, guid_of
+from strata.storage.records import Metadata, Reference, fingerprint, guid_of
 from strata.storage.state import SchemaVersion, State
 
 __all__ = [
@@ -72,7 +72,7 @@ def share_caches(processes: int) -> None:
         cache.share(processes)
 
 
-def caches() -> dict[str, Cache[Any, Any]]:
+def caches() -> Mapping[str, Cache[Any, Any]]:
     """Return the caches of this module by name."""
     return {"schemas": _schemas, "outlines": _outlines, "normal_texts": _normal_texts, "verdicts": _verdicts}
 
@@ -363,7 +363,7 @@ def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, 
     return known[0]
 
 
-def _union(metadata: Mapping[str, Any] | None) -> str:
+def _union(metadata: Metadata | None) -> str:
     """Return the names of the branches of a union at the root, which the policy LOGICAL reads."""
     names = (metadata.get("properties") or {}).get("confluent:union") if metadata else None
     return names if isinstance(names, str) else ""
@@ -443,7 +443,7 @@ def count_in(tally: Tally) -> None:
 
 def _timed_parse(
     schema_type: str,
-    schema_format: Format[Any],
+    schema_format: Format[ParsedSchema],
     text: str,
     strict: bool,
     references: Sequence[ResolvedReference],

@@ -6,9 +6,10 @@ is unique in the set; a type; a mode that fits the phase; two actions only if th
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from strata.registry.core import errors
+from strata.storage.records import Phase, Rule, RuleSet
 
 __all__ = ["PHASES", "check_rule_set", "with_key_names"]
 
@@ -16,7 +17,7 @@ _MIGRATION = ("UPGRADE", "DOWNGRADE", "UPDOWN")
 _RECORD = ("WRITE", "READ", "WRITEREAD")
 
 # Phase -> the allowed modes of its rules.
-PHASES: Mapping[str, tuple[str, ...]] = {
+PHASES: Mapping[Phase, tuple[str, ...]] = {
     "migrationRules": _MIGRATION,
     "domainRules": _RECORD,
     "encodingRules": _RECORD,
@@ -28,7 +29,7 @@ _ARN: Final = "arn:"  # prefix of AWS key ids
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def check_rule_set(rule_set: Mapping[str, Any]) -> None:
+def check_rule_set(rule_set: RuleSet) -> None:
     """Validate the rule set of a request.
 
     Raises:
@@ -44,7 +45,7 @@ def check_rule_set(rule_set: Mapping[str, Any]) -> None:
             names.add(name)
 
 
-def with_key_names(rule_set: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def with_key_names(rule_set: RuleSet | None) -> RuleSet | None:
     """Add a KEK name to domain rules with a KMS key id, and the KMS type if the id shows it."""
     rules = (rule_set or {}).get("domainRules") or ()
     if not rule_set or not any(_KEY_ID in (rule.get("params") or {}) for rule in rules):
@@ -52,7 +53,7 @@ def with_key_names(rule_set: Mapping[str, Any] | None) -> Mapping[str, Any] | No
     return {**rule_set, "domainRules": [_with_key_name(rule) for rule in rules]}
 
 
-def _with_key_name(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_key_name(rule: Rule) -> Rule:
     params = rule.get("params") or {}
     key_id = params.get(_KEY_ID)
     if key_id is None:
@@ -76,14 +77,14 @@ def _name_faults(name: str, taken: set[str]) -> Iterator[str]:
         yield "another rule of the set has this name"
 
 
-def _faults(rule: Mapping[str, Any], modes: tuple[str, ...]) -> Iterator[str]:
+def _faults(rule: Rule, modes: tuple[str, ...]) -> Iterator[str]:
     mode = rule.get("mode")
     if not rule.get("type"):
         yield "the rule has no type"
     if mode not in modes:
         yield f"expected one of the modes {', '.join(modes)}, got {mode}"
-    for name in ("onSuccess", "onFailure"):
-        actions = (rule.get(name) or "").count(",") + 1
+    for name, action in (("onSuccess", rule.get("onSuccess")), ("onFailure", rule.get("onFailure"))):
+        actions = (action or "").count(",") + 1
         most = 2 if mode in _TWO_MODES else 1
         if actions > most:
             yield f"{name} has {actions} actions; the mode {mode} allows {most}"

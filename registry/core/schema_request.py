@@ -1,14 +1,13 @@
 """The schema of a request, as the routes hand it to decisions and parsing."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.schema import SchemaFormat
 from strata.compat.tags import Tags
-from strata.storage.records import Reference
+from strata.storage.records import Metadata, Reference, RuleSet
 
 __all__ = ["NO_CONTRACT", "Contract", "SchemaRequest"]
 
@@ -19,8 +18,8 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 class Contract:
     """The metadata and rule set of a schema; None for an absent one."""
 
-    metadata: Mapping[str, Any] | None = None
-    rule_set: Mapping[str, Any] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
 
 
 NO_CONTRACT: Final = Contract()
@@ -49,8 +48,8 @@ class SchemaRequest:
     references: tuple[Reference, ...] = ()
     version: int = 0
     schema_id: int | None = None
-    metadata: Mapping[str, Any] | None = None
-    rule_set: Mapping[str, Any] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
     tags_to_add: Tags = field(default_factory=dict)
     tags_to_remove: Tags = field(default_factory=dict)
     propagate_tags: bool = False

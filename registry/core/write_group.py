@@ -166,7 +166,7 @@ class Command:
     `records` is how many records its last decision has.
     """
 
-    decide: Decide[Any]
+    decide: Decide[object]
     done: "Future[Any]"
     deadline: float
     written: Callable[[int], None] | None = None
@@ -186,7 +186,7 @@ class Command:
         """Release the claim: the log has not written the command."""
         self._taken.release()
 
-    def settle(self, answer: Any, failure: Exception | None) -> None:
+    def settle(self, answer: object, failure: Exception | None) -> None:
         """Answer the request, unless its client has left."""
         if self.done.done():
             return
@@ -249,7 +249,7 @@ class Gathering:
         self._complete = None
 
 
-Outcome = tuple[Command, Any, Exception | None]
+Outcome = tuple[Command, object, Exception | None]
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from strata.registry.core import errors
 from strata.registry.core.decide.decision import Decide
@@ -218,7 +218,7 @@ class Writer(LogReader):
     def _ends(self, deadline: float) -> float:
         return min(deadline, time.monotonic() + self.write_timeout_s)
 
-    async def in_time(self, deadline: float, call: Callable[..., _T], *args: Any) -> _T:
+    async def in_time(self, deadline: float, call: Callable[..., _T], *args: object) -> _T:
         """Run a computation that a write needs before its turn, and return its result.
 
         Args:

@@ -1,7 +1,9 @@
 """The types of ASGI, the interface between the server, the layers of this package and FastAPI."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable
+
+from starlette.types import ASGIApp as App
+from starlette.types import Message, Receive, Scope, Send
 
 __all__ = [
     "FORWARDED",
@@ -19,11 +21,6 @@ __all__ = [
 
 Headers = list[tuple[bytes, bytes]]
 Answer = tuple[int, Headers, bytes]
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SendWhole = Callable[[int, bytes, bytes], bool]
 """Sends a complete answer at once, given its status, its header lines and its body; returns whether it did."""

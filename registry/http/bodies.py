@@ -6,7 +6,7 @@ A few kilobytes of gzip can hold gigabytes, so both sizes are limited.
 import codecs
 import json
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import orjson
 from fastapi import Request
@@ -222,7 +222,7 @@ class _Plain(Response):
         self.body, self.status_code, self.raw_headers, self.background = body, status, [], None
 
 
-def answer(content: Any, status: int = 200, media_type: str | None = None) -> Response:
+def answer(content: object, status: int = 200, media_type: str | None = None) -> Response:
     """Return a JSON response, by default in the media type that the client prefers.
 
     A lone surrogate, which a name in a schema may hold, becomes a question mark.

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property, partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Literal, NotRequired, Protocol, TypedDict, TypeVar
 
 from fastapi import Depends
 
@@ -61,6 +61,18 @@ class Spans(Protocol):
 
     def end(self, name: str, attributes: Mapping[str, object], *, failed: bool) -> None:
         """End the span of the request, with its final name; None leaves an attribute out."""
+
+
+class RequestFacts(TypedDict):
+    """What the log line and the audit say about a request."""
+
+    source_ip: str | None
+    request_id: str
+    method: str
+    path: str
+    route: str | None
+    user_agent: str
+    trace_id: NotRequired[str]
 
 
 class Exchange:
@@ -123,7 +135,7 @@ class Exchange:
     answers_from: State | None = None
     fetched: Fetched | None = None
     on_change: "Callable[[Exchange, int, Sequence[Record], State], None] | None" = None
-    changed: Mapping[str, Any] = MappingProxyType({})
+    changed: Mapping[str, object] = MappingProxyType({})
     signing: Signing | None = None
     spans: Spans | None = None
     _has_begun = False
@@ -189,10 +201,10 @@ class Exchange:
         header = self.headers.get(TRACEPARENT)
         return trace_id_of(header) if header else ""
 
-    def facts_shown(self) -> dict[str, Any]:
+    def facts_shown(self) -> RequestFacts:
         """Return what the log line and the audit say about a request."""
         scope, route = self.scope, self.route
-        facts = {
+        facts: RequestFacts = {
             "source_ip": self.address,
             "request_id": self.request_id.decode(),
             "method": scope["method"],
@@ -200,7 +212,9 @@ class Exchange:
             "route": route.path if route else None,
             "user_agent": dict(scope["headers"]).get(b"user-agent", b"").decode("latin-1")[:_LONGEST_AGENT],
         }
-        return facts | {"trace_id": self.trace_id} if self.trace_id else facts
+        if self.trace_id:
+            facts["trace_id"] = self.trace_id
+        return facts
 
     def replace_headers(self, headers: Headers) -> None:
         """Let the request have other headers."""

@@ -196,7 +196,7 @@ class AskingEnd(_End):
     def connection_lost(self, _error: Exception | None) -> None:
         """Leave the outcome of all requests unknown."""
         lost = ConnectionResetError("the worker that writes has ended")
-        waiting_for: list[asyncio.Future[Any]] = [self.greeted, *self._asked.values()]
+        waiting_for: list[asyncio.Future[None] | asyncio.Future[PassedOn]] = [self.greeted, *self._asked.values()]
         for waiting in waiting_for:
             if not waiting.done():
                 waiting.set_exception(lost)

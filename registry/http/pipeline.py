@@ -21,7 +21,7 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from http import HTTPStatus
@@ -43,7 +43,7 @@ from strata.registry.http.asgi import REQUEST_ID, SEND_WHOLE, Answer, App, Messa
 from strata.registry.http.bodies import answer, read_up_to, replayed
 from strata.registry.http.checks import BrowserGuard, RequestChecks, plain_path
 from strata.registry.http.cors import Cors
-from strata.registry.http.exchange import Exchange, header_lines
+from strata.registry.http.exchange import Exchange, RequestFacts, header_lines
 from strata.registry.http.forward import Forward
 from strata.registry.http.link import PassedOn
 from strata.registry.http.media_types import TYPES
@@ -105,7 +105,7 @@ class Auditor(Protocol):
         """Return the context in which what comes of a request is noted, besides its change."""
 
     def change(
-        self, asked: Mapping[str, Any], access: Access, offset: int, records: Sequence[Record], before: State
+        self, asked: RequestFacts, access: Access, offset: int, records: Sequence[Record], before: State
     ) -> None:
         """Note a change that the log has; never fails."""
 
@@ -505,7 +505,7 @@ def _for_rights(key: KeptKey, number: int) -> KeptKey:
 
 
 def _refusal(error: RegistryError) -> Response:
-    body: dict[str, Any] = {"error_code": error.code, "message": error.message}
+    body: dict[str, object] = {"error_code": error.code, "message": error.message}
     response = answer(body if error.findings is None else body | {"findings": error.findings}, error.status)
     for name, value in error.headers:
         response.headers.append(name, value)

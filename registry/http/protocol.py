@@ -94,7 +94,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_surplus = self._is_deaf = False  # deaf: incoming bytes are dropped
         self._unread = 0
         self._linger_s = _LINGER_S
-        self._extensions: dict[str, Any] | None = None  # of ASGI; the same for all requests of the connection
+        self._extensions: dict[str, dict[object, object]] | None = None  # of ASGI, for all requests
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 

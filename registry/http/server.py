@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 import uvicorn
 from uvicorn.server import ServerState
@@ -158,15 +158,15 @@ class Acceptor:
             starting.add_done_callback(self._starting.discard)
 
     async def _start(self, connection: socket.socket) -> None:
-        options: dict[str, Any] = {}
-        if self._tls is not None and (context := self._tls.accepting) is not None:
-            options = {
-                "ssl": context,
-                "ssl_handshake_timeout": self._handshake_s,
-                "ssl_shutdown_timeout": _PROTOCOL_CLOSES_S,
-            }
+        context = None if self._tls is None else self._tls.accepting
         try:
-            await self._loop.connect_accepted_socket(self._protocol, connection, **options)
+            await self._loop.connect_accepted_socket(
+                self._protocol,
+                connection,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else self._handshake_s,
+                ssl_shutdown_timeout=None if context is None else _PROTOCOL_CLOSES_S,
+            )
         except ssl.SSLCertVerificationError as error:
             _log.info(
                 "a client's certificate is not valid: %(reason)s",
@@ -315,7 +315,9 @@ class HttpServer(uvicorn.Server):
 
     def _protocol(self) -> Callable[[], HttpProtocol]:
         counts = self._counts
-        counted: dict[str, Any] = {} if counts is None else {"opened": counts.open_connection, "refused": counts.refuse}
+        counted: dict[str, Callable[..., None]] = (
+            {} if counts is None else {"opened": counts.open_connection, "refused": counts.refuse}
+        )
         return partial(
             HttpProtocol,
             config=self.config,

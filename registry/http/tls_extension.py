@@ -7,7 +7,7 @@ __all__ = ["tls_extension"]
 _VERSIONS = {"TLSv1.2": 0x0303, "TLSv1.3": 0x0304}
 
 
-def tls_extension(connection: ssl.SSLObject) -> dict[str, object]:
+def tls_extension(connection: ssl.SSLObject) -> dict[object, object]:
     """Return the value of `scope["extensions"]["tls"]`.
 
     Its `client_cert_chain` has only the client's own certificate, not those by which it was verified.

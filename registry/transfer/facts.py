@@ -10,7 +10,6 @@ Rules of this file: pure.
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
 
 from strata.registry.core.decide.exporters import at_rest
 from strata.storage.log import Record
@@ -54,16 +53,18 @@ class Difference:
         values = f"{_shown(self.a, self.b)} in A, {_shown(self.b, self.a)} in B"
         return f"{_named(self.thing)}: {self.property} is {values}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the difference as JSON with full values."""
         noun, name, number = self.thing
-        content = {"kind": noun, "name": name} | ({"version": number} if number else {})
+        content: dict[str, object] = {"kind": noun, "name": name} | ({"version": number} if number else {})
         if self.only_in:
             return content | {"onlyIn": self.only_in}
         return content | {"property": self.property, "a": _jsonable(self.a), "b": _jsonable(self.b)}
 
 
-def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, int], str]) -> dict[Thing, Any]:
+def facts_of(
+    state: State, records: Sequence[Record], guids: Mapping[tuple[str, int], str]
+) -> dict[Thing, Mapping[str, object]]:
     """Return everything that a registry holds.
 
     Args:
@@ -71,7 +72,7 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
         records: its live records, for those that State does not know.
         guids: GUIDs by subject and version that replace the computed ones.
     """
-    facts: dict[Thing, object] = {}
+    facts: dict[Thing, Mapping[str, object]] = {}
     for name, context in state.contexts.items():
         facts["context", name, 0] = {"highest id": context.high_water}
     for subject, versions in state.subjects.items():
@@ -91,7 +92,7 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
     return facts
 
 
-def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]) -> dict[Thing, object]:
+def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]) -> dict[Thing, Mapping[str, object]]:
     """Return the facts of a service without values that may be defaults and that the other side lacks.
 
     A service shows a compatibility level even where none is set, and does not list things of `unlisted` kinds; those
@@ -102,7 +103,7 @@ def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]
         other: the facts of the other side.
         unlisted: the kinds of things that the service does not list.
     """
-    kept_facts: dict[Thing, object] = {}
+    kept_facts: dict[Thing, Mapping[str, object]] = {}
     for thing, properties in facts.items():
         kept = dict(properties)
         theirs = other.get(thing, {})

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from strata.http import errors as http_errors
@@ -82,17 +82,17 @@ def is_service(where: str) -> bool:
     return where.lower().startswith(("http://", "https://"))
 
 
-def is_object(body: object) -> bool:
+def is_object(body: object) -> TypeGuard[dict[str, object]]:
     """Return whether JSON is an object."""
     return isinstance(body, dict)
 
 
-def is_list(body: object) -> bool:
+def is_list(body: object) -> TypeGuard[list[object]]:
     """Return whether JSON is a list."""
     return isinstance(body, list)
 
 
-def is_names(body: object) -> bool:
+def is_names(body: object) -> TypeGuard[list[str]]:
     """Return whether JSON is a list of texts."""
     return isinstance(body, list) and all(isinstance(name, str) for name in body)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 from strata.registry.transfer.progress import track
 from strata.registry.transfer.rest import THREADS, Connection, is_list, parsed, segment
@@ -79,7 +78,7 @@ def write_associations(state: State, held: State, target: Connection) -> None:
     for group in track(f"associations in {target.name}", groups):
         body = {name: group[0][name] for name in _RESOURCE}
         body["associations"] = [{name: properties[name] for name in _ASSOCIATION} for properties in group]
-        target.must("PUT", f"/associations/resources/{segment(body['resourceId'])}", body)
+        target.must("PUT", f"/associations/resources/{segment(str(body['resourceId']))}", body)
 
 
 def _is_held(held: State, key: AssociationKey, value: AssociationValue) -> bool:
@@ -91,8 +90,8 @@ def _is_held(held: State, key: AssociationKey, value: AssociationValue) -> bool:
 
 
 def _record(body: Mapping[str, object], connection: Connection) -> Record:
-    def known(body: Mapping[str, Any]) -> Mapping[str, object]:
+    def known(body: Mapping[str, object]) -> Mapping[str, object]:
         frozen = body.get("frozen", body.get("lifecycle") == "STRONG")
-        return {"subject": body["subject"].removeprefix(":.:"), "frozen": frozen}
+        return {"subject": str(body["subject"]).removeprefix(":.:"), "frozen": frozen}
 
     return encode(*parsed(connection.name, AssociationKey, AssociationValue, body, known))

@@ -8,7 +8,7 @@ configuration remains in force.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Required, TypedDict, TypeVar
 
 from strata.registry.core.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
@@ -47,8 +47,30 @@ __all__ = ["listed_versions", "read_schemas", "read_service"]
 _PAGE = 1000
 _EVERYWHERE = ":*:"
 _READWRITE = "READWRITE"
-Served = Mapping[str, Any]
 Scope = str | None
+
+
+class ServedVersion(TypedDict, total=False):
+    """A version as `GET /schemas` shows it, of which only subject and version have been checked."""
+
+    subject: Required[str]
+    version: Required[int]
+    id: int
+    guid: str
+    deleted: bool
+    ts: object
+    schema: str
+
+
+class _NameSettings(TypedDict, total=False):
+    """The settings of a name, as `GET /v1/settings` lists them."""
+
+    name: Required[str]
+    config: dict[str, object] | None
+    mode: str | None
+
+
+_T = TypeVar("_T")
 
 
 def read_service(connection: Connection) -> Copy:
@@ -90,14 +112,14 @@ def read_schemas(connection: Connection) -> list[Record]:
     return _recorded(connection, listed_versions(connection))
 
 
-def _recorded(connection: Connection, served: Sequence[Served]) -> list[Record]:
+def _recorded(connection: Connection, served: Sequence[ServedVersion]) -> list[Record]:
     in_use = sorted({context_of(item["subject"]) for item in served} - {DEFAULT_CONTEXT})
     records = [encode(ContextKey(name), name) for name in in_use]
     records += [_schema(item, connection) for item in sorted(served, key=_age)]
     return [*records, *_highest_ids(connection, served)]
 
 
-def listed_versions(connection: Connection, context: str | None = None) -> list[dict[str, Any]]:
+def listed_versions(connection: Connection, context: str | None = None) -> list[ServedVersion]:
     """Return the versions of a registry as `GET /schemas` shows them, with `deleted`.
 
     Args:
@@ -111,11 +133,11 @@ def listed_versions(connection: Connection, context: str | None = None) -> list[
     return _marked(connection, list(_listed(connection, deleted=True, prefix=prefix)), prefix)
 
 
-def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE) -> Iterator[dict[str, object]]:
+def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE) -> Iterator[ServedVersion]:
     """Yield all versions page by page, because a service limits the length of a list."""
     seen: set[tuple[str, int]] = set()
 
-    def pages() -> Iterator[list[dict[str, Any]]]:
+    def pages() -> Iterator[list[ServedVersion]]:
         offset, limit = 0, _PAGE
         query = {"subjectPrefix": prefix, "deleted": str(deleted).lower()}
         while True:
@@ -146,9 +168,7 @@ def _listed(connection: Connection, *, deleted: bool, prefix: str = _EVERYWHERE)
             yield item
 
 
-def _marked(
-    connection: Connection, served: list[dict[str, object]], prefix: str = _EVERYWHERE
-) -> list[dict[str, object]]:
+def _marked(connection: Connection, served: list[ServedVersion], prefix: str = _EVERYWHERE) -> list[ServedVersion]:
     """Mark soft-deleted versions: older services do not mark them, but can list the live ones alone."""
     if not any("deleted" in item for item in served):
         live = {(item["subject"], item["version"]) for item in _listed(connection, deleted=False, prefix=prefix)}
@@ -166,9 +186,9 @@ def _contexts(connection: Connection) -> list[str]:
     return list(answer.body) if answer.good else []
 
 
-def _listed_settings(connection: Connection) -> list[Mapping[str, object]] | None:
+def _listed_settings(connection: Connection) -> list[_NameSettings] | None:
     """Return the settings of all names, with versions or without; None if they are not listed: only Strata does so."""
-    settings: list[Mapping[str, object]] = []
+    settings: list[_NameSettings] = []
     try:
         while (answer := _page(connection, "/v1/settings", len(settings))).good and answer.body:
             settings += answer.body
@@ -190,15 +210,15 @@ def _page(connection: Connection, path: str, offset: int) -> Answer:
     return connection.ask("GET", path, None, _is_objects, offset=offset, limit=_PAGE)
 
 
-def _is_objects(body: Any) -> bool:
+def _is_objects(body: object) -> bool:
     return is_list(body) and all(map(is_object, body))
 
 
-def _age(item: Served) -> tuple[int, str, int]:
+def _age(item: ServedVersion) -> tuple[int, str, int]:
     return item["id"], item["subject"], item["version"]
 
 
-def _schema(item: Served, connection: Connection) -> Record:
+def _schema(item: ServedVersion, connection: Connection) -> Record:
     try:
         value = from_properties(SchemaValue, item)
     except RecordError as error:
@@ -208,9 +228,9 @@ def _schema(item: Served, connection: Connection) -> Record:
     return replace(encode(SchemaKey(value.subject, value.version), value), timestamp=known)
 
 
-def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[Record]:
+def _highest_ids(connection: Connection, served: Sequence[ServedVersion]) -> Iterator[Record]:
     """Yield a high-water record for each context that has given a higher id than it still holds."""
-    highest: dict[str, Served] = {}
+    highest: dict[str, ServedVersion] = {}
     for item in sorted(served, key=_age):
         highest[context_of(item["subject"])] = item
     for name, item in sorted(highest.items()):
@@ -221,9 +241,7 @@ def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[R
             yield encode(HighWaterKey(name), highest_id)
 
 
-def _settings(
-    connection: Connection, names: Sequence[str], listed: Sequence[Mapping[str, Any]] | None
-) -> Iterator[Record]:
+def _settings(connection: Connection, names: Sequence[str], listed: Sequence[_NameSettings] | None) -> Iterator[Record]:
     """Yield the settings of the registry and of names.
 
     Args:
@@ -236,10 +254,12 @@ def _settings(
     """
     scopes: list[Scope] = [GLOBAL_SCOPE, None, *(sorted({*names}) if listed is None else ())]
     configs = _of_each(connection, "config", scopes, _config)
-    modes = _of_each(connection, "mode", scopes, lambda body: body.get("mode"))
+    modes = _of_each(connection, "mode", scopes, _mode)
     try:
-        configs |= {item["name"]: _config(item["config"]) for item in listed or () if item.get("config") is not None}
-        modes |= {item["name"]: item["mode"] for item in listed or () if item.get("mode") is not None}
+        configs |= {
+            item["name"]: _config(config) for item in listed or () if (config := item.get("config")) is not None
+        }
+        modes |= {item["name"]: mode for item in listed or () if (mode := item.get("mode")) is not None}
     except (KeyError, TypeError) as error:
         raise TransferError(f"{connection.name} listed invalid settings ({error!r})") from None
     # The registry's own answer is never empty: without a setting it shows the wider scope's, or the default.
@@ -253,16 +273,21 @@ def _settings(
         yield encode(ModeKey(_scope(scope)), mode)
 
 
+def _mode(body: Mapping[str, object]) -> str | None:
+    mode = body.get("mode")
+    return None if mode is None else str(mode)
+
+
 def _config(body: Mapping[str, object]) -> dict[str, object]:
     return {name: body[name] for name in CONFIG_FIELDS if name in body}
 
 
 def _of_each(
-    connection: Connection, setting: str, scopes: Sequence[Scope], taken: Callable[[dict[str, object]], object]
-) -> dict[Scope, Any]:
+    connection: Connection, setting: str, scopes: Sequence[Scope], taken: Callable[[dict[str, object]], _T | None]
+) -> dict[Scope, _T]:
     """Return a setting by scope, without the scopes that have no setting of their own."""
 
-    def read(scope: Scope) -> object:
+    def read(scope: Scope) -> _T | None:
         path = f"/{setting}" if scope is None else f"/{setting}/{segment(scope)}"
         answer = connection.ask("GET", path, None, is_object)
         if not answer.good and not answer.missing:

@@ -20,7 +20,6 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
@@ -106,22 +105,27 @@ def credentials_of(config: Mapping[str, object]) -> Credentials | None:
 # --- TLS
 
 
-def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
-    place = config.get("ssl.ca.location")
+def _context(config: Mapping[str, object]) -> ssl.SSLContext:
+    place = _setting(config, "ssl.ca.location")
     place = None if place == "probe" else place
     is_folder = place is not None and Path(place).is_dir()
     context = ssl.create_default_context(
-        cafile=None if is_folder else place, capath=place if is_folder else None, cadata=config.get("ssl.ca.pem")
+        cafile=None if is_folder else place, capath=place if is_folder else None, cadata=_setting(config, "ssl.ca.pem")
     )
     context.check_hostname = config.get("ssl.endpoint.identification.algorithm", "https") == "https"
     if str(config.get("enable.ssl.certificate.verification", "true")).lower() == "false":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    if certificate := config.get("ssl.certificate.location"):
+    if certificate := _setting(config, "ssl.certificate.location"):
         # Without a password, the call would ask for it on the terminal.
-        password = config.get("ssl.key.password") or ""
-        context.load_cert_chain(certificate, config.get("ssl.key.location"), password=password)
+        password = _setting(config, "ssl.key.password") or ""
+        context.load_cert_chain(certificate, _setting(config, "ssl.key.location"), password=password)
     return context
+
+
+def _setting(config: Mapping[str, object], name: str) -> str | None:
+    value = config.get(name)
+    return None if value is None else str(value)
 
 
 # --- SASL

@@ -11,11 +11,12 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
+    ConfigEntry,
     ConfigResource,
     NewTopic,
     TopicDescription,
@@ -166,12 +167,14 @@ def _check_partitions(topic: str, description: TopicDescription, brokers: int) -
 def _config(admin: AdminClient, topic: str, deadline: float) -> dict[str, str]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
 
-    def ask(timeout_s: float) -> "Future[dict[str, Any]]":
+    def ask(timeout_s: float) -> "Future[dict[str, ConfigEntry]]":
         return admin.describe_configs([resource], request_timeout=timeout_s)[resource]
 
     while True:
         try:
-            return {name: entry.value for name, entry in _retried(admin, ask, deadline).items()}
+            return {
+                name: entry.value for name, entry in _retried(admin, ask, deadline).items() if entry.value is not None
+            }
         except KafkaException as error:
             # A broker may not know yet of a topic that was just created.
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:

@@ -1,6 +1,6 @@
 """Engines for SQLite and PostgreSQL: URLs, connection settings, and the meaning of their errors."""
 
-from typing import Any
+import sqlite3
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -97,16 +97,17 @@ def _binary_cursor() -> type:
     # Binary instead of hexadecimal text makes a replay nearly twice as fast. The import is here because only the extra
     # `postgres` installs the driver.
     import psycopg
+    from psycopg.rows import RowFactory
 
     class BinaryCursor(psycopg.Cursor[object]):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
+        def __init__(self, connection: psycopg.Connection[object], *, row_factory: RowFactory[object]) -> None:
+            super().__init__(connection, row_factory=row_factory)
             self.format = psycopg.pq.Format.BINARY
 
     return BinaryCursor
 
 
-def _prepare_sqlite(connection: Any, _record: object) -> None:
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     # Otherwise the driver opens transactions by itself, and only before some statements.
     connection.isolation_level = None
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":

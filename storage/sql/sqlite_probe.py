@@ -8,7 +8,6 @@ process, that returned before it.
 
 import sqlite3
 import threading
-from typing import Any
 
 from sqlalchemy import Engine
 
@@ -52,6 +51,6 @@ class SqliteProbe:
             raise sqlite3.ProgrammingError("the probe is closed")
         if self._connection is None:
             arguments, defaults = self._engine.dialect.create_connect_args(self._engine.url)
-            options: dict[str, Any] = {**defaults, "timeout": 0, "isolation_level": None, "check_same_thread": False}
+            options = {**defaults, "timeout": 0, "isolation_level": None, "check_same_thread": False}
             self._connection = sqlite3.connect(arguments[0], **options)
         return self._connection

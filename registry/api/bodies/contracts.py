@@ -5,13 +5,15 @@ null or empty, so that equal contracts have equal forms.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Final, Literal
+from collections.abc import Iterable
+from typing import Annotated, Final, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from strata.compat.tags import Entity, EntityType
+from strata.registry.core.decide.content import rule_set_of
+from strata.storage import records
 
 __all__ = [
     "Answer",
@@ -86,15 +88,16 @@ class Metadata(Body):
     properties: TextMap | None = None
     sensitive: Texts | None = Field(None, description="the names of sensitive properties")
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> records.Metadata:
         """Return the metadata as stored; empty if nothing is set."""
-        return _present(
-            {
-                "tags": {path: sorted(set(tags)) for path, tags in sorted((self.tags or {}).items())},
-                "properties": dict(sorted((self.properties or {}).items())),
-                "sensitive": sorted(set(self.sensitive or ())),
-            }
-        )
+        value: records.Metadata = {}
+        if self.tags:
+            value["tags"] = {path: sorted(set(tags)) for path, tags in sorted(self.tags.items())}
+        if self.properties:
+            value["properties"] = dict(sorted(self.properties.items()))
+        if self.sensitive:
+            value["sensitive"] = sorted(set(self.sensitive))
+        return value
 
 
 class Rule(Body):
@@ -114,13 +117,14 @@ class Rule(Body):
     on_failure: Action = None
     disabled: Truth | None = None
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> records.Rule:
         """Return the rule as stored."""
         texts = self.model_dump(by_alias=True, exclude={"tags", "params", "disabled"}, exclude_none=True)
         texts |= {"kind": self.kind or "TRANSFORM", "mode": self.mode or "WRITEREAD"}
         lists = {"tags": sorted(set(self.tags or ())), "params": dict(sorted((self.params or {}).items()))}
-        present = _present(texts | lists)
-        return {name: present[name] for name in _RULE_ORDER if name in present} | {"disabled": self.disabled is True}
+        every = texts | lists
+        present = {name: every[name] for name in _RULE_ORDER if every.get(name)}
+        return cast("records.Rule", present | {"disabled": self.disabled is True})
 
 
 _RULE_ORDER = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure")
@@ -135,15 +139,16 @@ class RuleSet(Body):
     encoding_rules: Rules | None = None
     enable_at: Literal["ALL", "CLIENT", "GATEWAY", "SERVER", "NONE"] | None = None
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> records.RuleSet:
         """Return the rule set as stored; empty if there are no rules."""
-        phases = {
+        phases: dict[records.Phase, list[Rule] | None] = {
             "migrationRules": self.migration_rules,
             "domainRules": self.domain_rules,
             "encodingRules": self.encoding_rules,
         }
-        rules = {phase: [rule.value() for rule in rules_of_phase or ()] for phase, rules_of_phase in phases.items()}
-        return _present(rules | {"enableAt": self.enable_at})
+        return rule_set_of(
+            {phase: [rule.value() for rule in rules or ()] for phase, rules in phases.items()}, self.enable_at
+        )
 
 
 class TaggedEntity(Body):
@@ -167,7 +172,3 @@ def tags_by_entity(bodies: Iterable[SchemaTags] | None) -> dict[Entity, tuple[st
         entity = Entity(body.entity.path.removeprefix("."), EntityType(body.entity.kind))
         tags[entity] = (*tags.get(entity, ()), *(body.tags or ()))
     return tags
-
-
-def _present(content: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in content.items() if value}

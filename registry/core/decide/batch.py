@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any
 
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
@@ -50,7 +49,7 @@ __all__ = [
 ]
 
 _LEVEL = "compatibilityLevel"
-_ABSENT: tuple[Any, ...] = (None, "", {})
+_ABSENT: tuple[object, ...] = (None, "", {})
 _DIGITS = 32
 
 
@@ -78,8 +77,8 @@ class Step:
 
     kind: StepKind
     subject: Subject | None
-    decide: Callable[[State, Limits], Decision[Any]]
-    facts: Callable[[State], Any]
+    decide: Callable[[State, Limits], Decision[object]]
+    facts: Callable[[State], object]
     request: SchemaRequest | None = None
     basis: str | None = None
 
@@ -175,7 +174,7 @@ def decide_batch(
 def registration(subject: Subject, request: SchemaRequest, rules: Rules) -> Step:
     """Return the step that makes a schema the latest version of a subject."""
 
-    def facts(state: State) -> Any:
+    def facts(state: State) -> object:
         targets = (
             (qualified(reference.subject, context_of(subject)), reference.version) for reference in request.references
         )
@@ -185,7 +184,7 @@ def registration(subject: Subject, request: SchemaRequest, rules: Rules) -> Step
     return Step(StepKind.REGISTER, subject, partial(_set_latest, subject, request, rules), facts, request)
 
 
-def settings(scope: Subject | None, config: dict[str, Any] | None, mode: str | None, default: Level) -> Step:
+def settings(scope: Subject | None, config: dict[str, object] | None, mode: str | None, default: Level) -> Step:
     """Return the step that changes a scope's configuration, mode or both.
 
     A value that a read shows already, because it is the default, is not a change.
@@ -206,7 +205,7 @@ def settings(scope: Subject | None, config: dict[str, Any] | None, mode: str | N
             records += set_mode(state, scope, mode, force=False).records
         return Decision(None, records)
 
-    def facts(state: State) -> Any:
+    def facts(state: State) -> object:
         own = state.configs.get(scope)
         return [own and own.fields, state.modes.get(scope), mode_in_force(state, scope)]
 
@@ -230,7 +229,7 @@ def rights(resource: Resource, rules: Sequence[Rule], now: int, *, only: bool) -
     def decide(state: State, _: Limits) -> Decision[RulesChange]:
         return set_rules(state, resource, rules, now, only=only)
 
-    def facts(state: State) -> Any:
+    def facts(state: State) -> object:
         return [str(rule) for rule in listed_rules(state) if rule.resource == resource]
 
     return Step(StepKind.RIGHTS, None, decide, facts)
@@ -241,26 +240,26 @@ def _basis(state: State, step: Step) -> str:
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
 
 
-def _around(state: State, subject: Subject) -> Any:
+def _around(state: State, subject: Subject) -> object:
     """Return what a change of a subject's versions depends on: these, and the settings in force."""
     versions = [_identity(entry) for entry in state.versions(subject, include_deleted=True)]
     fields = {name: value for name, (value, _) in fields_in_force(state, subject).items()}
     return [versions, fields, mode_in_force(state, subject)]
 
 
-def _identity(entry: SchemaVersion) -> Any:
+def _identity(entry: SchemaVersion) -> object:
     return [entry.subject, entry.version, entry.schema.schema_id, entry.deleted]
 
 
-def _shows(state: State, scope: Subject | None, config: Mapping[str, Any], default: Level) -> bool:
+def _shows(state: State, scope: Subject | None, config: Mapping[str, object], default: Level) -> bool:
     """Return whether the configuration that a scope itself has holds all properties of a change, as a read shows it."""
     own = state.configs.get(scope)
-    shown: dict[str, Any] = {} if own is None and scope is not None else {_LEVEL: default.value}
+    shown: dict[str, object] = {} if own is None and scope is not None else {_LEVEL: default.value}
     shown |= own.fields if own else {}
     return all(_same(name, value, shown) for name, value in config.items())
 
 
-def _same(name: str, value: Any, shown: Mapping[str, Any]) -> bool:
+def _same(name: str, value: object, shown: Mapping[str, object]) -> bool:
     if name == "compatibility":
         return str(value).upper() == shown.get(_LEVEL)
     shown_value = shown.get(name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import cast
 
 from strata.compat.levels import Level, Policy
 from strata.registry.core import errors
@@ -10,13 +10,13 @@ from strata.registry.core.decide.decision import Decision
 from strata.registry.core.effective_settings import check_writable, config_answer, config_in_force
 from strata.registry.core.rule_sets import check_rule_set
 from strata.storage.record_json import encode
-from strata.storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject
+from strata.storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, RuleSet, Subject
 from strata.storage.state import State
 
 __all__ = ["delete_config", "set_config"]
 
 
-def set_config(state: State, scope: Subject | None, change: Mapping[str, object]) -> Decision[dict[str, Any]]:
+def set_config(state: State, scope: Subject | None, change: Mapping[str, object]) -> Decision[dict[str, object]]:
     """Return the merged configuration in the form of a change, and the record that stores it.
 
     Args:
@@ -37,14 +37,14 @@ def set_config(state: State, scope: Subject | None, change: Mapping[str, object]
     after = {name: value for name, value in {**before, **checked}.items() if value not in (None, "", {})}
     if after.get("validateRules", config_in_force(state, scope).validate_rules):
         for name in _RULE_SETS & checked.keys() & after.keys():
-            check_rule_set(after[name])
+            check_rule_set(cast("RuleSet", after[name]))
     check_writable(state, scope)
     # The level has another name in a change and its answer than in the stored configuration.
     answer = {_LEVEL if name == "compatibilityLevel" else name: after[name] for name in CONFIG_FIELDS if name in after}
     return Decision(answer, [encode(ConfigKey(scope), ConfigValue(MappingProxyType(after)))])
 
 
-def delete_config(state: State, scope: Subject | None, default: Level) -> Decision[dict[str, Any]]:
+def delete_config(state: State, scope: Subject | None, default: Level) -> Decision[dict[str, object]]:
     """Return the deleted configuration, and the tombstone that deletes it.
 
     Args:
@@ -78,5 +78,5 @@ def _policy(value: object) -> str | None:
 
 # Checks of a change's values; their types were checked before.
 _LEVEL = "compatibility"
-_CHECKS: Mapping[str, Callable[[Any], Any]] = {_LEVEL: _level, "compatibilityPolicy": _policy}
+_CHECKS: Mapping[str, Callable[[object], str | None]] = {_LEVEL: _level, "compatibilityPolicy": _policy}
 _RULE_SETS = {"defaultRuleSet", "overrideRuleSet"}

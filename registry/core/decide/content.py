@@ -11,7 +11,6 @@ schema spelled differently, references written out, or metadata that differs onl
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from strata.registry.core import errors
 from strata.registry.core.effective_settings import EffectiveConfig, config_in_force
@@ -19,7 +18,7 @@ from strata.registry.core.lookup import Visible, everything, namesakes, use_of, 
 from strata.registry.core.parsing import Candidate, alike, equivalent, parse_request
 from strata.registry.core.rule_sets import PHASES
 from strata.registry.core.schema_request import Contract, SchemaRequest
-from strata.storage.records import Subject, context_of, fingerprint
+from strata.storage.records import Metadata, Phase, Rule, RuleSet, Subject, context_of, fingerprint
 from strata.storage.state import SchemaVersion, State
 
 __all__ = [
@@ -32,6 +31,7 @@ __all__ = [
     "merged_rules",
     "names_version",
     "property_of",
+    "rule_set_of",
     "version_with",
     "with_version",
     "without_version",
@@ -40,8 +40,6 @@ __all__ = [
 
 _VERSION = "confluent:version"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
-
-_Object = Mapping[str, Any] | None
 
 
 def merged_contract(request: SchemaRequest, previous: SchemaVersion | None, config: EffectiveConfig) -> Contract:
@@ -61,7 +59,7 @@ def merged_contract(request: SchemaRequest, previous: SchemaVersion | None, conf
     )
 
 
-def merged_metadata(*layers: _Object) -> _Object:
+def merged_metadata(*layers: Metadata | None) -> Metadata | None:
     """Merge layers of metadata: tags and sensitive names add up, a later property replaces an earlier one."""
     if not any(layers):
         return None
@@ -73,26 +71,40 @@ def merged_metadata(*layers: _Object) -> _Object:
             tags.setdefault(path, set()).update(names)
         properties |= layer.get("properties") or {}
         sensitive.update(layer.get("sensitive") or ())
-    merged = {
-        "tags": {path: sorted(names) for path, names in sorted(tags.items())},
-        "properties": dict(sorted(properties.items())),
-        "sensitive": sorted(sensitive),
-    }
-    return {name: value for name, value in merged.items() if value} or None
+    merged: Metadata = {}
+    if tags:
+        merged["tags"] = {path: sorted(names) for path, names in sorted(tags.items())}
+    if properties:
+        merged["properties"] = dict(sorted(properties.items()))
+    if sensitive:
+        merged["sensitive"] = sorted(sensitive)
+    return merged or None
 
 
-def merged_rules(*layers: _Object) -> _Object:
+def merged_rules(*layers: RuleSet | None) -> RuleSet | None:
     """Merge rule sets by phase: a later rule replaces an earlier one of its name, and moves to the end."""
     if not any(layers):
         return None
-    merged: dict[str, Any] = {}
+    phases: dict[Phase, list[Rule]] = {phase: [] for phase in PHASES}
+    enable_at: str | None = None
     for layer in filter(None, layers):
         for phase in PHASES:
             rules = layer.get(phase) or []
             names = {rule.get("name") for rule in rules}
-            merged[phase] = [rule for rule in merged.get(phase, ()) if rule.get("name") not in names] + list(rules)
-        merged["enableAt"] = layer.get("enableAt") or merged.get("enableAt")
-    return {name: value for name, value in merged.items() if value} or None
+            phases[phase] = [rule for rule in phases[phase] if rule.get("name") not in names] + list(rules)
+        enable_at = layer.get("enableAt") or enable_at
+    return rule_set_of(phases, enable_at) or None
+
+
+def rule_set_of(phases: Mapping[Phase, Sequence[Rule]], enable_at: str | None) -> RuleSet:
+    """Return a rule set without empty parts."""
+    rule_set: RuleSet = {}
+    for phase, rules in phases.items():
+        if rules:
+            rule_set[phase] = rules
+    if enable_at:
+        rule_set["enableAt"] = enable_at
+    return rule_set
 
 
 def with_version(contract: Contract, version: int) -> Contract:
@@ -111,7 +123,7 @@ def names_version(contract: Contract) -> bool:
     return property_of(contract.metadata, _VERSION) is not None
 
 
-def property_of(metadata: _Object, name: str) -> str | None:
+def property_of(metadata: Metadata | None, name: str) -> str | None:
     """Return a metadata property; None if it is absent."""
     properties = (metadata or {}).get("properties") or {}
     return properties.get(name)
@@ -135,14 +147,14 @@ def _number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
-def _unversioned(metadata: _Object) -> _Object:
-    if property_of(metadata, _VERSION) is None:
+def _unversioned(metadata: Metadata | None) -> Metadata | None:
+    if metadata is None or property_of(metadata, _VERSION) is None:
         return metadata
-    properties = {name: value for name, value in (metadata or {})["properties"].items() if name != _VERSION}
-    return merged_metadata({**(metadata or {}), "properties": properties})
+    properties = {name: value for name, value in (metadata.get("properties") or {}).items() if name != _VERSION}
+    return merged_metadata({**metadata, "properties": properties})
 
 
-def _digest(metadata: _Object, rule_set: _Object) -> bytes:
+def _digest(metadata: Metadata | None, rule_set: RuleSet | None) -> bytes:
     """Return a digest that does not depend on how a registry formats the contract."""
     return fingerprint("", (), metadata, rule_set)
 

@@ -10,13 +10,14 @@ from strata.storage.state import State
 __all__ = ["Decide", "Decision"]
 
 _T = TypeVar("_T")
+_AnswerT = TypeVar("_AnswerT", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision(Generic[_T]):
+class Decision(Generic[_AnswerT]):
     """The outcome of deciding a write: the answer, and the records to append (empty if nothing has to change)."""
 
-    answer: _T
+    answer: _AnswerT
     records: Sequence[Record] = ()
 
 

@@ -6,7 +6,7 @@ properties that hold credentials (docs/decisions/0010).
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from strata.registry.core import errors
 from strata.registry.core.decide.decision import Decision
@@ -17,6 +17,7 @@ from strata.storage.state import State
 
 __all__ = [
     "Kek",
+    "KekFields",
     "check_kek_name",
     "create_kek",
     "delete_kek",
@@ -75,7 +76,15 @@ def create_kek(state: State, wanted: Kek, now: int, most: int) -> Decision[Kek]:
     return _put(name, value)
 
 
-def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[Kek]:
+class KekFields(TypedDict, total=False):
+    """The changed properties of a KEK; an absent one keeps its value, null removes it."""
+
+    kmsProps: Mapping[str, str] | None
+    doc: str | None
+    shared: bool | None
+
+
+def update_kek(state: State, name: str, change: KekFields) -> Decision[Kek]:
     """Return a KEK with changed `kmsProps`, `doc` or `shared`, and the record that stores it.
 
     Args:

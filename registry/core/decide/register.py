@@ -10,7 +10,7 @@ top-level field's name begins with `$$`. A change that alters values without an 
 property `strata.silent` is `refuse`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from strata.compat.check import explain, finding
@@ -53,6 +53,7 @@ from strata.storage.records import (
     DEFAULT_CONTEXT,
     MAX_VERSION,
     ContextKey,
+    Metadata,
     SchemaId,
     SchemaKey,
     SchemaValue,
@@ -468,6 +469,6 @@ def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) ->
         yield message, Finding("RESERVED_FIELD_CONFLICT", advice, field=name, new=name)
 
 
-def _reserved(metadata: Mapping[str, object] | None) -> list[str]:
+def _reserved(metadata: Metadata | None) -> list[str]:
     names = (property_of(metadata, _RESERVED) or "").split(",")
     return [name.strip() for name in names if name.strip()]

@@ -1,24 +1,20 @@
 """Decide a change of tags: a new version that differs from another one in tags, metadata or rules."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from strata.compat.limits import Limits
 from strata.compat.tags import Tags
-from strata.registry.core.decide.content import merged_rules, with_version
+from strata.registry.core.decide.content import merged_rules, rule_set_of, with_version
 from strata.registry.core.decide.decision import Decision
 from strata.registry.core.decide.register import Registered, Rules, register
 from strata.registry.core.lookup import version_of
 from strata.registry.core.parsing import with_tags
 from strata.registry.core.rule_sets import PHASES
 from strata.registry.core.schema_request import Contract, SchemaRequest
-from strata.storage.records import Subject
+from strata.storage.records import Metadata, RuleSet, Subject
 from strata.storage.state import State
 
 __all__ = ["TagRequest", "change_tags"]
-
-_Object = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +25,9 @@ class TagRequest:
     add: Tags
     remove: Tags
     limits: Limits
-    metadata: _Object = None
-    rule_set: _Object = None
-    rules_to_merge: _Object = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    rules_to_merge: RuleSet | None = None
     rules_to_remove: frozenset[str] | None = None
 
     def under(self, limits: Limits) -> "TagRequest":
@@ -70,14 +66,12 @@ def change_tags(state: State, subject: Subject, version: int, change: TagRequest
     return register(state, subject, tagged, rules)
 
 
-def _rules(state: State, subject: Subject, change: TagRequest) -> _Object:
+def _rules(state: State, subject: Subject, change: TagRequest) -> RuleSet | None:
     """Return the rules of the new version; None makes the registration keep those of the latest version."""
     if change.rules_to_merge is None and change.rules_to_remove is None:
         return change.rule_set
     latest = state.latest(subject)
     merged = merged_rules(latest.schema.value.rule_set if latest else None, change.rules_to_merge) or {}
     gone = change.rules_to_remove or frozenset()
-    left = {phase: [rule for rule in merged.get(phase, ()) if rule.get("name") not in gone] for phase in PHASES} | {
-        "enableAt": merged.get("enableAt")
-    }
-    return {name: kept for name, kept in left.items() if kept}
+    left = {phase: [rule for rule in merged.get(phase) or () if rule.get("name") not in gone] for phase in PHASES}
+    return rule_set_of(left, merged.get("enableAt"))

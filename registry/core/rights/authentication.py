@@ -1,10 +1,13 @@
 """How the service learns who sends a request, as those see it who ask; `features/access` has the mechanisms."""
 
-from collections.abc import Callable, MutableMapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from strata.registry.core.errors import RegistryError, Unauthorized
 from strata.registry.core.rights.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 __all__ = ["Anyone", "Authenticator", "CodeFlow", "KnownUser", "KnownUsers", "SignInFailed", "no_user"]
 
@@ -16,14 +19,14 @@ class SignInFailed(Exception):
 class Authenticator(Protocol):
     """What says who sends a request."""
 
-    async def authenticate(self, scope: MutableMapping[str, Any], /) -> Principal:
+    async def authenticate(self, scope: "Scope", /) -> Principal:
         """Return the principal of a request; `ANONYMOUS` if it carries no credentials.
 
         Raises:
             RegistryError: 401 for invalid credentials, 429 after too many of them.
         """
 
-    def address(self, scope: MutableMapping[str, Any], /) -> str:
+    def address(self, scope: "Scope", /) -> str:
         """Return the address of the client; empty if it is unknown."""
 
     def unauthorized(self) -> RegistryError:
@@ -33,19 +36,31 @@ class Authenticator(Protocol):
 class CodeFlow(Protocol):
     """The sign-in of people by an identity provider."""
 
-    async def begin(self, redirect_uri: str) -> tuple[str, Any]:
+    async def begin(self, redirect_uri: str) -> tuple[str, dict[str, str]]:
         """Return the address at the provider to send the browser to, and what the browser must keep meanwhile.
 
         Raises:
             SignInFailed: if the provider does not answer.
         """
 
-    async def finish(self, attempt: Any, parameters: dict[str, str], redirect_uri: str) -> Principal:
+    async def finish(self, attempt: dict[str, str], parameters: dict[str, str], redirect_uri: str) -> Principal:
         """Return who has signed in, given what the browser kept and what it brings along.
 
         Raises:
             SignInFailed: if the person has not signed in.
         """
+
+
+class HashedPassword(Protocol):
+    """The hash of a password, and its salt."""
+
+    @property
+    def salt(self) -> bytes:
+        """The salt."""
+
+    @property
+    def digest(self) -> bytes:
+        """The hash."""
 
 
 class KnownUser(Protocol):
@@ -56,7 +71,7 @@ class KnownUser(Protocol):
         """The groups of the user."""
 
     @property
-    def password(self) -> Any:
+    def password(self) -> "HashedPassword":
         """The hash of the password, with its `salt` and `digest`."""
 
 
@@ -72,11 +87,11 @@ def no_user(_name: str) -> KnownUser | None:
 class Anyone:
     """An authenticator for a registry without access control: every client is anonymous."""
 
-    async def authenticate(self, _scope: MutableMapping[str, Any], /) -> Principal:
+    async def authenticate(self, _scope: "Scope", /) -> Principal:
         """Return the anonymous principal."""
         return ANONYMOUS
 
-    def address(self, scope: MutableMapping[str, Any], /) -> str:
+    def address(self, scope: "Scope", /) -> str:
         """Return the address of the client; empty if it is unknown."""
         client = scope.get("client")
         return str(client[0]) if client else ""

@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from strata.storage.records import DEFAULT_CONTEXT, qualified
 
@@ -208,7 +208,7 @@ def parse_new_rule(content: object) -> Rule:
     return rule
 
 
-def parse_filter(content: Mapping[Any, Any]) -> dict[str, str]:
+def parse_filter(content: Mapping[str, object]) -> dict[str, str]:
     """Return the fields of a JSON object, of any number, that a rule must have, as `rule_json` writes them.
 
     Raises:
@@ -257,7 +257,7 @@ def rule_json(rule: Rule) -> dict[str, str]:
     }
 
 
-def _text(content: Mapping[Any, Any], name: str) -> str:
+def _text(content: Mapping[str, object], name: str) -> str:
     value = content.get(name, _DEFAULTS.get(name))
     if value is None:
         raise RuleError(f"{name} is missing")

@@ -19,9 +19,9 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strata.registry.core import errors
 from strata.registry.core.errors import RegistryError, TooManyRequests, Unauthorized
@@ -33,6 +33,7 @@ from strata.registry.features.access.options import IdentityOptions, OidcOptions
 from strata.registry.features.access.proxy import InvalidProxyHeader
 from strata.registry.features.access.throttle import Throttle
 from strata.registry.features.access.watched_file import WatchedFile
+from strata.registry.http.asgi import Scope
 from strata.registry.node.buckets import Buckets
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class Authenticator:
         challenges = [challenge + detail if challenge is _BEARER else challenge for challenge in self._challenges]
         return Unauthorized(challenges, reason)
 
-    def address(self, scope: Mapping[str, object]) -> str:
+    def address(self, scope: Scope) -> str:
         """Return the address of the client, behind trusted proxies too; empty if it is not known."""
         return self._options.proxies.address(scope)
 
@@ -203,7 +204,7 @@ class Authenticator:
         """End the threads."""
         self._passwords.close()
 
-    async def authenticate(self, scope: Mapping[str, Any]) -> Principal:
+    async def authenticate(self, scope: Scope) -> Principal:
         """Return who sends a request.
 
         Args:
@@ -218,7 +219,7 @@ class Authenticator:
             return principal
         return await self._identify(scope, authorizations)
 
-    async def _identify(self, scope: Mapping[str, object], authorizations: Sequence[bytes]) -> Principal:
+    async def _identify(self, scope: Scope, authorizations: Sequence[bytes]) -> Principal:
         """Return who sends a request whose credentials are not remembered."""
         if authorizations:
             scheme, _, credentials = authorizations[0].partition(b" ")
@@ -298,7 +299,7 @@ class Authenticator:
         self._remembered.put(header, principal, self._remembered.generation, seconds=ends_at - time.time())
         return principal
 
-    def _certificate(self, scope: Mapping[str, object], pem: str) -> Principal:
+    def _certificate(self, scope: Scope, pem: str) -> Principal:
         from strata.registry.features.access.mtls import InvalidCertificate, principal_of
 
         key = pem.encode()
@@ -314,7 +315,7 @@ class Authenticator:
 
     # --- refusals
 
-    def _refused(self, scope: Mapping[str, object], reason: str) -> RegistryError:
+    def _refused(self, scope: Scope, reason: str) -> RegistryError:
         return self._logged(self.address(scope), reason)
 
     def _logged(self, address: str, reason: str, told: str = "") -> RegistryError:
@@ -357,7 +358,7 @@ def _token_check(
     return TokenCheck(oidc.rules, keys), keys
 
 
-def certificates_of(scope: Mapping[str, Any]) -> tuple[str, ...]:
+def certificates_of(scope: Scope) -> tuple[str, ...]:
     """Return the certificates of the client, its own first, in the form of the ASGI TLS extension."""
     tls = (scope.get("extensions") or {}).get("tls") or {}
     return tuple(tls.get("client_cert_chain") or ())

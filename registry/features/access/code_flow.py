@@ -10,7 +10,6 @@ import base64
 import hashlib
 import secrets
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -49,7 +48,7 @@ class CodeFlow:
     def __init__(self, oidc: OidcOptions, flow: CodeFlowOptions, keys: ProviderKeys) -> None:
         self._oidc, self._flow = oidc, flow
         self._tokens = TokenCheck(replace(oidc.rules, audiences=(flow.client_id,)), keys)
-        self._discovered: dict[str, object] | None = None
+        self._discovered: dict[str, str] | None = None
 
     async def begin(self, redirect_uri: str) -> tuple[str, Attempt]:
         """Return the address to send the browser to, and what it must bring back.
@@ -107,22 +106,23 @@ class CodeFlow:
             raise SignInFailed("the token was made for another client")
         return principal
 
-    async def _discover(self) -> dict[str, Any]:
+    async def _discover(self) -> dict[str, str]:
         if self._discovered is None:
             self._discovered = await asyncio.to_thread(self._read)
         return self._discovered
 
-    def _read(self) -> dict[str, object]:
+    def _read(self) -> dict[str, str]:
         issuer = self._oidc.rules.issuer
         try:
             configuration = fetch_json(issuer.rstrip("/") + _WELL_KNOWN, self._oidc.ca_file)
             if not isinstance(configuration, dict) or configuration.get("issuer") != issuer:
                 raise SignInFailed("the discovery document of the provider names another issuer")
-            for name in ("authorization_endpoint", "token_endpoint"):
-                check_url(str(configuration.get(name)), allow_http=self._oidc.allow_http)
+            endpoints = {name: str(configuration.get(name)) for name in ("authorization_endpoint", "token_endpoint")}
+            for url in endpoints.values():
+                check_url(url, allow_http=self._oidc.allow_http)
         except (KeysUnavailable, ValueError) as error:
             raise SignInFailed(f"the provider cannot be used: {error}") from None
-        return configuration
+        return endpoints
 
     def _exchange(self, url: str, code: str, attempt: Attempt, redirect_uri: str) -> str:
         """Return the id token for a code; blocks."""

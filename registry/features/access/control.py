@@ -6,8 +6,7 @@ so all nodes agree on them as they agree on schemas.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 
 from strata.registry.core import errors
 from strata.registry.core.errors import RegistryError
@@ -19,6 +18,7 @@ from strata.registry.core.rights.rights import Rights, View
 from strata.registry.core.rights.rules import Rule
 from strata.registry.features.access.authenticator import certificates_of
 from strata.registry.features.access.basic import InvalidPassword, parse_credentials
+from strata.registry.http.asgi import Scope
 from strata.registry.http.node_signature import HEADER, InvalidSignature, NodeSecret, Signed
 from strata.storage.state import State
 
@@ -78,7 +78,7 @@ class AccessControl:
             return Access(ANONYMOUS, _NOBODY, error=errors.internal(), rejected=_rejected_credentials(scope))
         return self.of(principal, self.authenticator.address(scope) or None, state)
 
-    def _signed(self, scope: MutableMapping[str, Any]) -> Signed | None:
+    def _signed(self, scope: Scope) -> Signed | None:
         """Return what the signature of another node says; None if there is no good one."""
         if self.secret is None:
             return None
@@ -105,14 +105,14 @@ class AccessControl:
         return Access(principal, view, address=address, rights=self.rights, challenge=self.authenticator.unauthorized)
 
 
-def target_of(scope: MutableMapping[str, Any]) -> bytes:
+def target_of(scope: Scope) -> bytes:
     """Return the raw path and query string of a request."""
     query: bytes = scope["query_string"]
     path: bytes = scope["raw_path"]
     return path + b"?" + query if query else path
 
 
-def _rejected_credentials(scope: Mapping[str, Any]) -> RejectedCredentials:
+def _rejected_credentials(scope: Scope) -> RejectedCredentials:
     """Return the mechanism of rejected credentials, and the user name of Basic ones.
 
     An unknown scheme, or Basic credentials without a colon, may be a secret, so neither is returned.

@@ -4,14 +4,13 @@ Anyone can send these headers, so they count only from the networks that the set
 remove them itself, never pass on those of its client.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
 
 from strata.registry.core.rights.principal import Principal
 from strata.registry.features.access.names import InvalidName, check_name
+from strata.registry.http.asgi import Scope
 
 __all__ = ["NO_PROXIES", "InvalidProxyHeader", "TrustedProxies", "network_of", "parse_networks"]
 
@@ -60,7 +59,7 @@ class TrustedProxies:
     user_header: bytes | None = None
     groups_header: bytes | None = None
 
-    def address(self, scope: Mapping[str, object]) -> str:
+    def address(self, scope: Scope) -> str:
         """Return the address of the client: the last one in `X-Forwarded-For` that is not a trusted proxy's.
 
         Without a trusted proxy it is the address of the connection; empty if there is none.
@@ -78,7 +77,7 @@ class TrustedProxies:
             peer = address
         return peer
 
-    def principal(self, scope: Mapping[str, object]) -> Principal | None:
+    def principal(self, scope: Scope) -> Principal | None:
         """Return the principal that a trusted proxy names; None if there is no such header from one.
 
         Raises:
@@ -110,12 +109,12 @@ class TrustedProxies:
         return any(parsed in network for network in self.networks)
 
 
-def _peer(scope: Mapping[str, Any]) -> str:
+def _peer(scope: Scope) -> str:
     client = scope.get("client")
     return str(client[0]) if client else ""
 
 
-def _values(scope: Mapping[str, Any], name: bytes) -> list[bytes]:
+def _values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for key, value in scope["headers"] if key == name]
 
 

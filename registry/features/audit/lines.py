@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 
@@ -26,7 +26,7 @@ from strata.registry.core.errors import RegistryError
 from strata.registry.core.rights.principal import Principal, RejectedCredentials
 from strata.registry.core.rights.request_access import Access, Signing
 from strata.registry.core.rights.rules import Rule
-from strata.registry.http.exchange import Exchange
+from strata.registry.http.exchange import Exchange, RequestFacts
 from strata.registry.node.logs.changes import EVENTS
 from strata.storage.log import Record
 from strata.storage.record_json import decode_key, decode_value
@@ -113,7 +113,7 @@ class Audit:
             self.read(facts, access, exchange.status)
 
     def change(
-        self, asked: Mapping[str, Any], access: Access, offset: int, records: Sequence[Record], before: State
+        self, asked: RequestFacts, access: Access, offset: int, records: Sequence[Record], before: State
     ) -> None:
         """Note a change that the log has.
 
@@ -139,7 +139,7 @@ class Audit:
 
     def refusal(
         self,
-        asked: Mapping[str, object],
+        asked: RequestFacts,
         access: Access,
         status: int,
         code: int,
@@ -163,7 +163,7 @@ class Audit:
             more["denied_by"] = _named(rule) if rule else None
         self._note(_REFUSALS.get(status, "refused"), "refused", asked, access, more)
 
-    def signing(self, asked: Mapping[str, object], access: Access, signing: Signing, status: int) -> None:
+    def signing(self, asked: RequestFacts, access: Access, signing: Signing, status: int) -> None:
         """Note that a person has signed in or out, or tried to.
 
         Args:
@@ -178,7 +178,7 @@ class Audit:
         outcome = "refused" if signing.mechanism else "success"
         self._note(signing.event, outcome, asked, access, more, signing.who)
 
-    def read(self, asked: Mapping[str, object], access: Access, status: int) -> None:
+    def read(self, asked: RequestFacts, access: Access, status: int) -> None:
         """Note a read."""
         self._note("read", "success" if status < 400 else "failure", asked, access, {"status": status})
 
@@ -192,7 +192,7 @@ class Audit:
         self,
         event: str,
         outcome: str,
-        asked: Mapping[str, object],
+        asked: RequestFacts,
         access: Access,
         more: Mapping[str, object],
         who: Principal | None = None,
@@ -322,7 +322,7 @@ class _Syslog:
 
     def __init__(self, place: str) -> None:
         host, colon, port = place.rpartition(":")
-        self._address: Any = (host.strip("[]"), int(port)) if colon and port.isdecimal() else place
+        self._address: tuple[str, int] | str = (host.strip("[]"), int(port)) if colon and port.isdecimal() else place
         family = socket.AF_UNIX
         if isinstance(self._address, tuple):
             family = socket.getaddrinfo(*self._address, type=socket.SOCK_DGRAM)[0][0]
@@ -339,16 +339,15 @@ class _Syslog:
         except OSError as error:
             if error.errno != errno.EMSGSIZE:
                 raise
+            short = {name: _shortened(item) for name, item in json.loads(line).items()}
             # Otherwise one change with many records would stop the audit, and all changes with it.
-            self._socket.sendto(
-                head + json.dumps({**_shortened(json.loads(line)), "truncated": True}).encode(), self._address
-            )
+            self._socket.sendto(head + json.dumps(short | {"truncated": True}).encode(), self._address)
 
     def close(self) -> None:
         self._socket.close()
 
 
-def _shortened(content: object) -> Any:
+def _shortened(content: object) -> object:
     """Return the content of a line with its first characters and items only."""
     match content:
         case str():

@@ -1,12 +1,12 @@
 """The JSON of encryption keys: models that parse bodies and describe the API, and functions that build answers."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
 from strata.registry.api.bodies.contracts import Answer, Body, Number, Text, Truth, Word
 from strata.registry.core.decide.deks import AES256_GCM
-from strata.registry.core.decide.keks import Kek
+from strata.registry.core.decide.keks import Kek, KekFields
 from strata.storage.encryption_keys import Dek
 from strata.storage.record_json import properties_of
 from strata.storage.records import DekKey, DekValue, KekValue, Subject
@@ -45,9 +45,10 @@ class KekChange(Body):
     doc: Text | None = None
     shared: Truth | None = None
 
-    def change(self) -> dict[str, object]:
+    def change(self) -> KekFields:
         """Return the properties that the body holds by their JSON names, null ones included."""
-        return {type(self).model_fields[name].alias or name: getattr(self, name) for name in self.model_fields_set}
+        held = {type(self).model_fields[name].alias or name: getattr(self, name) for name in self.model_fields_set}
+        return cast("KekFields", held)
 
 
 class DekBody(Body):

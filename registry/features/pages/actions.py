@@ -8,10 +8,10 @@ from the same request.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from strata.compat.entities import EntityType
-from strata.compat.field_rows import field_rows
+from strata.compat.field_rows import FieldRow, field_rows
 from strata.compat.levels import Level
 from strata.registry.api.views.addresses import api_path, page_address, subject_address, subject_segment
 from strata.registry.api.views.view import Page
@@ -175,7 +175,7 @@ def _start_of_level(page: Page, place: Place) -> dict[str, str]:
     """Begin with the scope's own level; of an alias, which has none that counts, with nothing chosen."""
     config = page.state.configs.get(scope(place.subject)) if _sees_settings(page, place) else None
     level = config.get("compatibilityLevel") if config else None
-    return {"level": level or ("" if config and config.get("alias") else _INHERIT)}
+    return {"level": str(level) if level else ("" if config and config.get("alias") else _INHERIT)}
 
 
 def _notes_on_level(page: Page, place: Place) -> _Notes:
@@ -322,24 +322,36 @@ def _properties(text: str) -> dict[str, str]:
     return dict(_pair(line) for line in _lines(text))
 
 
-def _tagged(line: str, records: set[str]) -> dict[str, object]:
+class _Entity(TypedDict):
+    entityPath: str
+    entityType: str
+
+
+class _Tagged(TypedDict):
+    """The tags of a field or a record, as the API takes them."""
+
+    schemaEntity: _Entity
+    tags: list[str]
+
+
+def _tagged(line: str, records: set[str]) -> _Tagged:
     path, colon, tags = line.rpartition(":")
     path = path.strip()
     if not colon:
         raise errors.unreadable_body(f"Expected tags as RECORD.FIELD: TAG, TAG, got {line!r}")
     entity_type = EntityType.RECORD if path in records else EntityType.FIELD
-    entity = {"entityPath": path, "entityType": entity_type.value}
+    entity: _Entity = {"entityPath": path, "entityType": entity_type.value}
     return {"schemaEntity": entity, "tags": [tag.strip() for tag in tags.split(",") if tag.strip()]}
 
 
-def _option(tagged: dict[str, Any]) -> str:
+def _option(tagged: _Tagged) -> str:
     """Return tags of a field or a record as an option of `strata edit`."""
     entity = tagged["schemaEntity"]
     prefix = "record:" if entity["entityType"] == EntityType.RECORD else ""
     return f"{prefix}{entity['entityPath']}={','.join(tagged['tags'])}"
 
 
-def _rows(page: Page, entry: SchemaVersion) -> Any:
+def _rows(page: Page, entry: SchemaVersion) -> list[FieldRow]:
     return field_rows(parsed_version(page.state, entry, page.exchange.limits.started()), _MOST_FIELDS)
 
 

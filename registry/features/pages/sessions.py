@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.rights.authentication import Authenticator, KnownUser, KnownUsers
 from strata.registry.core.rights.principal import ANONYMOUS, Principal
+from strata.registry.http.asgi import Scope
 from strata.registry.http.page_paths import PAGES, is_page
 
 __all__ = ["COOKIE", "Session", "SessionAuthenticator", "Sessions", "TooManyGroups", "cookie_of"]
@@ -130,7 +131,7 @@ class SessionAuthenticator:
     def __init__(self, inner: Authenticator, sessions: Sessions) -> None:
         self._inner, self._sessions = inner, sessions
 
-    async def authenticate(self, scope: MutableMapping[str, Any]) -> Principal:
+    async def authenticate(self, scope: Scope) -> Principal:
         """Return who sends a request; see `Authenticator`."""
         if scope["raw_path"].startswith(_PAGES) and is_page(scope["raw_path"].decode("latin-1")):
             headers = dict(scope["headers"])

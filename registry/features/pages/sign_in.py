@@ -3,7 +3,7 @@
 import base64
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Literal
 
 from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response
@@ -222,7 +222,13 @@ class SignIn:
         return f"{self.origin(scope)}{_HERE}/callback"
 
     def _set_cookie(
-        self, response: Response, scope: Scope, name: str, value: str, seconds: float, same_site: Any = "strict"
+        self,
+        response: Response,
+        scope: Scope,
+        name: str,
+        value: str,
+        seconds: float,
+        same_site: Literal["strict", "lax"] = "strict",
     ) -> None:
         headers = dict(scope["headers"])
         is_secure = self.origin(scope).startswith("https:") or headers.get(b"x-forwarded-proto") == b"https"

@@ -7,7 +7,7 @@ another; after removals and replacements, the versions of each row are compared 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from strata.storage.records import Subject, Version
 from strata.storage.state import SchemaVersion, State
@@ -48,7 +48,7 @@ class Block(NamedTuple):
 
 class _Sort(NamedTuple):
     label: str
-    key: Callable[[Row], Any] | None
+    key: Callable[[Row], str | int] | None
     descends: bool
 
 

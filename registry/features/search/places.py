@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from strata.storage.records import Metadata
 from strata.storage.state import SchemaVersion
 
 __all__ = ["Kind", "Place", "places"]
@@ -57,7 +58,7 @@ def places(entry: SchemaVersion) -> Iterator[Place]:
     yield from _in_json(tree)
 
 
-def _metadata(metadata: Mapping[str, object] | None) -> Iterator[Place]:
+def _metadata(metadata: Metadata | None) -> Iterator[Place]:
     properties, tags = (metadata or {}).get("properties"), (metadata or {}).get("tags")
     if isinstance(properties, Mapping):
         for name, value in properties.items():

@@ -188,7 +188,7 @@ def _value(key: Key, value: Value, into: str) -> Value:
             references = tuple(_reference(reference, into) for reference in value.references)
             return value._replace(subject=_subject(value.subject, into), references=references)
         case ConfigValue():
-            aliases = {name: value.fields[name] for name in _ALIASES if value.fields.get(name)}
+            aliases = {name: str(alias) for name in _ALIASES if (alias := value.fields.get(name))}
             home = context_of(getattr(key, "subject", None) or "")
             moved = {name: _subject(qualified(alias, home), into) for name, alias in aliases.items()}
             return ConfigValue({**value.fields, **moved})

@@ -60,8 +60,8 @@ class RequestTraces:
             "http.response.status_code": exchange.status or None,
             "http.response.body.size": exchange.size,
             "strata.request_id": exchange.request_id.decode(),
-            "strata.subject": self._tracing.subject(subject) if subject else None,
-            "strata.schema_id": int(schema_id) if str(schema_id).isdecimal() else None,
+            "strata.subject": self._tracing.subject(str(subject)) if subject else None,
+            "strata.schema_id": int(str(schema_id)) if str(schema_id).isdecimal() else None,
             "strata.offset": change.get("offset", self._state().offset),
         }
 

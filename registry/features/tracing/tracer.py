@@ -10,11 +10,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strata import __version__
 from strata.registry.features.tracing.settings import TraceSubjects
 from strata.registry.node.logs.context import TRACE_HEADERS
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, StatusCode, Tracer
 
 __all__ = [
     "RequestSpans",
@@ -127,7 +131,7 @@ class Tracing:
 class RequestSpans:
     """The span of a request, and the spans of its parts."""
 
-    def __init__(self, tracer: Any, span: Any, context: object, error: object) -> None:
+    def __init__(self, tracer: "Tracer", span: "Span", context: "Context", error: "StatusCode") -> None:
         self._tracer, self._span, self._context, self._error = tracer, span, context, error
 
     @contextmanager
@@ -158,7 +162,9 @@ class RequestSpans:
             failed: whether the service failed.
         """
         self._span.update_name(name)
-        self._span.set_attributes({key: value for key, value in attributes.items() if value is not None})
+        self._span.set_attributes(
+            {key: value for key, value in attributes.items() if isinstance(value, str | int | float)}
+        )
         if failed:
             self._span.set_status(self._error)
         self._span.end()

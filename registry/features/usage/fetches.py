@@ -8,8 +8,8 @@ Only the event loop calls this. The workers of a node send what they counted to 
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from strata.registry.http.exchange import Exchange, Fetched
 
@@ -49,6 +49,10 @@ class Counted(NamedTuple):
 
 
 _Entry = tuple[Fetched, bytes, str | None]
+
+_KeyT = TypeVar("_KeyT")
+Taken = tuple[Fetched, bytes | None, str | None, float, float]
+"""What is counted of an item, as plain values: the item, the client's agent and user, how often, and when last."""
 
 
 class Usage:
@@ -90,14 +94,14 @@ class Usage:
             agent, user = exchange.headers.get(b"user-agent", b""), exchange.access.principal.user
             self.note(exchange.fetched, agent, user)
 
-    def take(self) -> list[tuple[Any, ...]]:
+    def take(self) -> list[Taken]:
         """Return all that was counted, as plain values for `merge`, and start from zero."""
-        taken = [(*entry, *seen) for entry, seen in self._entries.items()]
-        taken += [(fetched, None, None, *seen) for fetched, seen in self._others.items()]
+        taken: list[Taken] = [(*entry, seen[0], seen[1]) for entry, seen in self._entries.items()]
+        taken += [(fetched, None, None, seen[0], seen[1]) for fetched, seen in self._others.items()]
         self._entries, self._others = {}, {}
         return taken
 
-    def merge(self, taken: Iterable[tuple[Any, ...]]) -> None:
+    def merge(self, taken: Iterable[Taken]) -> None:
         """Add what another process has counted."""
         for fetched, agent, user, count, last in taken:
             if agent is None:
@@ -129,13 +133,13 @@ class Usage:
             self.forgotten += len(_oldest(self._others))
 
 
-def _add(counts: dict[Any, list[float]], key: object, count: float, last: float) -> None:
+def _add(counts: dict[_KeyT, list[float]], key: _KeyT, count: float, last: float) -> None:
     seen = counts.setdefault(key, [0, 0.0])
     seen[0] += count
     seen[1] = max(seen[1], last)
 
 
-def _oldest(counts: dict[Any, list[float]]) -> list[tuple[Any, list[float]]]:
+def _oldest(counts: dict[_KeyT, list[float]]) -> list[tuple[_KeyT, list[float]]]:
     """Remove and return the part of the counts that has not moved for longest."""
     oldest = sorted(counts.items(), key=lambda item: item[1][1])[: max(1, len(counts) // _SHARE)]
     for key, _ in oldest:
@@ -151,7 +155,7 @@ class UsageReports:
         send: sends plain values to the other worker; raises if it is not there.
     """
 
-    def __init__(self, usage: Usage, send: Callable[[object], Any]) -> None:
+    def __init__(self, usage: Usage, send: Callable[[object], Awaitable[object]]) -> None:
         self._usage, self._send = usage, send
 
     async def watch(self) -> None:

@@ -55,7 +55,7 @@ CHANGES: Mapping[str, str] = {
 """The events of changes, which are those of the audit, and the verb of their lines."""
 
 _KEKS, _DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
-EVENTS: Mapping[tuple[str, str], str] = {
+EVENTS: Mapping[tuple[str, str | None], str] = {
     ("POST", "/subjects/{subject}/versions"): "schema_register",
     ("POST", "/subjects/{subject}/versions/{version}/tags"): "schema_register",
     ("DELETE", "/subjects/{subject}/versions/{version}"): "schema_delete",

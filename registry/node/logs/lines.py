@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TextIO
 
 import orjson
 
@@ -140,7 +140,7 @@ def _counted(record: logging.LogRecord, count: int) -> logging.LogRecord:
     return counted
 
 
-class _Handler(logging.StreamHandler[Any]):
+class _Handler(logging.StreamHandler[TextIO]):
     """Writes lines to standard error, and folds equal ones."""
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class _Handler(logging.StreamHandler[Any]):
         super().close()
 
 
-def _fields(record: logging.LogRecord, worker: int | None) -> dict[str, Any]:
+def _fields(record: logging.LogRecord, worker: int | None) -> dict[str, object]:
     """Return the fields that belong to a line besides time, level, logger and message."""
     fields: dict[str, object] = {} if worker is None else {"worker": worker}
     fields |= {name: item for name in _IDS if (item := getattr(record, name, ""))}
@@ -228,7 +228,8 @@ class _TextLines(logging.Formatter):
         worker = "" if self._worker is None else f"worker {self._worker} "
         message = _CONTROL.sub(_escaped, _message(record))  # what a client sent must not look like another line
         ids = " ".join(f"{name}={fields[name]}" for name in _IDS if fields.get(name))
-        more = f" (and {fields['repeated'] - 1} more lines like this)" if "repeated" in fields else ""
+        repeated: int = getattr(record, "repeated", 0)
+        more = f" (and {repeated - 1} more lines like this)" if repeated else ""
         more += f" (logged at {fields['last']})" if "last" in fields else ""
         ids = f" [{ids}]" if ids else ""
         line = f"{_time(record.created)} {record.levelname:7} {worker}{record.name}: {message}{more}{ids}"

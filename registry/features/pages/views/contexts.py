@@ -1,12 +1,13 @@
 """The contexts: how many subjects and schemas each has."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from strata.registry.api.views.paging import paged
 from strata.registry.api.views.view import Page
 from strata.registry.core.lookup import count_subjects, each_subject
 from strata.registry.core.rights.rules import Operation, ResourceType
-from strata.storage.records import DEFAULT_CONTEXT
+from strata.storage.records import DEFAULT_CONTEXT, Subject
 
 __all__ = ["show_contexts"]
 
@@ -37,6 +38,6 @@ def _context(page: Page, name: str) -> _Context:
     return _Context(name, f":{name}:", count, schemas)
 
 
-def _subjects(page: Page, name: str) -> Any:
+def _subjects(page: Page, name: str) -> Iterator[Subject]:
     visible = page.exchange.describable
     return each_subject(page.state, f":{name}:", include_deleted=True, deleted_only=False, visible=visible)
