@@ -108,5 +108,5 @@ def _properties(answer: Any) -> dict[str, Any]:
     return dict(answer)
 
 
-def _scope(kind: str, subject: str | None) -> str:
-    return f"/{kind}" if subject is None else f"/{kind}/{segment(subject)}"
+def _scope(setting: str, subject: str | None) -> str:
+    return f"/{setting}" if subject is None else f"/{setting}/{segment(subject)}"

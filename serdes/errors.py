@@ -353,8 +353,8 @@ def wrong_argument(name: str, what: str, value: object, advice: str = "") -> Typ
         value: the argument; only its type is shown.
         advice: how to get the right type.
     """
-    kind = value if isinstance(value, type) else type(value)
-    described = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    cls = value if isinstance(value, type) else type(value)
+    described = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
     described = f"the class {described}" if isinstance(value, type) else described
     return TypeError(f"{name}: expected {what}, got {described}{advice and f'; {advice}'}")
 

@@ -121,7 +121,7 @@ def outcome_of(error: Exception) -> str:
         return str(error.reason).replace(" ", "_")
     if isinstance(error, RegistryError) and error.status == _NOT_FOUND:
         return "unknown_schema"
-    return next((label for kind, label in _OUTCOMES if isinstance(error, kind)), "other_error")
+    return next((label for error_type, label in _OUTCOMES if isinstance(error, error_type)), "other_error")
 
 
 def observe(serde: Any, observer: Observer, operation: str, prepare: Sequence[str], finish: str) -> None:

@@ -141,5 +141,5 @@ def context_of(subject: str | None) -> str:
     return subject[: subject.index(":", 2) + 1]
 
 
-def _restored(kind: type[_R], settings: ClientSettings, observer: Callable[[], Observer] | None) -> _R:
-    return kind.from_settings(settings, observer=None if observer is None else observer())
+def _restored(client_class: type[_R], settings: ClientSettings, observer: Callable[[], Observer] | None) -> _R:
+    return client_class.from_settings(settings, observer=None if observer is None else observer())

@@ -69,11 +69,11 @@ def _checked(df: DataFrame, column: str) -> tuple[str, list[str]]:
     return good_part, names
 
 
-def _good_part(kind: DataType) -> str | None:
-    if not isinstance(kind, StructType) or len(kind) != 2 or kind.names[1] != "error":
+def _good_part(data_type: DataType) -> str | None:
+    if not isinstance(data_type, StructType) or len(data_type) != 2 or data_type.names[1] != "error":
         return None
-    good_part = kind.names[0]
-    return good_part if _ERRORS.get(good_part) == kind["error"].dataType else None
+    good_part = data_type.names[0]
+    return good_part if _ERRORS.get(good_part) == data_type["error"].dataType else None
 
 
 def column_named(name: str) -> Column:

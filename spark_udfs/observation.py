@@ -49,10 +49,12 @@ def observe_dead_letters(df: DataFrame, column: str = "decoded", name: str | Obs
         functions.count(result["error"]).alias("dead_letters"),
     ]
     if part == "value":
-        metrics += [_number(reason.startswith(kind)).alias(f"dead_{kind.replace(' ', '_')}") for kind in _KINDS]
+        metrics += [
+            _number(reason.startswith(reason_)).alias(f"dead_{reason_.replace(' ', '_')}") for reason_ in _KINDS
+        ]
         known = functions.lit(False)
-        for kind in _KINDS:
-            known = known | reason.startswith(kind)
+        for reason_ in _KINDS:
+            known = known | reason.startswith(reason_)
         metrics.append(_number(~known).alias("dead_other"))
     catalog = a_catalog_of(df.sparkSession)
     if part != "value" or catalog is None:

@@ -163,17 +163,24 @@ def _bends(source: pa.DataType, wanted: pa.DataType) -> bool:
 
     A conversion that no value survives is one as well: an int32 in a decimal of five digits.
     """
-    kind = source.value_type if pa.types.is_dictionary(source) else source
-    if pa.types.is_null(kind):
+    arrow_type = source.value_type if pa.types.is_dictionary(source) else source
+    if pa.types.is_null(arrow_type):
         return False
-    if _is_text(kind) is not _is_text(wanted) or pa.types.is_boolean(kind) is not pa.types.is_boolean(wanted):
+    if _is_text(arrow_type) is not _is_text(wanted) or pa.types.is_boolean(arrow_type) is not pa.types.is_boolean(
+        wanted
+    ):
         return True
-    if pa.types.is_decimal(wanted) and pa.types.is_integer(kind):  # Arrow wants room for every number of the type
-        return bool(wanted.precision - wanted.scale < _DIGITS[str(kind).lstrip("u")] + (kind == pa.uint64()))
+    if pa.types.is_decimal(wanted) and pa.types.is_integer(arrow_type):  # Arrow wants room for every number of the type
+        return bool(
+            wanted.precision - wanted.scale < _DIGITS[str(arrow_type).lstrip("u")] + (arrow_type == pa.uint64())
+        )
     if pa.types.is_floating(wanted):
-        return bool(pa.types.is_decimal(kind) or (pa.types.is_floating(kind) and kind.bit_width > wanted.bit_width))
-    return bool(pa.types.is_decimal(wanted) and pa.types.is_floating(kind))
+        return bool(
+            pa.types.is_decimal(arrow_type)
+            or (pa.types.is_floating(arrow_type) and arrow_type.bit_width > wanted.bit_width)
+        )
+    return bool(pa.types.is_decimal(wanted) and pa.types.is_floating(arrow_type))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return any(test(kind) for test in _TEXTS)
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return any(test(arrow_type) for test in _TEXTS)

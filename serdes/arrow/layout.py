@@ -34,15 +34,15 @@ ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("po
 _I32, _I64 = 2**31, 2**63
 
 
-def sparse(count: int, values: Mapping[int, Mapping[str, object]], kind: pa.StructType) -> pa.StructArray:
+def sparse(count: int, values: Mapping[int, Mapping[str, object]], arrow_type: pa.StructType) -> pa.StructArray:
     """Return an array of structs that is null except in some rows.
 
     Args:
         count: the number of rows.
         values: the values that are not null, by row.
-        kind: the type of the array.
+        arrow_type: the type of the array.
     """
-    return pa.array([values.get(row) for row in range(count)], kind) if values else pa.nulls(count, kind)
+    return pa.array([values.get(row) for row in range(count)], arrow_type) if values else pa.nulls(count, arrow_type)
 
 
 class UnsupportedSchema(SchemaError):

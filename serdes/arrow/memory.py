@@ -65,13 +65,13 @@ def inlined(function: F) -> F:
     return made
 
 
-def _loader(kind: ir.Type, wide: types.Type, widen: str) -> Any:
+def _loader(ir_type: ir.Type, wide: types.Type, widen: str) -> Any:
     @_intrinsic
     def load(typing_context: TypingContext, address: types.Type) -> tuple[Signature, _Generate]:
         def generate(
             context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
         ) -> ir.Value:
-            pointer = builder.inttoptr(arguments[0], kind.as_pointer())
+            pointer = builder.inttoptr(arguments[0], ir_type.as_pointer())
             value = builder.load(pointer, align=1)
             return getattr(builder, widen)(value, context.get_value_type(wide)) if widen else value
 
@@ -80,14 +80,14 @@ def _loader(kind: ir.Type, wide: types.Type, widen: str) -> Any:
     return load
 
 
-def _storer(kind: ir.Type, stored: types.Type, narrow: str) -> Any:
+def _storer(ir_type: ir.Type, stored: types.Type, narrow: str) -> Any:
     @_intrinsic
     def store(typing_context: TypingContext, address: types.Type, value: types.Type) -> tuple[Signature, _Generate]:
         def generate(
             context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
         ) -> ir.Value:
-            pointer = builder.inttoptr(arguments[0], kind.as_pointer())
-            value = getattr(builder, narrow)(arguments[1], kind) if narrow else arguments[1]
+            pointer = builder.inttoptr(arguments[0], ir_type.as_pointer())
+            value = getattr(builder, narrow)(arguments[1], ir_type) if narrow else arguments[1]
             builder.store(value, pointer, align=1)
             return context.get_dummy_value()
 

@@ -86,16 +86,18 @@ class Names:
             yield Renamed(start, frames, refused | {start + row: reason for row, reason in faults.items()})
 
     def _renamed(self, value: pa.Array, header: pa.Array | None) -> tuple[pa.Array, dict[int, str]]:
-        kind = value.type
+        text_type = value.type
         in_header = pa.repeat(False, len(value)) if header is None else header.is_valid()
         name, payload = _cut(value)
         if header is not None:
             name = _compute.if_else(in_header, header, name)
             payload = _compute.if_else(in_header, value, payload)
-        place = _compute.if_else(in_header, pa.scalar(_IN_HEADER, kind), pa.scalar(b"p", kind))
-        names = _compute.binary_join_element_wise(place, name, pa.scalar(b"", kind)).dictionary_encode()
-        prefixes = pa.array([self._prefix(name) for name in names.dictionary.to_pylist()], kind).take(names.indices)
-        frames = _compute.binary_join_element_wise(prefixes, payload, pa.scalar(b"", kind))
+        place = _compute.if_else(in_header, pa.scalar(_IN_HEADER, text_type), pa.scalar(b"p", text_type))
+        names = _compute.binary_join_element_wise(place, name, pa.scalar(b"", text_type)).dictionary_encode()
+        prefixes = pa.array([self._prefix(name) for name in names.dictionary.to_pylist()], text_type).take(
+            names.indices
+        )
+        frames = _compute.binary_join_element_wise(prefixes, payload, pa.scalar(b"", text_type))
         return frames, _refused(value, header, prefixes)
 
     def _prefix(self, placed: bytes) -> bytes | None:

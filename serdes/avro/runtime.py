@@ -166,7 +166,7 @@ def locate(
     if isinstance(error, DecodeError):
         located = DecodeError(error.reason, error.detail)
     else:
-        reason = next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
+        reason = next((reason for error_type, reason in _REASONS if isinstance(error, error_type)), None)
         if reason is None:
             return None
         located = DecodeError(reason, "" if reason in _SELF_EXPLAINING else str(error))

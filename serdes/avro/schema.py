@@ -242,9 +242,9 @@ class _Parser:
             for branch in tree:
                 self._declare(branch, namespace, depth + 1)
         elif isinstance(tree, dict):
-            kind = tree.get("type")
-            if isinstance(kind, str) and kind in _SHELLS:
-                namespace = self._declare_named(tree, _SHELLS[kind], namespace)
+            name = tree.get("type")
+            if isinstance(name, str) and name in _SHELLS:
+                namespace = self._declare_named(tree, _SHELLS[name], namespace)
             for inner in _inner_types(tree):
                 self._declare(inner, namespace, depth + 1)
 
@@ -267,16 +267,16 @@ class _Parser:
             return Union(tuple(self._build(branch, namespace) for branch in tree))
         if not isinstance(tree, dict) or "type" not in tree:
             raise SchemaError(f"expected a type, got {json.dumps(tree)[:100]}")
-        kind = tree["type"]
-        if not isinstance(kind, str):
-            return self._build(kind, namespace)
-        if kind in _PRIMITIVES:
-            return Primitive(Kind(kind), _logical(tree, Kind(kind)))
-        if kind in ("array", "map"):
-            return self._build_collection(tree, kind, namespace)
+        name = tree["type"]
+        if not isinstance(name, str):
+            return self._build(name, namespace)
+        if name in _PRIMITIVES:
+            return Primitive(Kind(name), _logical(tree, Kind(name)))
+        if name in ("array", "map"):
+            return self._build_collection(tree, name, namespace)
         shell = self._shells.get(id(tree))
         if shell is None:
-            return self._find(kind, namespace)
+            return self._find(name, namespace)
         self._fill(shell, tree)
         return shell
 

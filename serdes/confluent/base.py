@@ -63,8 +63,10 @@ def engine_conf(
         ValueError: If a setting is unknown, has a value that is not allowed, or contradicts another one.
     """
     settings = dict(conf or {})
-    kind = SerializerSettings if writes else DeserializerSettings
-    refuse_unknown({name: 1 for name in settings if not name.startswith("rule.")}, kind.names(schema_format) | _ALWAYS)
+    settings_class = SerializerSettings if writes else DeserializerSettings
+    refuse_unknown(
+        {name: 1 for name in settings if not name.startswith("rule.")}, settings_class.names(schema_format) | _ALWAYS
+    )
     _check_refused(settings)
     settings = {name: value for name, value in settings.items() if value is not None and name not in _ALWAYS}
     if isinstance(settings.get("rule.executors"), Mapping):
@@ -76,7 +78,7 @@ def engine_conf(
         settings["latest.cache.ttl.sec"] = ttl
     if writes:
         settings = _SERIALIZER | settings
-        if "unfit.values" in kind.names(schema_format):
+        if "unfit.values" in settings_class.names(schema_format):
             settings.setdefault("unfit.values", "bend")
         if "schema.id.serializer" in settings:
             settings["schema.id.serializer"] = engine_framing(settings["schema.id.serializer"], schema_format)
@@ -134,8 +136,8 @@ class BaseSerde:
     def set_cluster_id_resolver(self, resolver: Callable[[], str]) -> None:
         """Ask for the id of the Kafka cluster by a function, on the first use of an associated subject."""
         conf = self._strategy_conf.get("subject.name.strategy.conf") or {}
-        kind = self._strategy_conf.get("subject.name.strategy.type") or SubjectNameStrategyType.ASSOCIATED
-        named = str(getattr(kind, "value", kind)) == SubjectNameStrategyType.ASSOCIATED.value
+        strategy_type = self._strategy_conf.get("subject.name.strategy.type") or SubjectNameStrategyType.ASSOCIATED
+        named = str(getattr(strategy_type, "value", strategy_type)) == SubjectNameStrategyType.ASSOCIATED.value
         if not named or self._strategy_conf.get("subject.name.strategy") is not None or conf.get(KAFKA_CLUSTER_ID):
             return
         client = engine_client(self._client)

@@ -61,8 +61,10 @@ class _Fields:
         call = transform.transform if hasattr(transform, "transform") else transform
 
         def transformed(field: engine.FieldContext, value: object) -> object:
-            kind = FieldType(field.type_name)
-            return call(own, FieldContext(field.message, field.full_name, field.name, kind, set(field.tags)), value)
+            field_type = FieldType(field.type_name)
+            return call(
+                own, FieldContext(field.message, field.full_name, field.name, field_type, set(field.tags)), value
+            )
 
         return transformed
 

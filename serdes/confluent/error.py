@@ -145,8 +145,8 @@ def translated(error: errors.SerdeError) -> Exception:
             return SchemaRegistryUnavailable(*known, str(error))
         case errors.TokenError():
             return OAuthTokenError(str(error))
-    for kind, same in _SAME.items():
-        if isinstance(error, kind):
+    for error_type, same in _SAME.items():
+        if isinstance(error, error_type):
             new = same.__new__(same)
             new.args = error.args
             new.__dict__.update(error.__dict__)

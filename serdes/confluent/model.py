@@ -137,9 +137,9 @@ def _json(value: object) -> Any:
     return value
 
 
-def _many(kind: type[_Part]) -> Callable[[Any], list[Any]]:
+def _many(part_type: type[_Part]) -> Callable[[Any], list[Any]]:
     """Return the parser of a list of parts."""
-    return lambda parts: [kind.from_dict(part) for part in parts]
+    return lambda parts: [part_type.from_dict(part) for part in parts]
 
 
 @dataclass

@@ -541,5 +541,5 @@ def _query(options: Mapping[str, object], pairs: list[tuple[str, str]] | None = 
     return f"?{query}" if query else ""
 
 
-def _scope(kind: str, subject: str | None) -> str:
-    return f"/{kind}" if subject is None else f"/{kind}/{segment(subject)}"
+def _scope(setting: str, subject: str | None) -> str:
+    return f"/{setting}" if subject is None else f"/{setting}/{segment(subject)}"

@@ -147,9 +147,9 @@ class AzureKms:
     def _send(self, service: RestKms, method: str, path: str, body: Mapping[str, str] | None) -> dict[str, Any]:
         from azure.core.exceptions import AzureError
 
-        kind = "managedhsm" if ".managedhsm." in service.name else "vault"
+        service_type = "managedhsm" if ".managedhsm." in service.name else "vault"
         try:
-            token = self._credential.get_token(f"https://{kind}.{azure_domain()}/.default").token
+            token = self._credential.get_token(f"https://{service_type}.{azure_domain()}/.default").token
         except AzureError as error:
             raise CipherError(f"Azure Key Vault: there are no usable credentials: {error}") from None
         return service.send(method, path, body, {"Authorization": f"Bearer {token}"})

@@ -156,8 +156,8 @@ def new_material(algorithm: str) -> bytes:
     Args:
         algorithm: a key of `ALGORITHMS`.
     """
-    kind = ALGORITHMS[algorithm]
-    return kind.front + urandom(kind.length)
+    cipher = ALGORITHMS[algorithm]
+    return cipher.front + urandom(cipher.length)
 
 
 def cipher_of(algorithm: str, material: bytes) -> Cipher:
@@ -170,8 +170,8 @@ def cipher_of(algorithm: str, material: bytes) -> Cipher:
     Raises:
         CipherError: If the material is not a key of this algorithm.
     """
-    kind = ALGORITHMS[algorithm]
-    key = material.removeprefix(kind.front)
-    if not material.startswith(kind.front) or len(key) != kind.length:
+    cipher = ALGORITHMS[algorithm]
+    key = material.removeprefix(cipher.front)
+    if not material.startswith(cipher.front) or len(key) != cipher.length:
         raise CipherError(f"the data key is not a key of {algorithm}")
-    return kind.cipher(key)
+    return cipher.cipher(key)

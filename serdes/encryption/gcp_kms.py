@@ -106,9 +106,9 @@ class GcpKms:
 
 def _credentials(settings: Mapping[str, object]) -> object:
     account = {name: settings.get(name) for name in _ACCOUNT}
-    kind = settings.get("account.type") or "service_account"
-    if kind != "service_account":
-        raise CipherError(f"account.type: expected service_account, got {kind}")
+    account_type = settings.get("account.type") or "service_account"
+    if account_type != "service_account":
+        raise CipherError(f"account.type: expected service_account, got {account_type}")
     if not all(account.values()):
         import google.auth
 

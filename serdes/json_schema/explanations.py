@@ -164,7 +164,7 @@ def _branch(error: Any, _: Documents) -> tuple[str, str]:
     errors: list[Any] = [inner for branch in _context(error) for inner in branch if inner.kind.name == "type"]
     if not errors:
         return f"expected a value that fits a branch of {error.kind.name}", ""
-    types = dict.fromkeys(kind for error_ in errors for kind in error_.kind.types)
+    types = dict.fromkeys(type_name for error_ in errors for type_name in error_.kind.types)
     return f"expected {_types(types)}, got {_kind(error.instance)}", ""
 
 

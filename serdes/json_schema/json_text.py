@@ -145,7 +145,7 @@ def _inside(value: object, path: str) -> Iterable[tuple[str, object]]:
 
 def _plain(value: Any) -> Any:
     """Convert a value that orjson does not know: times, and models of pydantic, msgspec and attrs."""
-    kind = type(value)
+    cls = type(value)
     if isinstance(value, _TIMES):
         if isinstance(value, datetime):
             if value.tzinfo is None:
@@ -153,16 +153,16 @@ def _plain(value: Any) -> Any:
         elif isinstance(value, time) and value.tzinfo is not None:
             raise errors.zoned_time()
         return value.isoformat()
-    if hasattr(kind, "model_dump"):
+    if hasattr(cls, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
-    if hasattr(kind, "__struct_fields__"):
-        pairs = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+    if hasattr(cls, "__struct_fields__"):
+        pairs = zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True)
         fields = {name: getattr(value, attribute) for name, attribute in pairs}
-        tag = kind.__struct_config__.tag
+        tag = cls.__struct_config__.tag
         fields = {name: field for name, field in fields.items() if type(field).__name__ != "UnsetType"}
-        return fields if tag is None else {kind.__struct_config__.tag_field: tag, **fields}
-    if hasattr(kind, "__attrs_attrs__"):
-        return {field.name: getattr(value, field.name) for field in kind.__attrs_attrs__}
+        return fields if tag is None else {cls.__struct_config__.tag_field: tag, **fields}
+    if hasattr(cls, "__attrs_attrs__"):
+        return {field.name: getattr(value, field.name) for field in cls.__attrs_attrs__}
     advice = next((how for kinds, how in _ADVICE if isinstance(value, kinds)), "")
     raise errors.expected("a value that JSON can hold", value, advice)
 

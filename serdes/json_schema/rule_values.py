@@ -134,9 +134,9 @@ class _Walk:
         if depth > _DEEPEST:
             raise SchemaError(f"the schema or the value is nested deeper than {_DEEPEST}")
         tree = at.tree
-        kind = _type_name(tree, value)
-        if kind in _LEAVES and place is not None and "$ref" not in tree:
-            return self._transform(place.context(kind, message), value) if place.selected else value
+        type_name = _type_name(tree, value)
+        if type_name in _LEAVES and place is not None and "$ref" not in tree:
+            return self._transform(place.context(type_name, message), value) if place.selected else value
         if not _BRANCHING.isdisjoint(tree):
             for branch in self._branches(at, value):
                 value = self._at(branch, path, place, message, value, depth + 1)
@@ -219,8 +219,8 @@ def _list(tree: Mapping[str, object], key: str) -> list[object]:
 
 
 def _leaf(tree: Mapping[str, object]) -> str:
-    kind = _type_name(tree, None) if isinstance(tree.get("type"), str) and _INNER.isdisjoint(tree) else ""
-    return kind if kind in _LEAVES else ""
+    type_name = _type_name(tree, None) if isinstance(tree.get("type"), str) and _INNER.isdisjoint(tree) else ""
+    return type_name if type_name in _LEAVES else ""
 
 
 def _type_name(tree: Mapping[str, object], value: object) -> str:
@@ -228,7 +228,7 @@ def _type_name(tree: Mapping[str, object], value: object) -> str:
         return "ENUM"
     kinds = tree.get("type")
     if isinstance(kinds, list):
-        kinds = next((kind for kind in kinds if kind in _IS and _IS[kind](value)), None)
+        kinds = next((type_name for type_name in kinds if type_name in _IS and _IS[type_name](value)), None)
     if kinds == "object" or (kinds is None and "properties" in tree):
         return "RECORD" if tree.get("properties") else "MAP"
     return _TYPE_NAMES.get(kinds, "NULL") if isinstance(kinds, str) else "NULL"

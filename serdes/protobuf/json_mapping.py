@@ -47,11 +47,11 @@ def to_json(message: Message) -> dict[str, Any]:
     Raises:
         json_format.Error: If JSON has no value for a part of the message; also built-in errors of the library.
     """
-    kind: Any = type(message)
-    types, stand_in = _about(kind.DESCRIPTOR)
+    message_class: Any = type(message)
+    types, stand_in = _about(message_class.DESCRIPTOR)
     if stand_in is None:
         return MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=types)
-    return MessageToDict(stand_in.FromString(kind.SerializePartialToString(message)), descriptor_pool=types)
+    return MessageToDict(stand_in.FromString(message_class.SerializePartialToString(message)), descriptor_pool=types)
 
 
 def dict_of(message: Message) -> dict[str, Any]:
@@ -68,15 +68,15 @@ def dict_of(message: Message) -> dict[str, Any]:
         raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None
 
 
-def from_json(kind: type[Message], value: Any) -> Message:
+def from_json(message_class: type[Message], value: Any) -> Message:
     """Return a message of a class from a JSON value.
 
     Raises:
         json_format.ParseError: If the value does not fit the message; also built-in errors of the library.
     """
-    types, stand_in = _about(kind.DESCRIPTOR)
-    made = ParseDict(value, (stand_in or kind)(), descriptor_pool=types)
-    return made if stand_in is None else kind.FromString(stand_in.SerializePartialToString(made))
+    types, stand_in = _about(message_class.DESCRIPTOR)
+    made = ParseDict(value, (stand_in or message_class)(), descriptor_pool=types)
+    return made if stand_in is None else message_class.FromString(stand_in.SerializePartialToString(made))
 
 
 @functools.lru_cache(maxsize=1000)

@@ -161,12 +161,12 @@ class ProtobufSerializer(Serializer[T]):
         """Return the encoder for a schema that may lack some fields of the messages."""
         if not lacks_fields(registered, self._message):
             return self._encode
-        kind = GetMessageClass(registered)
+        message_class = GetMessageClass(registered)
 
         def drop(message: object) -> bytes:
-            made = kind.FromString(self._encode(message))
-            kind.DiscardUnknownFields(made)
-            return kind.SerializeToString(made)
+            made = message_class.FromString(self._encode(message))
+            message_class.DiscardUnknownFields(made)
+            return message_class.SerializeToString(made)
 
         def refuse(message: Any) -> bytes:
             payload = self._encode(message)
@@ -339,9 +339,9 @@ def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
     return message
 
 
-def decoder_of(kind: type[Message], *, as_dict: bool) -> Decode:
+def decoder_of(message_class: type[Message], *, as_dict: bool) -> Decode:
     """Return the decoder of payloads to messages of a class, or to dicts; it raises `DecodeError`."""
-    name, parse = kind.DESCRIPTOR.full_name, kind.FromString
+    name, parse = message_class.DESCRIPTOR.full_name, message_class.FromString
 
     def decode(payload: bytes) -> Any:
         try:

@@ -50,13 +50,13 @@ def parsed_strictly(parse: Callable[[bytes], Message], payload: bytes) -> Messag
 
 def _has_unknown(message: Message) -> bool:
     """Drop unknown fields, and return whether there were any."""
-    kind = type(message)  # methods of the class, since fields may hide them
+    message_class = type(message)  # methods of the class, since fields may hide them
     try:
-        size = kind.ByteSize(message)
+        size = message_class.ByteSize(message)
     except EncodeError:  # it lacks a required field
         return True
-    kind.DiscardUnknownFields(message)
-    return bool(kind.ByteSize(message) != size)
+    message_class.DiscardUnknownFields(message)
+    return bool(message_class.ByteSize(message) != size)
 
 
 def _accepted(field: FieldDescriptor) -> tuple[int, ...]:

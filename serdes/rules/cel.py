@@ -250,8 +250,8 @@ def _to_cel(value: object, depth: int = 0) -> object:
         raise RuleError(f"the value is nested deeper than {MAX_DEPTH}")
     if isinstance(value, Mapping):
         return {_key(key): _to_cel(item, depth + 1) for key, item in value.items()}
-    for kind, convert in _INTO:
-        if isinstance(value, kind):
+    for python_type, convert in _INTO:
+        if isinstance(value, python_type):
             return convert(value)
     if isinstance(value, tuple) and len(value) == 2 and (isinstance(value, Branch) or isinstance(value[0], str)):
         return _to_cel(value[1], depth + 1)  # a branch of a union and its value

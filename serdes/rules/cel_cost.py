@@ -108,14 +108,14 @@ def _measured(value: object) -> Size:
 
 def _weight(value: Any) -> int:
     """Return an upper bound of a value's bytes, quickly: most values are small."""
-    kind = type(value)
-    if kind is str:
+    python_type = type(value)
+    if python_type is str:
         return _NODE + 4 * len(value)
-    if kind is dict:
+    if python_type is dict:
         return _NODE + sum(map(_weight, value)) + sum(map(_weight, value.values()))
-    if kind is list:
+    if python_type is list:
         return _NODE + sum(map(_weight, value))
-    return _NODE if kind in _SMALL else _measured(value).whole
+    return _NODE if python_type in _SMALL else _measured(value).whole
 
 
 def _together(parts: Sequence[Size]) -> Size:

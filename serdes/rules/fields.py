@@ -124,11 +124,11 @@ def _compiled(pattern: str) -> tuple[int, dict[str, int], int, int, int]:
     """Return the number of tokens and, as bits, the positions of each character, of `?`, `*` and `**`."""
     tokens: list[str] = []
     for part in _TOKEN.findall(pattern):
-        kind = "**" if part == "**.*" else part
-        if kind in _STARS and tokens and tokens[-1] in _STARS:
-            tokens[-1] = max(tokens[-1], kind)  # two in a row mean the wider one
+        step = "**" if part == "**.*" else part
+        if step in _STARS and tokens and tokens[-1] in _STARS:
+            tokens[-1] = max(tokens[-1], step)  # two in a row mean the wider one
         else:
-            tokens.append(kind)
+            tokens.append(step)
     literal: dict[str, int] = {}
     kinds = dict.fromkeys(("?", "*", "**"), 0)
     for number, token in enumerate(tokens):

@@ -195,12 +195,14 @@ class Runner:
         return lambda context, value: lift(transform(context, lower(value)))
 
     def _executor(self, rule: Rule) -> Any:
-        kind, front = rule.type.upper(), f"{rule.name}."
-        if kind not in self._factories:
+        rule_type, front = rule.type.upper(), f"{rule.name}."
+        if rule_type not in self._factories:
             return None
         client = cast("RegistryClient", self._client)  # executors that ask for keys need all of it
         own = rule.name if any(name.startswith(front) for name in self._settings.executor_settings) else ""
-        return self._executors.get((kind, own), lambda: self._factories[kind](client, self._executor_settings(rule)))
+        return self._executors.get(
+            (rule_type, own), lambda: self._factories[rule_type](client, self._executor_settings(rule))
+        )
 
     def _executor_settings(self, rule: Rule) -> dict[str, object]:
         return {

@@ -35,15 +35,17 @@ class Shape:
     nullable: bool = False
 
 
-def spark_type(kind: pa.DataType) -> DataType:
+def spark_type(arrow_type: pa.DataType) -> DataType:
     """Return the Spark type of an Arrow type, with its nullability at every level, which Spark 4.0 itself loses."""
-    if pa.types.is_struct(kind):
-        return StructType([StructField(field.name, spark_type(field.type), field.nullable) for field in kind])
-    if pa.types.is_list(kind):
-        return ArrayType(spark_type(kind.value_type), kind.value_field.nullable)
-    if pa.types.is_map(kind):
-        return MapType(spark_type(kind.key_type), spark_type(kind.item_type), kind.item_field.nullable)
-    return from_arrow_type(kind, prefer_timestamp_ntz=True)
+    if pa.types.is_struct(arrow_type):
+        return StructType([StructField(field.name, spark_type(field.type), field.nullable) for field in arrow_type])
+    if pa.types.is_list(arrow_type):
+        return ArrayType(spark_type(arrow_type.value_type), arrow_type.value_field.nullable)
+    if pa.types.is_map(arrow_type):
+        return MapType(
+            spark_type(arrow_type.key_type), spark_type(arrow_type.item_type), arrow_type.item_field.nullable
+        )
+    return from_arrow_type(arrow_type, prefer_timestamp_ntz=True)
 
 
 def scalar(arrow: pa.DataType) -> Shape:
@@ -51,16 +53,16 @@ def scalar(arrow: pa.DataType) -> Shape:
     return Shape(arrow, lambda values: built(values, arrow))
 
 
-def built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def built(values: Sequence[Any], arrow_type: pa.DataType) -> pa.Array:
     """Return an Arrow array of values.
 
     Raises:
         DecodeError: If a value does not fit the type.
     """
     try:
-        return pa.array(values, kind)
+        return pa.array(values, arrow_type)
     except (pa.ArrowInvalid, OverflowError):
-        is_text = pa.types.is_string(kind)
+        is_text = pa.types.is_string(arrow_type)
         raise DecodeError(DecodeReason.INVALID_UTF8 if is_text else DecodeReason.OUT_OF_RANGE) from None
 
 
@@ -84,44 +86,46 @@ def map_type(key: Shape, value: Shape) -> pa.MapType:
     return pa.map_(pa.field("key", key.arrow, False), pa.field("value", value.arrow, value.nullable))
 
 
-def struct_array(columns: Sequence[pa.Array], kind: pa.StructType, missing: Sequence[bool]) -> pa.Array:
+def struct_array(columns: Sequence[pa.Array], arrow_type: pa.StructType, missing: Sequence[bool]) -> pa.Array:
     """Return an array of structs from its columns.
 
     Args:
         columns: one array for each field, all of the same length.
-        kind: the type of the result.
+        arrow_type: the type of the result.
         missing: for each struct, whether it is null.
     """
     if not columns:
-        return pa.array([None if is_missing else {} for is_missing in missing], kind)
-    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_mask(missing))
+        return pa.array([None if is_missing else {} for is_missing in missing], arrow_type)
+    return pa.StructArray.from_arrays(columns, fields=list(arrow_type), mask=_mask(missing))
 
 
-def list_array(items: pa.Array, kind: pa.ListType, lengths: Sequence[int], missing: Sequence[bool] = ()) -> pa.Array:
+def list_array(
+    items: pa.Array, arrow_type: pa.ListType, lengths: Sequence[int], missing: Sequence[bool] = ()
+) -> pa.Array:
     """Return an array of lists from all their items.
 
     Args:
         items: the items of all lists, one list after the other.
-        kind: the type of the result.
+        arrow_type: the type of the result.
         lengths: the number of items of each list; 0 for null.
         missing: for each list, whether it is null; empty if none is.
     """
-    return pa.ListArray.from_arrays(_offsets(lengths), items, type=kind, mask=_mask(missing))
+    return pa.ListArray.from_arrays(_offsets(lengths), items, type=arrow_type, mask=_mask(missing))
 
 
 def map_array(
-    keys: pa.Array, items: pa.Array, kind: pa.MapType, lengths: Sequence[int], missing: Sequence[bool] = ()
+    keys: pa.Array, items: pa.Array, arrow_type: pa.MapType, lengths: Sequence[int], missing: Sequence[bool] = ()
 ) -> pa.Array:
     """Return an array of maps from all their keys and values.
 
     Args:
         keys: the keys of all maps, one map after the other.
         items: the values, in the same order.
-        kind: the type of the result.
+        arrow_type: the type of the result.
         lengths: the number of entries of each map; 0 for null.
         missing: for each map, whether it is null; empty if none is.
     """
-    return pa.MapArray.from_arrays(_offsets(lengths), keys, items, type=kind, mask=_mask(missing))
+    return pa.MapArray.from_arrays(_offsets(lengths), keys, items, type=arrow_type, mask=_mask(missing))
 
 
 def under(step: str, build: Build, values: Sequence[Any]) -> pa.Array:

@@ -35,8 +35,8 @@ def records(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
     Raises:
         TypeError: If the column is neither binary nor a struct of bytes and header; same message as `StrataCatalog`.
     """
-    kind = column.type
-    has_headers = pa.types.is_struct(kind) and [field.name for field in kind] == [VALUE, HEADER]
+    arrow_type = column.type
+    has_headers = pa.types.is_struct(arrow_type) and [field.name for field in arrow_type] == [VALUE, HEADER]
     value, header = column.flatten() if has_headers else (column, None)
     if pa.types.is_null(value.type):  # an all-null column without a type
         value = value.cast(pa.binary())

@@ -223,7 +223,7 @@ def _check(values: Sequence[Any], expected: str, *allowed: type) -> set[type]:
     types = set(map(type, values))
     wrong = types - {*allowed, type(None)}
     if wrong:
-        first = next(kind for kind in map(type, values) if kind in wrong)
+        first = next(python_type for python_type in map(type, values) if python_type in wrong)
         raise DecodeError(DecodeReason.INVALID_VALUE, f"expected {expected}, got {_KINDS[first]}")
     return types
 

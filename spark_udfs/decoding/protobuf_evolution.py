@@ -114,8 +114,8 @@ def _cardinality(field: FieldDescriptor) -> str:
 
 
 def _describe(field: FieldDescriptor) -> str:
-    kind = field.message_type.full_name if field.message_type is not None else _NAMES[field.type]
-    return "a map" if entry_of(field) is not None else f"{'repeated ' if field.is_repeated else ''}{kind}"
+    type_name = field.message_type.full_name if field.message_type is not None else _NAMES[field.type]
+    return "a map" if entry_of(field) is not None else f"{'repeated ' if field.is_repeated else ''}{type_name}"
 
 
 def _changed(message: Descriptor, types: dict[str, int], columns: Sequence[str]) -> Descriptor:

@@ -63,16 +63,16 @@ def messages_of(
     files: dict[str, str] = {}
     seen = {message.full_name}
 
-    def add(kind: Any, name: str) -> None:
+    def add(descriptor: Any, name: str) -> None:
         written = FileDescriptorProto()
-        kind.file.CopyToProto(written)
+        descriptor.file.CopyToProto(written)
         if written.syntax == "editions":
             raise OnlyInPython(f"an edition of Protobuf ({name})")
-        if kind.file.name not in files:
-            files[kind.file.name] = b64encode(written.SerializeToString(deterministic=True)).decode()
+        if descriptor.file.name not in files:
+            files[descriptor.file.name] = b64encode(written.SerializeToString(deterministic=True)).decode()
 
-    def walk(kind: Descriptor, counted: Iterable[FieldDescriptor]) -> None:
-        add(kind, kind.full_name)
+    def walk(message: Descriptor, counted: Iterable[FieldDescriptor]) -> None:
+        add(message, message.full_name)
         for field in counted:
             if part := unsupported(field):
                 raise OnlyInPython(part)

@@ -68,14 +68,14 @@ def message_of(file: FileDescriptor, name: str | None) -> Descriptor:
     return message
 
 
-def _parser(kind: type[Message]) -> Parse:
-    parse = kind.FromString
+def _parser(message_class: type[Message]) -> Parse:
+    parse = message_class.FromString
 
     def parsed(payload: bytes) -> Any:
         try:
             return parsed_strictly(parse, payload)
         except (ParseError, ValueError) as error:
             reason = DecodeReason.INVALID_UTF8 if "UTF-8" in str(error) else DecodeReason.MALFORMED
-            raise DecodeError(reason, f"not a {kind.DESCRIPTOR.full_name}") from None
+            raise DecodeError(reason, f"not a {message_class.DESCRIPTOR.full_name}") from None
 
     return parsed

@@ -194,14 +194,14 @@ def _getter(field: FieldDescriptor) -> Get:
     return lambda messages: [get(message) if type(message).HasField(message, name) else None for message in messages]
 
 
-def _structs(columns: Sequence[tuple[str, Get, Build]], kind: pa.StructType, absent: Any) -> Build:
+def _structs(columns: Sequence[tuple[str, Get, Build]], arrow_type: pa.StructType, absent: Any) -> Build:
     """Return a builder of structs; under a null struct, non-nullable columns get the values of an empty message."""
 
     def build(messages: Sequence[Any]) -> pa.Array:
         missing = [message is None for message in messages]
         present = [absent if message is None else message for message in messages] if True in missing else messages
         return arrow_columns.struct_array(
-            [arrow_columns.under(name, column, get(present)) for name, get, column in columns], kind, missing
+            [arrow_columns.under(name, column, get(present)) for name, get, column in columns], arrow_type, missing
         )
 
     return build

@@ -26,18 +26,19 @@ def values_of(array: pa.Array) -> list[Any]:
     return values
 
 
-def _numbered(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_numbered(field.type)) for field in kind])
-    if pa.types.is_map(kind):
+def _numbered(arrow_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([field.with_type(_numbered(field.type)) for field in arrow_type])
+    if pa.types.is_map(arrow_type):
         return pa.map_(
-            kind.key_field.with_type(_numbered(kind.key_type)), kind.item_field.with_type(_numbered(kind.item_type))
+            arrow_type.key_field.with_type(_numbered(arrow_type.key_type)),
+            arrow_type.item_field.with_type(_numbered(arrow_type.item_type)),
         )
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_numbered(kind.value_type)))
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+    if pa.types.is_list(arrow_type):
+        return pa.list_(arrow_type.value_field.with_type(_numbered(arrow_type.value_type)))
+    if pa.types.is_timestamp(arrow_type) or pa.types.is_duration(arrow_type):
         return pa.int64()
-    return pa.int32() if pa.types.is_date32(kind) else kind
+    return pa.int32() if pa.types.is_date32(arrow_type) else arrow_type
 
 
 def instant_of(micros: int, path: str) -> datetime:
@@ -57,17 +58,17 @@ def field_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def check_fields(kind: pa.StructType, known: Mapping[str, Any], path: str) -> None:
+def check_fields(arrow_type: pa.StructType, known: Mapping[str, Any], path: str) -> None:
     """Check that a struct has no field that the schema lacks.
 
     Args:
-        kind: the type of the struct.
+        arrow_type: the type of the struct.
         known: the fields of the schema, by name.
         path: the path of the struct, for the error.
 
     Raises:
         EncodeError: If the struct has such a field.
     """
-    extra = next((field.name for field in kind if field.name not in known), None)
+    extra = next((field.name for field in arrow_type if field.name not in known), None)
     if extra is not None:
         raise unknown_field(extra, known, path)

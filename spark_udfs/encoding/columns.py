@@ -140,11 +140,11 @@ class Encoder:
     @property
     def headers(self) -> Column:
         """Return the headers for every record, for Kafka's sink: `array<struct<key: string, value: binary>>`."""
-        kind = "array<struct<key:string,value:binary>>"
+        spark_type = "array<struct<key:string,value:binary>>"
         if self.header is None:
-            return functions.array().cast(kind)
+            return functions.array().cast(spark_type)
         name, value = map(functions.lit, self.header)
-        return functions.array(functions.struct(name, value)).cast(kind)
+        return functions.array(functions.struct(name, value)).cast(spark_type)
 
     def __call__(self, column: Column | str, *, origin: Sequence[str] = ()) -> Column:
         """Return the column of frames.
@@ -272,7 +272,7 @@ def _call(plan: EncodePlan, columns: Sequence[Column]) -> Column:
 def _mapped(plan: EncodePlan, df: DataFrame, name: str) -> DataFrame:
     """Replace a struct of a value and its origin by the frame, using `mapInArrow`."""
     places = [place for place, column in enumerate(df.columns) if column == name]
-    kind = StructType([StructField(name, _type(plan)) if field.name == name else field for field in df.schema])
+    spark_type = StructType([StructField(name, _type(plan)) if field.name == name else field for field in df.schema])
 
     def encode_batches(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         from strata.spark_udfs.encoding.row_encoder import row_encoder
@@ -283,10 +283,12 @@ def _mapped(plan: EncodePlan, df: DataFrame, name: str) -> DataFrame:
             for place in places:
                 value, *origin = columns[place].flatten()
                 columns[place] = write(value, origin)
-            yield pa.RecordBatch.from_arrays(columns, names=kind.names)
+            yield pa.RecordBatch.from_arrays(columns, names=spark_type.names)
 
-    numbered = df.toDF(*map(str, range(len(kind))))  # mapInArrow supports neither names with dots nor duplicate names
-    return numbered.mapInArrow(encode_batches, kind)
+    numbered = df.toDF(
+        *map(str, range(len(spark_type)))
+    )  # mapInArrow supports neither names with dots nor duplicate names
+    return numbered.mapInArrow(encode_batches, spark_type)
 
 
 def _type(plan: EncodePlan) -> DataType:

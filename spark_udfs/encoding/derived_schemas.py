@@ -68,30 +68,30 @@ class UnsupportedType(ValueError):
         self.path = path
 
 
-def avro_schema(kind: types.DataType, name: str) -> str:
+def avro_schema(spark_type: types.DataType, name: str) -> str:
     """Return the Avro schema of a column.
 
     Args:
-        kind: the type of the column.
+        spark_type: the type of the column.
         name: the name of the record, with its namespace.
 
     Raises:
         UnsupportedType: If a part of the type, or the name of a field, cannot be expressed.
     """
-    return json.dumps(_AvroBuilder().schema(kind, name, ""))
+    return json.dumps(_AvroBuilder().schema(spark_type, name, ""))
 
 
-def json_schema(kind: types.DataType, title: str) -> str:
+def json_schema(spark_type: types.DataType, title: str) -> str:
     """Return the JSON Schema of a column, draft 7.
 
     Args:
-        kind: the type of the column.
+        spark_type: the type of the column.
         title: the title of the schema.
 
     Raises:
         UnsupportedType: If a part of the type cannot be expressed.
     """
-    schema = _json(kind, "")
+    schema = _json(spark_type, "")
     return json.dumps({"$schema": "http://json-schema.org/draft-07/schema#", "title": title} | schema)
 
 
@@ -101,30 +101,35 @@ class _AvroBuilder:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def schema(self, kind: types.DataType, name: str, path: str) -> Any:
-        match kind:
+    def schema(self, spark_type: types.DataType, name: str, path: str) -> Any:
+        match spark_type:
             case types.StructType():
-                return self._record(kind, name, path)
+                return self._record(spark_type, name, path)
             case types.ArrayType():
                 return {
                     "type": "array",
-                    "items": self._nullable(kind.elementType, kind.containsNull, name, f"{path}[]"),
+                    "items": self._nullable(spark_type.elementType, spark_type.containsNull, name, f"{path}[]"),
                 }
             case types.MapType():
-                _check_key(kind, path)
-                values = self._nullable(kind.valueType, kind.valueContainsNull, name, f"{path}{{}}")
+                _check_key(spark_type, path)
+                values = self._nullable(spark_type.valueType, spark_type.valueContainsNull, name, f"{path}{{}}")
                 return {"type": "map", "values": values}
             case types.DecimalType():
-                return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-        return _scalar(_AVRO, kind, path)
+                return {
+                    "type": "bytes",
+                    "logicalType": "decimal",
+                    "precision": spark_type.precision,
+                    "scale": spark_type.scale,
+                }
+        return _scalar(_AVRO, spark_type, path)
 
-    def _record(self, kind: types.StructType, name: str, path: str) -> dict[str, Any]:
+    def _record(self, spark_type: types.StructType, name: str, path: str) -> dict[str, Any]:
         while name in self._taken:
             name += "_"
         self._taken.add(name)
-        _check_names(kind, path)
+        _check_names(spark_type, path)
         fields = []
-        for field in kind.fields:
+        for field in spark_type.fields:
             place = field_path(path, field.name)
             if not _NAME.fullmatch(field.name):
                 raise UnsupportedType(place, "a name in Avro has only letters, digits and underscores")
@@ -135,48 +140,51 @@ class _AvroBuilder:
             fields.append(written | ({"default": None} if field.nullable else {}))
         return {"type": "record", "name": name, "fields": fields}
 
-    def _nullable(self, kind: types.DataType, nullable: bool, name: str, path: str) -> Any:
-        schema = self.schema(kind, name, path)
+    def _nullable(self, spark_type: types.DataType, nullable: bool, name: str, path: str) -> Any:
+        schema = self.schema(spark_type, name, path)
         return ["null", schema] if nullable and schema != "null" else schema
 
 
-def _json(kind: types.DataType, path: str) -> dict[str, Any]:
-    match kind:
+def _json(spark_type: types.DataType, path: str) -> dict[str, Any]:
+    match spark_type:
         case types.StructType():
-            _check_names(kind, path)
+            _check_names(spark_type, path)
             properties = {
                 field.name: _or_null(_json(field.dataType, field_path(path, field.name)), field.nullable)
-                for field in kind.fields
+                for field in spark_type.fields
             }
-            required = [field.name for field in kind.fields if not field.nullable]
+            required = [field.name for field in spark_type.fields if not field.nullable]
             # A closed object makes adding a nullable column a compatible change.
             schema = {"type": "object", "properties": properties, "additionalProperties": False}
             return schema | ({"required": required} if required else {})
         case types.ArrayType():
-            return {"type": "array", "items": _or_null(_json(kind.elementType, f"{path}[]"), kind.containsNull)}
+            return {
+                "type": "array",
+                "items": _or_null(_json(spark_type.elementType, f"{path}[]"), spark_type.containsNull),
+            }
         case types.MapType():
-            _check_key(kind, path)
-            values = _or_null(_json(kind.valueType, f"{path}{{}}"), kind.valueContainsNull)
+            _check_key(spark_type, path)
+            values = _or_null(_json(spark_type.valueType, f"{path}{{}}"), spark_type.valueContainsNull)
             return {"type": "object", "additionalProperties": values}
-    return dict(_scalar(_JSON, kind, path))
+    return dict(_scalar(_JSON, spark_type, path))
 
 
 def _or_null(schema: dict[str, Any], nullable: bool) -> dict[str, Any]:
     return {"oneOf": [{"type": "null"}, schema]} if nullable and schema != {"type": "null"} else schema
 
 
-def _scalar(table: dict[type[types.DataType], Any], kind: types.DataType, path: str) -> Any:
-    if type(kind) not in table:
-        raise UnsupportedType(path, f"the schema language has no type for {kind.simpleString()}")
-    return table[type(kind)]
+def _scalar(table: dict[type[types.DataType], Any], spark_type: types.DataType, path: str) -> Any:
+    if type(spark_type) not in table:
+        raise UnsupportedType(path, f"the schema language has no type for {spark_type.simpleString()}")
+    return table[type(spark_type)]
 
 
-def _check_key(kind: types.MapType, path: str) -> None:
-    if not isinstance(kind.keyType, types.StringType):
-        raise UnsupportedType(path, f"expected map keys of type string, got {kind.keyType.simpleString()}")
+def _check_key(spark_type: types.MapType, path: str) -> None:
+    if not isinstance(spark_type.keyType, types.StringType):
+        raise UnsupportedType(path, f"expected map keys of type string, got {spark_type.keyType.simpleString()}")
 
 
-def _check_names(kind: types.StructType, path: str) -> None:
-    duplicate = next((name for name in kind.names if kind.names.count(name) > 1), None)
+def _check_names(spark_type: types.StructType, path: str) -> None:
+    duplicate = next((name for name in spark_type.names if spark_type.names.count(name) > 1), None)
     if duplicate is not None:
         raise UnsupportedType(field_path(path, duplicate), "two fields have this name")

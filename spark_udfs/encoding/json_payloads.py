@@ -35,12 +35,12 @@ _DAY = 86_400_000_000
 """In microseconds."""
 
 
-def json_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
+def json_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[Any], bytes]:
     """Return a function that writes values of an Arrow type as JSON.
 
     Args:
         plan: the plan of the encode.
-        kind: the type of the column.
+        arrow_type: the type of the column.
 
     Raises:
         EncodeError: If JSON has no type for a part of the column.
@@ -50,7 +50,7 @@ def json_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
     """
     schema = plan.target.schema
     document = load(schema.text.encode())
-    convert = _Converters(document).of(kind, document, "")
+    convert = _Converters(document).of(arrow_type, document, "")
     if not plan.validate:
         return lambda value: orjson.dumps(convert(value))
     with RegistryClient.from_settings(plan.registry) as client:
@@ -73,19 +73,19 @@ class _Converters:
     def __init__(self, document: Any) -> None:
         self._document = document
 
-    def of(self, kind: pa.DataType, schema: Any, path: str) -> Convert:
+    def of(self, arrow_type: pa.DataType, schema: Any, path: str) -> Convert:
         """Return the converter for values of a type that a part of the schema describes."""
         schema = self._followed(schema)
-        if pa.types.is_struct(kind):
-            return self._struct(kind, schema, path)
-        if pa.types.is_map(kind):
-            return self._map(kind, schema, path)
-        if pa.types.is_list(kind):
-            item = _or_none(self.of(kind.value_type, _part(schema, "items"), f"{path}[]"))
+        if pa.types.is_struct(arrow_type):
+            return self._struct(arrow_type, schema, path)
+        if pa.types.is_map(arrow_type):
+            return self._map(arrow_type, schema, path)
+        if pa.types.is_list(arrow_type):
+            item = _or_none(self.of(arrow_type.value_type, _part(schema, "items"), f"{path}[]"))
             return lambda values: [item(value) for value in values]
-        return _scalar(kind, path)
+        return _scalar(arrow_type, path)
 
-    def _struct(self, kind: pa.StructType, schema: Any, path: str) -> Convert:
+    def _struct(self, arrow_type: pa.StructType, schema: Any, path: str) -> Convert:
         properties, listed = _part(schema, "properties"), _part(schema, "required")
         required = listed if isinstance(listed, list) else []
         fields = [
@@ -94,7 +94,7 @@ class _Converters:
                 self.of(field.type, _part(properties, field.name), field_path(path, field.name)),
                 field.name in required,
             )
-            for field in kind
+            for field in arrow_type
         ]
 
         def convert(value: dict[str, Any]) -> dict[str, Any]:
@@ -109,10 +109,10 @@ class _Converters:
 
         return convert
 
-    def _map(self, kind: pa.MapType, schema: Any, path: str) -> Convert:
-        if not pa.types.is_string(kind.key_type):
-            raise EncodeError(f"expected map keys of type string, got {kind.key_type}", path=path)
-        item = _or_none(self.of(kind.item_type, _part(schema, "additionalProperties"), f"{path}{{}}"))
+    def _map(self, arrow_type: pa.MapType, schema: Any, path: str) -> Convert:
+        if not pa.types.is_string(arrow_type.key_type):
+            raise EncodeError(f"expected map keys of type string, got {arrow_type.key_type}", path=path)
+        item = _or_none(self.of(arrow_type.item_type, _part(schema, "additionalProperties"), f"{path}{{}}"))
         return lambda pairs: {key: item(item_) for key, item_ in pairs}
 
     def _followed(self, schema: Any) -> Any:
@@ -147,21 +147,26 @@ def _or_none(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def _scalar(kind: pa.DataType, path: str) -> Convert:
-    if pa.types.is_floating(kind):
+def _scalar(arrow_type: pa.DataType, path: str) -> Convert:
+    if pa.types.is_floating(arrow_type):
         return lambda value: _finite(value, path)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
         return lambda value: base64.b64encode(value).decode()
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(arrow_type):
         return lambda value: orjson.Fragment(format(value, "f"))
-    if pa.types.is_date(kind):
+    if pa.types.is_date(arrow_type):
         return lambda days: instant_of(days * _DAY, path).date().isoformat()
-    if pa.types.is_timestamp(kind):
-        zone = "" if kind.tz is None else "Z"
+    if pa.types.is_timestamp(arrow_type):
+        zone = "" if arrow_type.tz is None else "Z"
         return lambda micros: _text(instant_of(micros, path)) + zone
-    if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+    if (
+        pa.types.is_integer(arrow_type)
+        or pa.types.is_string(arrow_type)
+        or pa.types.is_boolean(arrow_type)
+        or pa.types.is_null(arrow_type)
+    ):
         return lambda value: value
-    raise EncodeError(f"JSON has no type for {kind}", path=path)
+    raise EncodeError(f"JSON has no type for {arrow_type}", path=path)
 
 
 def _text(instant: datetime) -> str:

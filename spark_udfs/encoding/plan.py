@@ -181,18 +181,18 @@ def _found(client: RegistryClient, source: WriterSource, *, with_guid: bool) -> 
 
 
 def _given(source: WriterSource) -> Schema:
-    kind, schema = source.format or AVRO, source.schema
+    format_, schema = source.format or AVRO, source.schema
     if isinstance(schema, Schema):
         if source.format not in (None, schema.format):
             raise ValueError(f"expected a schema of format {source.format}, got {schema.format}")
         return schema
     if isinstance(schema, str):
-        return Schema(schema, kind)
+        return Schema(schema, format_)
     if not isinstance(schema, DataType):
         raise TypeError(f"schema is a text, a strata.serdes.client.Schema or a Spark type, not {type(schema).__name__}")
-    if kind not in _DERIVED:
-        raise ValueError(f"cannot derive a {kind} schema from a Spark type, which has no field numbers: pass a text")
-    return Schema(_DERIVED[kind](schema, _record_name(source.subject or "")), kind)
+    if format_ not in _DERIVED:
+        raise ValueError(f"cannot derive a {format_} schema from a Spark type, which has no field numbers: pass a text")
+    return Schema(_DERIVED[format_](schema, _record_name(source.subject or "")), format_)
 
 
 def _record_name(subject: str) -> str:

@@ -33,32 +33,34 @@ _INTEGERS: Final = frozenset(
     for name in ("INT32", "SINT32", "SFIXED32", "INT64", "SINT64", "SFIXED64", "UINT32", "FIXED32", "UINT64", "FIXED64")
 )
 _FITS: Final[Mapping[int, Callable[[pa.DataType], bool]]] = {
-    **dict.fromkeys(_INTEGERS, lambda kind: pa.types.is_integer(kind) or _is_whole(kind)),
+    **dict.fromkeys(_INTEGERS, lambda arrow_type: pa.types.is_integer(arrow_type) or _is_whole(arrow_type)),
     FieldDescriptor.TYPE_FLOAT: pa.types.is_float32,
-    FieldDescriptor.TYPE_DOUBLE: lambda kind: pa.types.is_float32(kind) or pa.types.is_float64(kind),
+    FieldDescriptor.TYPE_DOUBLE: lambda arrow_type: pa.types.is_float32(arrow_type) or pa.types.is_float64(arrow_type),
     FieldDescriptor.TYPE_BOOL: pa.types.is_boolean,
     FieldDescriptor.TYPE_STRING: pa.types.is_string,
-    FieldDescriptor.TYPE_BYTES: lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
-    FieldDescriptor.TYPE_ENUM: lambda kind: pa.types.is_string(kind) or pa.types.is_integer(kind),
+    FieldDescriptor.TYPE_BYTES: lambda arrow_type: (
+        pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type)
+    ),
+    FieldDescriptor.TYPE_ENUM: lambda arrow_type: pa.types.is_string(arrow_type) or pa.types.is_integer(arrow_type),
 }
 
 
-def protobuf_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
+def protobuf_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[Any], bytes]:
     """Return a function that writes values of an Arrow type as the plan's message.
 
     Args:
         plan: the plan of the encode.
-        kind: the type of the column, a struct.
+        arrow_type: the type of the column, a struct.
 
     Raises:
         EncodeError: If the type does not fit the message.
     """
     make: Any
-    if not pa.types.is_struct(kind):
-        raise EncodeError(f"expected a struct, got {kind}")
+    if not pa.types.is_struct(arrow_type):
+        raise EncodeError(f"expected a struct, got {arrow_type}")
     file = link(plan.target.schema, dict(plan.target.references))
     descriptor = find_message(file, plan.target.identity.message_indexes)
-    fill, make = _filler(descriptor, kind, ""), GetMessageClass(descriptor)
+    fill, make = _filler(descriptor, arrow_type, ""), GetMessageClass(descriptor)
 
     def write(value: Any) -> bytes:
         message = make()
@@ -73,9 +75,9 @@ def protobuf_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], byte
     return write
 
 
-def _filler(message: Descriptor, kind: pa.StructType, path: str) -> Set:
-    check_fields(kind, message.fields_by_name, path)
-    fields = [message.fields_by_name[field.name] for field in kind]
+def _filler(message: Descriptor, arrow_type: pa.StructType, path: str) -> Set:
+    check_fields(arrow_type, message.fields_by_name, path)
+    fields = [message.fields_by_name[field.name] for field in arrow_type]
     setters = [
         (
             field.name,
@@ -83,7 +85,7 @@ def _filler(message: Descriptor, kind: pa.StructType, path: str) -> Set:
             _can_be_absent(field),
             field_path(path, field.name),
         )
-        for field, part in zip(fields, kind, strict=True)
+        for field, part in zip(fields, arrow_type, strict=True)
     ]
     names = {field.name for field in fields}
     choices = [[field.name for field in oneof.fields if field.name in names] for oneof in message.oneofs]
@@ -108,15 +110,15 @@ def _can_be_absent(field: FieldDescriptor) -> bool:
     return bool(field.has_presence) and not field.is_repeated
 
 
-def _setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
+def _setter(field: FieldDescriptor, arrow_type: pa.DataType, path: str) -> Set:
     name, message = field.name, field.message_type
     entry = entry_of(field)
     if entry is not None:
-        return _map_setter(field.name, entry, kind, path)
+        return _map_setter(field.name, entry, arrow_type, path)
     if field.is_repeated:
-        return _list_setter(field, kind, path)
+        return _list_setter(field, arrow_type, path)
     if message is not None:
-        fill = _message(message, kind, path)
+        fill = _message(message, arrow_type, path)
 
         def put_message(target: Any, value: Any) -> None:
             part = getattr(target, name)
@@ -124,7 +126,7 @@ def _setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
             fill(part, value)
 
         return put_message
-    convert = _scalar(field, kind, path)
+    convert = _scalar(field, arrow_type, path)
 
     def put(target: Any, value: Any) -> None:
         try:
@@ -135,12 +137,12 @@ def _setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
     return put
 
 
-def _list_setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
-    if not pa.types.is_list(kind):
-        raise EncodeError(f"expected an array, got {kind}", path=path)
+def _list_setter(field: FieldDescriptor, arrow_type: pa.DataType, path: str) -> Set:
+    if not pa.types.is_list(arrow_type):
+        raise EncodeError(f"expected an array, got {arrow_type}", path=path)
     name, place = field.name, f"{path}[]"
     if field.message_type is not None:
-        fill = _message(field.message_type, kind.value_type, place)
+        fill = _message(field.message_type, arrow_type.value_type, place)
 
         def put_messages(target: Any, values: list[Any]) -> None:
             parts = getattr(target, name)
@@ -148,7 +150,7 @@ def _list_setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
                 fill(parts.add(), _not_null(value, place))
 
         return put_messages
-    convert = _scalar(field, kind.value_type, place)
+    convert = _scalar(field, arrow_type.value_type, place)
 
     def put(target: Any, values: list[Any]) -> None:
         try:
@@ -159,15 +161,15 @@ def _list_setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
     return put
 
 
-def _map_setter(name: str, message: Descriptor, kind: pa.DataType, path: str) -> Set:
-    if not pa.types.is_map(kind):
-        raise EncodeError(f"expected a map, got {kind}", path=path)
+def _map_setter(name: str, message: Descriptor, arrow_type: pa.DataType, path: str) -> Set:
+    if not pa.types.is_map(arrow_type):
+        raise EncodeError(f"expected a map, got {arrow_type}", path=path)
     place = f"{path}{{}}"
     entry = message.fields_by_name
-    key = _scalar(entry["key"], kind.key_type, place)
+    key = _scalar(entry["key"], arrow_type.key_type, place)
     inner = entry["value"].message_type
-    fill = None if inner is None else _message(inner, kind.item_type, place)
-    convert = _scalar(entry["value"], kind.item_type, place) if inner is None else None
+    fill = None if inner is None else _message(inner, arrow_type.item_type, place)
+    convert = _scalar(entry["value"], arrow_type.item_type, place) if inner is None else None
 
     def put(target: Any, pairs: list[tuple[Any, Any]]) -> None:
         parts = getattr(target, name)
@@ -184,17 +186,17 @@ def _map_setter(name: str, message: Descriptor, kind: pa.DataType, path: str) ->
     return put
 
 
-def _message(message: Descriptor, kind: pa.DataType, path: str) -> Set:
+def _message(message: Descriptor, arrow_type: pa.DataType, path: str) -> Set:
     """Return the function that fills a message inside another."""
-    if message.full_name == "google.protobuf.Timestamp" and pa.types.is_timestamp(kind):
+    if message.full_name == "google.protobuf.Timestamp" and pa.types.is_timestamp(arrow_type):
         return lambda target, micros: _set_instant(target, micros, path)
-    if message.full_name == "google.protobuf.Duration" and pa.types.is_duration(kind):
+    if message.full_name == "google.protobuf.Duration" and pa.types.is_duration(arrow_type):
         return _set_span
-    if message.full_name in WRAPPERS and not pa.types.is_struct(kind):
-        return _setter(message.fields_by_name["value"], kind, path)
-    if not pa.types.is_struct(kind):
-        raise EncodeError(f"expected a struct for {message.full_name}, got {kind}", path=path)
-    return _filler(message, kind, path)
+    if message.full_name in WRAPPERS and not pa.types.is_struct(arrow_type):
+        return _setter(message.fields_by_name["value"], arrow_type, path)
+    if not pa.types.is_struct(arrow_type):
+        raise EncodeError(f"expected a struct for {message.full_name}, got {arrow_type}", path=path)
+    return _filler(message, arrow_type, path)
 
 
 def _set_instant(target: Any, micros: int, path: str) -> None:
@@ -209,12 +211,12 @@ def _set_span(target: Any, micros: int) -> None:
     target.seconds, target.nanos = sign * seconds, sign * 1000 * rest
 
 
-def _scalar(field: FieldDescriptor, kind: pa.DataType, path: str) -> Convert:
-    if not _FITS[field.type](kind):
-        raise EncodeError(f"expected a column of {_type_name(field)}, got {kind}", path=path)
-    if field.enum_type is not None and pa.types.is_string(kind):
+def _scalar(field: FieldDescriptor, arrow_type: pa.DataType, path: str) -> Convert:
+    if not _FITS[field.type](arrow_type):
+        raise EncodeError(f"expected a column of {_type_name(field)}, got {arrow_type}", path=path)
+    if field.enum_type is not None and pa.types.is_string(arrow_type):
         return _enum(field.enum_type, path)
-    return int if pa.types.is_decimal(kind) else lambda value: value
+    return int if pa.types.is_decimal(arrow_type) else lambda value: value
 
 
 def _type_name(field: FieldDescriptor) -> str:
@@ -242,5 +244,5 @@ def _not_null(value: Any, path: str) -> Any:
     return value
 
 
-def _is_whole(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal(kind) and kind.scale == 0)
+def _is_whole(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(arrow_type) and arrow_type.scale == 0)

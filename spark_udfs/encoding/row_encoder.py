@@ -82,25 +82,25 @@ class RowEncoder:
         raise RowRefused(f"a row cannot be encoded{f' ({place})' if place else ''}: {error}")
 
 
-def _writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+def _writer(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[pa.Array], Written]:
     """Return the function that writes frames from columns of a type."""
     if plan.rules is not None:
-        return _with_rules(plan, kind)
+        return _with_rules(plan, arrow_type)
     if plan.target.schema.format == AVRO:
         return _avro(plan)
     if plan.target.schema.format == JSON:
         from strata.spark_udfs.encoding.json_payloads import json_writer
 
-        return _row_by_row(plan, json_writer(plan, kind))
+        return _row_by_row(plan, json_writer(plan, arrow_type))
     from strata.spark_udfs.encoding.protobuf_payloads import protobuf_writer
 
-    return _row_by_row(plan, protobuf_writer(plan, kind))
+    return _row_by_row(plan, protobuf_writer(plan, arrow_type))
 
 
-def _with_rules(plan: EncodePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+def _with_rules(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[pa.Array], Written]:
     from strata.spark_udfs.encoding.ruled_rows import ruled_payloads
 
-    plain = _writer(replace(plan, rules=None, prefix=b"", validate=False), kind)  # rules may make a value valid
+    plain = _writer(replace(plan, rules=None, prefix=b"", validate=False), arrow_type)  # rules may make a value valid
     ruled, prefix = ruled_payloads(plan), plan.prefix
 
     def write(rows: pa.Array) -> Written:

@@ -111,5 +111,7 @@ def _serializer(
     from strata.serdes.protobuf import ProtobufSerializer
     from strata.serdes.protobuf.files import find_message, link
 
-    kind = GetMessageClass(find_message(link(target.schema, dict(target.references)), target.identity.message_indexes))
-    return ProtobufSerializer(client, kind, fixed), kind.FromString
+    message_class = GetMessageClass(
+        find_message(link(target.schema, dict(target.references)), target.identity.message_indexes)
+    )
+    return ProtobufSerializer(client, message_class, fixed), message_class.FromString

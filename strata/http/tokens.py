@@ -160,7 +160,11 @@ class TokenSource:
     def _read(self, data: bytes) -> _Token:
         try:
             body = json.loads(data)
-            text, kind, life = body["access_token"], body.get("token_type", "Bearer"), _seconds(body.get("expires_in"))
+            text, token_type, life = (
+                body["access_token"],
+                body.get("token_type", "Bearer"),
+                _seconds(body.get("expires_in")),
+            )
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise TokenRefused(
                 f"unexpected answer of the token endpoint {self._shown}: expected JSON with access_token"
@@ -169,7 +173,7 @@ class TokenSource:
             raise TokenRefused(
                 f"the token endpoint {self._shown} returned an invalid access_token: expected a bearer token (RFC 6750)"
             )
-        if not isinstance(kind, str) or kind.lower() != "bearer":
+        if not isinstance(token_type, str) or token_type.lower() != "bearer":
             raise TokenRefused(f"the token endpoint {self._shown} returned another token_type: expected Bearer")
         if not life > 0:
             raise TokenRefused(
