@@ -1,7 +1,8 @@
 """The read lease: until when the holder of the pen may answer from memory (docs/decisions/0030).
 
 The lease is a few numbers in memory that the processes of a node share: until when it lasts, for which log, and for
-which offset. The process that holds the pen writes them; all of them read.
+which offset. The process that holds the pen writes them; all of them read. A fourth number says until when the node may
+have no lease, because something writes that does not wait for leases; any process may write it, and it outlives each.
 
 Rules of this file: time is that of a clock that goes on while the machine is suspended. A lease begins when a question
 was asked, never when its answer came. Once `revoke` has returned, no later look at the lease
@@ -19,8 +20,8 @@ LONGEST_LEASE_S = 1.0
 DRIFT = 0.05
 """By how much the clocks of two nodes may differ in rate, as a share."""
 
-_CELLS = 3
-_UNTIL, _LOG, _OFFSET = range(_CELLS)
+_CELLS = 4
+_UNTIL, _LOG, _OFFSET, _SUSPENDED = range(_CELLS)
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -56,13 +57,18 @@ class ReadLease:
         """How often the lease was revoked; read it before asking a question."""
         return self._revocations
 
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the node may have no lease at the moment."""
+        return self.now() < self._cells[_SUSPENDED]
+
     def covers(self, log: int, offset: int) -> bool:
         """Return whether a State at an offset of a log is the newest, at some moment during this call."""
         cells = self._cells
         # In this order. While the lease lasts, nothing beyond its offset is committed; a new lease for another offset
         # may be written between these lines, and is then for a State that this process does not have.
-        until = cells[_UNTIL]
-        return self.now() < until and cells[_LOG] == log and cells[_OFFSET] == offset
+        until, now = cells[_UNTIL], self.now()
+        return cells[_SUSPENDED] <= now < until and cells[_LOG] == log and cells[_OFFSET] == offset
 
     def grant(self, log: int, offset: int, *, asked: float, revocations: int) -> bool:
         """Begin or prolong the lease, unless it was revoked since the question.
@@ -74,7 +80,7 @@ class ReadLease:
             revocations: `revocations` as it was then, or earlier.
         """
         with self._lock:
-            if revocations != self._revocations or self.seconds <= 0:
+            if revocations != self._revocations or self.seconds <= 0 or self.is_suspended:
                 return False
             cells = self._cells
             if (cells[_LOG], cells[_OFFSET]) != (log, offset):
@@ -88,3 +94,18 @@ class ReadLease:
         with self._lock:
             self._revocations += 1
             self._cells[_UNTIL] = 0.0
+
+    def suspend(self, seconds: float) -> bool:
+        """End the lease, and grant none for some time, in all processes of the node.
+
+        Args:
+            seconds: from now on; an earlier suspension that lasts longer stays.
+
+        Returns:
+            Whether the node might have had a lease without this call.
+        """
+        cells, now = self._cells, self.now()
+        with self._lock:
+            is_news = self.seconds > 0 and cells[_SUSPENDED] <= now
+            cells[_SUSPENDED] = max(cells[_SUSPENDED], now + seconds)
+            return is_news

@@ -44,7 +44,7 @@ from strata.storage.kafka.pen import Fenced, Pen, Staged
 from strata.storage.kafka.reader import TopicReader
 from strata.storage.kafka.topic import prepare_topic
 from strata.storage.kafka.watch import Clock, Seen, TopicWatch, clock
-from strata.storage.kafka.writers import ForeignRecords, Signatures
+from strata.storage.kafka.writers import ForeignRecords, Signatures, suspend_lease
 from strata.storage.lease import DRIFT, ReadLease
 from strata.storage.log import (
     START,
@@ -130,8 +130,8 @@ class KafkaLog:
         lease: ReadLease | None = None,
     ) -> None:
         self._topic = topic
-        self._signatures = Signatures(topic, advertised_url, signature)
         self._lease = lease or ReadLease()
+        self._signatures = Signatures(topic, advertised_url, signature, self._lease)
         self._fencing = fencing
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
@@ -150,7 +150,7 @@ class KafkaLog:
         self._leader = None if credentials is None else Leader(broker_addresses(bootstrap), topic, credentials)
         self._foreign = ForeignRecords(topic)
         self._identity = _identity(facts.topic_id)
-        self._foreign_seen, self._suspended_until = 0, -math.inf
+        self._foreign_seen = 0
         self._unsettled = False  # whether an append of this node may still become visible
         self._keeper: asyncio.Task[None] | None = None
         self._reader = TopicReader(
@@ -285,20 +285,14 @@ class KafkaLog:
         """Return whether this node may answer from memory for a while after the leader has shown that it is at the end.
 
         It must hold the pen and have no append under way. Another product's record, or the signature of a node that
-        does not wait for leases, forbids leases for some minutes.
+        does not wait for leases (`writers.py`), forbids leases for some time.
         """
         if not self._lease.seconds or self._fencing is Fencing.NONE or self._unsettled or not self._has_pen():
             return False
-        now = time.monotonic()
-        older = self._signatures.knows_no_leases
-        if self._foreign.count != self._foreign_seen or (older is not None and older + _SUSPENDED_S > now):
-            if now >= self._suspended_until:
-                _logger.warning(
-                    "no read leases on topic %(topic)s for %(seconds)d s: another product or an older version writes",
-                    {"event": "lease_suspended", "topic": self._topic, "seconds": _SUSPENDED_S},
-                )
-            self._foreign_seen, self._suspended_until = self._foreign.count, now + _SUSPENDED_S
-        return now >= self._suspended_until
+        if self._foreign.count != self._foreign_seen:
+            self._foreign_seen = self._foreign.count
+            suspend_lease(self._lease, self._topic, _SUSPENDED_S)
+        return not self._lease.is_suspended
 
     def _keep(self, read_to: Callable[[], int]) -> None:
         """Prolong the lease in the background while this node may have it, so that no read waits for a question."""
@@ -383,7 +377,7 @@ class KafkaLog:
                 self._known_end = LogEnd(self._reader.last_before(offset), end)
             if before_ms <= lease_ms:
                 # After a release, or where no node has leases, there is nothing to wait for.
-                is_released = known != START and before_ms == 0 and self._signatures.knows_no_leases is None
+                is_released = known != START and before_ms == 0 and not self._lease.is_suspended
                 return readable + (0 if is_released else lease_ms / 1000 * (1 + DRIFT))
             lease_ms = before_ms
 

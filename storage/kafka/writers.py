@@ -19,9 +19,10 @@ from typing import NamedTuple
 from confluent_kafka import Message
 
 from strata.storage.kafka.cursor import APPEND_HEADER, header, offset_of
+from strata.storage.lease import ReadLease
 from strata.storage.log import START
 
-__all__ = ["ForeignRecords", "Signatures"]
+__all__ = ["ForeignRecords", "Signatures", "suspend_lease"]
 
 _logger = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ _URL_HEADER, _NODE_HEADER = "strata-url", "strata-node"
 _LEASE_HEADER, _RELEASE_HEADER = "strata-lease", "strata-released"
 _LEASE = re.compile(rb"[0-9]{1,4}")
 _NOT_STATED = -1
+_OLDER_S = 3600  # longer than a rolling upgrade should take
 _URL = re.compile(rb"https?://[\x21-\x7e]{1,2000}")
 _WARN_EVERY_S = 60.0
 _LONGEST_KEY = 300
@@ -45,17 +47,38 @@ class _Signature(NamedTuple):
 _NONE = _Signature(START, b"", b"")
 
 
-class Signatures:
-    """The newest signature in the topic, as far as this node has read or signed. Thread-safe."""
+def suspend_lease(lease: ReadLease, topic: str, seconds: int) -> None:
+    """Keep this node from read leases for some time, because something writes that does not wait for them."""
+    if lease.suspend(seconds):
+        _logger.warning(
+            "no read leases on topic %(topic)s for %(seconds)d s: another product or an older version writes",
+            {"event": "lease_suspended", "topic": topic, "seconds": seconds},
+        )
 
-    def __init__(self, topic: str, url: str | None, known: tuple[int, bytes, bytes, int] | None = None) -> None:
+
+class Signatures:
+    """The newest signature in the topic, as far as this node has read or signed. Thread-safe.
+
+    Args:
+        topic: the topic's name.
+        url: the URL in this node's own signature.
+        known: the newest signature that another process of this node has read.
+        lease: the read lease of this node; the signature of an older version suspends it.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        url: str | None,
+        known: tuple[int, bytes, bytes, int] | None = None,
+        lease: ReadLease | None = None,
+    ) -> None:
         self._topic, self._url, self._node = topic, (url or "").encode(), uuid.uuid4().hex.encode()
         self._newest = _Signature(*known) if known else _NONE
         self._told = START  # the offset up to which the log lines say who has the pen
         self._began: int | None = None
         self._warning = _RateLimitedError()
-        self.knows_no_leases: float | None = None
-        """When this node last read a signature of a node of a version without leases, on the monotonic clock."""
+        self._lease = lease or ReadLease()
         self._lock = threading.Lock()
 
     def headers(self, lease_ms: int) -> dict[str, bytes]:
@@ -112,7 +135,7 @@ class Signatures:
         stated = header(message, _LEASE_HEADER)
         lease_ms = int(stated) if stated is not None and _LEASE.fullmatch(stated) else _NOT_STATED
         if lease_ms == _NOT_STATED:
-            self.knows_no_leases = time.monotonic()
+            suspend_lease(self._lease, self._topic, _OLDER_S)
         if not self._advance(_Signature(offset, url if _URL.fullmatch(url) else b"", node, lease_ms)):
             return
         if url and url == self._url and node != self._node and self._began is not None and offset >= self._began:

@@ -72,6 +72,21 @@ def test_processes_share_a_lease() -> None:
     assert not ReadLease(0.0, now=clock).grant(7, 5, asked=100.0, revocations=0)
 
 
+def test_a_suspension_outlasts_processes() -> None:
+    """No process of a node has or grants a lease while it is suspended; a shorter suspension does not end a longer."""
+    cells, clock = lease_cells(), _Clock()
+    writer, reader = ReadLease(1.0, cells, clock), ReadLease(1.0, cells, clock)
+    assert writer.grant(7, 5, asked=100.0, revocations=0)
+    assert [True, False] == [reader.suspend(10.0), reader.suspend(5.0)]
+    assert [False, False] == [writer.covers(7, 5), reader.covers(7, 5)]
+    clock.seconds = 109.9
+    started_later = ReadLease(1.0, cells, clock)
+    assert not started_later.grant(7, 5, asked=109.9, revocations=0)
+    clock.seconds = 110.0
+    assert started_later.grant(7, 5, asked=110.0, revocations=0)
+    assert started_later.covers(7, 5)
+
+
 # --- nodes
 
 pytestmark = pytest.mark.kafka
@@ -87,8 +102,26 @@ async def _closed(*nodes: KafkaLog):  # type: ignore[no-untyped-def]
         await asyncio.sleep(0.02)
 
 
-def _node(topic: Topic, seconds: float, url: str | None = None) -> KafkaLog:
-    return topic.node(url, lease=ReadLease(seconds))
+def _node(topic: Topic, seconds: float, url: str | None = None, clock: Callable[[], float] | None = None) -> KafkaLog:
+    return topic.node(url, lease=ReadLease(seconds, now=clock) if clock else ReadLease(seconds))
+
+
+def _older_node(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> KafkaLog:
+    """Open a node of a commit that knows no leases: its signature states none, and it waits for none."""
+    node = topic.node("http://127.0.0.1:9")
+    headers = node._signatures.headers
+    monkeypatch.setattr(
+        node._signatures, "headers", lambda ms: {k: v for k, v in headers(ms).items() if k != "strata-lease"}
+    )
+    monkeypatch.setattr(node, "_wait_for_leases", lambda _ends: None)
+    return node
+
+
+async def _take(node: KafkaLog, after: int, name: str) -> int:
+    """Append as a node that does not have the pen yet, and return the offset."""
+    with contextlib.suppress(Conflict):  # the signature lies between
+        await _append(node, after, name)
+    return await _append(node, [entry.offset for entry in node.read(after)][-1], name)
 
 
 async def _asked(node: KafkaLog, offset: int, *, covered: bool = True) -> bool:
@@ -269,3 +302,40 @@ async def test_what_forbids_leases(topic: Topic, headers: dict[str, bytes], capl
         last = [entry.offset for entry in node.read(START)][-1]
         assert not await _asked(node, last, covered=False)
     assert ["lease_suspended"] == [event for event in events_of(caplog) if event == "lease_suspended"]
+
+
+async def test_an_older_node_takes_the_pen(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A holder whose lease an older node ignores misses that node's write until the lease ends, and then has none.
+
+    This is what leases do not protect from. The holder's clock stands still, as if it took no time to take the pen.
+    """
+    clock = _Clock()
+    holder, older = _node(topic, LONGEST_LEASE_S, "http://127.0.0.1:1", clock), _older_node(topic, monkeypatch)
+    async with _closed(holder, older):
+        first = await _append(holder, START, "a")
+        list(older.read(START))
+        assert await _asked(holder, first)
+        second = await _take(older, first, "b")
+        assert holder.unchanged(first)  # a stale answer
+        clock.seconds += LONGEST_LEASE_S
+        assert not holder.unchanged(first)
+        assert [b"b"] == [entry.key for entry in holder.read(first) if entry.offset == second]
+        third = await _take(holder, second, "c")
+        assert not await _asked(holder, third, covered=False)
+        clock.seconds += 3599
+        assert not await _asked(holder, third, covered=False)
+
+
+async def test_leases_wait_for_the_end_of_an_upgrade(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that starts where an older one has held the pen takes no lease, so it misses nothing of older nodes."""
+    older = _older_node(topic, monkeypatch)
+    async with _closed(older):
+        first = await _append(older, START, "a")
+        holder = _node(topic, LONGEST_LEASE_S, "http://127.0.0.1:1")
+        async with _closed(holder):
+            list(holder.read(START))
+            second = await _take(holder, first, "b")
+            assert not await _asked(holder, second, covered=False)
+            list(older.read(first))
+            await _take(older, second, "c")
+            assert not holder.unchanged(second)
