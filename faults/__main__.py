@@ -4,6 +4,7 @@
     python -m faults --runs 70                  seeds 1 to 70 on each log
     python -m faults --access --runs 5          with access control, and rights that change in mid-run
     python -m faults --lease --runs 20          with read leases on Kafka, and faults that aim at them
+    python -m faults --older --runs 20          with leases, and a node of a version that knows none
     python -m faults --standby --runs 20        with a standby, and promotions
     python -m faults --judge FILE               check the kept history of a broken run again
 
@@ -47,8 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.standby:
             return _standbys(wanted)
         access = asked.access or (asked.mutant is not None and MUTANTS[asked.mutant].access)
-        lease = asked.lease or (asked.mutant is not None and MUTANTS[asked.mutant].lease)
-        with Services(mutant=asked.mutant, workers=asked.workers, access=access, lease=lease) as services:
+        older = asked.older or (asked.mutant is not None and MUTANTS[asked.mutant].older)
+        lease = asked.lease or older or (asked.mutant is not None and MUTANTS[asked.mutant].lease)
+        with Services(mutant=asked.mutant, workers=asked.workers, access=access, lease=lease, older=older) as services:
             for done, (seed, log) in enumerate(wanted, start=1):
                 broken += _one(services, log, seed, asked, files[0])
                 print(f"[{done}/{len(wanted)} runs, {broken} broken]", flush=True)
@@ -76,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--lease", action="store_true", help="on Kafka, give the nodes read leases, and aim faults at them"
+    )
+    parser.add_argument(
+        "--older", action="store_true", help="as --lease, but the first node is of a version that knows no leases"
     )
     parser.add_argument("--standby", action="store_true", help="run with a standby (faults/standby.py)")
     parser.add_argument("--mutant", choices=MUTANTS, help="plant this bug in the registry (faults/mutants.py)")
@@ -136,7 +141,7 @@ def _command(result: Result, settings: Settings, services: Services) -> str:
             f"--work={settings.work_s:g}",
             f"--workers={services.workers}",
             *(["--access"] if services.access else []),
-            *(["--lease"] if services.lease else []),
+            *(["--older"] if services.older else ["--lease"] if services.lease else []),
         ]
     )
 

@@ -24,7 +24,7 @@ from strata.registry.http.pipeline import Pipeline
 from strata.storage.associations import Associations
 from strata.storage.encryption_keys import EncryptionKeys
 from strata.storage.fold import Fold
-from strata.storage.kafka import cursor
+from strata.storage.kafka import cursor, writers
 from strata.storage.kafka.leader import Leader
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.kafka.writers import Signatures
@@ -35,7 +35,10 @@ from strata.storage.sql.log import SqlLog
 from strata.storage.sql.sqlite_probe import SqliteProbe
 from strata.storage.state import State
 
-__all__ = ["MUTANTS", "Mutant", "apply"]
+__all__ = ["BEFORE_LEASES", "MUTANTS", "Mutant", "apply"]
+
+BEFORE_LEASES = "before-leases"
+"""A registry that is not broken: one of a version that knows no read leases."""
 
 _STALE_S = 0.1
 _LATE_S = 0.05
@@ -47,7 +50,8 @@ class Mutant:
     """One planted bug: what it breaks, the logs on which it matters, and a function that plants it.
 
     `access` says whether only nodes with access control have it, `lease` whether it is sought among nodes with read
-    leases, by the faults that aim at them. `stops_writes` says whether a node that accepts no write shows the bug.
+    leases, by the faults that aim at them, and `older` whether one of those is of a version without leases.
+    `stops_writes` says whether a node that accepts no write shows the bug.
     """
 
     breaks: str
@@ -55,16 +59,20 @@ class Mutant:
     apply: Callable[[], None]
     access: bool = False
     lease: bool = False
+    older: bool = False
     stops_writes: bool = False
 
 
 def apply(name: str) -> None:
-    """Plant a bug in the registry of this process.
+    """Plant a bug in the registry of this process, or make it one of an older version.
 
     Raises:
         KeyError: there is no such mutant.
     """
-    MUTANTS[name].apply()
+    if name == BEFORE_LEASES:
+        _know_no_leases()
+    else:
+        MUTANTS[name].apply()
 
 
 def _swap(owner: Any, name: str, make: _Make) -> None:
@@ -359,6 +367,21 @@ def _name_an_older_holder() -> None:
 # --- read leases
 
 
+def _know_no_leases() -> None:
+    """Sign without a length, wait for no lease, and release none, as all commits before leases did."""
+
+    def make(original: Any) -> Any:
+        def headers(self: Any, lease_ms: int) -> dict[str, bytes]:
+            return {name: value for name, value in original(self, lease_ms).items() if name != "strata-lease"}
+
+        return headers
+
+    _swap(Signatures, "headers", make)
+    _swap(KafkaLog, "_wait_for_leases", _nothing)
+    _swap(KafkaLog, "_release", _nothing)
+    _swap(ReadLease, "grant", _nothing)
+
+
 def _wait_before_acknowledgement() -> None:
     def make_wait(_original: Any) -> Any:
         def wait(self: Any, ends: float) -> None:
@@ -456,6 +479,13 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "lease-without-pen": Mutant(
         "a node that does not hold the pen answers from memory", _KAFKA, _lease_without_pen, lease=True
+    ),
+    "older-version-overlooked": Mutant(
+        "a node has leases though it has read the signature of a version that does not wait for them",
+        _KAFKA,
+        lambda: _swap(writers, "suspend_lease", _nothing),
+        lease=True,
+        older=True,
     ),
     "says-nothing-was-written": Mutant(
         "a write with an unknown outcome is reported as not written", _KAFKA, _report_not_written

@@ -123,8 +123,9 @@ def opened(services: Services, log: str, *more: str, leases: Sequence[str] = ())
         proxy = Proxy()
         node_url, to_log = services.path_to(url, number)
         options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options, *more]
-        options += [f"--read-lease={leases[number]}"] if leases else []
-        node = RegistryNode(node_url, *options, start=services.nursery.start)
+        is_older = services.starts_older(log, number)
+        options += [f"--read-lease={leases[number]}"] if leases and not is_older else []
+        node = RegistryNode(node_url, *options, start=(services.older_nursery if is_older else services.nursery).start)
         proxy.lead_to(node.port)
         members.append(Member(number, node, proxy, to_log))
         set_clock(node.log_file, 0)

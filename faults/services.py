@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from sqlalchemy.engine import make_url
 
+from faults.mutants import BEFORE_LEASES
 from faults.nursery import Nursery
 from faults.proxy import Proxy
 from faults.rights import node_options
@@ -40,7 +41,7 @@ class Services:
 
     A lent service is not broken, only the nodes are. With a `mutant`, the nodes run a registry with a planted bug. Each
     node has `workers` worker processes. With `access`, the nodes have access control; with `lease`, those on Kafka have
-    read leases.
+    read leases, but with `older` the first of them is of a version that knows none.
     """
 
     lent_broker: KafkaBroker | None = None
@@ -51,7 +52,9 @@ class Services:
     workers: int = 1
     access: bool = False
     lease: bool = False
+    older: bool = False
     _nursery: Nursery | None = None
+    _older_nursery: Nursery | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _folder: Path | None = None
     _to_brokers: list[list[Proxy]] = field(default_factory=list)
@@ -64,10 +67,11 @@ class Services:
 
     def close(self) -> None:
         """Stop everything that was started; later uses start the services again."""
-        if self._nursery is not None:
-            self._nursery.close()
+        for nursery in (self._nursery, self._older_nursery):
+            if nursery is not None:
+                nursery.close()
         self._stack.close()
-        self.own_broker = self.own_postgres = self._nursery = self._folder = None
+        self.own_broker = self.own_postgres = self._nursery = self._older_nursery = self._folder = None
         self._to_brokers = []
 
     @property
@@ -76,6 +80,17 @@ class Services:
         if self._nursery is None:
             self._nursery = Nursery(self.mutant)
         return self._nursery
+
+    def starts_older(self, log: str, node: int) -> bool:
+        """Return whether a node is of a version that knows no read leases."""
+        return self.older and log == "kafka" and node == 0
+
+    @property
+    def older_nursery(self) -> Nursery:
+        """The process that starts nodes of a version that knows no read leases."""
+        if self._older_nursery is None:
+            self._older_nursery = Nursery(BEFORE_LEASES)
+        return self._older_nursery
 
     def mutate(self, mutant: str | None) -> None:
         """Use another registry from now on: one with a planted bug, or the real one if None."""

@@ -90,18 +90,19 @@ def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], setti
         settings: the default settings if None.
     """
     began = time.monotonic()
-    before = services.access, services.lease
-    services.access, services.lease = MUTANTS[mutant].access, MUTANTS[mutant].lease
+    before = services.access, services.lease, services.older
+    bug = MUTANTS[mutant]
+    services.access, services.lease, services.older = bug.access, bug.lease, bug.older
     services.mutate(mutant)
     try:
         for seed in seeds:
             result, _ = run_recorded(services, log, seed, settings)
-            if found := reasons(result, stops_writes=MUTANTS[mutant].stops_writes):
+            if found := reasons(result, stops_writes=bug.stops_writes):
                 return Trial(mutant, log, seed, time.monotonic() - began, found[0], current())
             if result.broken:
                 print(f"  {mutant} on {log}, seed {seed}: {result.broken[0]}", flush=True)
     finally:
-        services.access, services.lease = before
+        services.access, services.lease, services.older = before
         services.mutate(None)
     return Trial(mutant, log, 0, time.monotonic() - began, "", current())
 

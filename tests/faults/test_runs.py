@@ -86,8 +86,8 @@ EVERY = [
 
 
 def test_mutants_fit_the_product():
-    """Each mutant replaces functions that exist in the product."""
-    code = "from faults.mutants import MUTANTS, apply\nfor name in MUTANTS: apply(name)"
+    """Each mutant, and the older version, replaces functions that exist in the product."""
+    code = "from faults.mutants import *\nfor name in [*MUTANTS, BEFORE_LEASES]: apply(name)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -150,6 +150,14 @@ def test_what_proves_that_a_mutant_is_found(broken, expected):
 def test_a_run(own, log, seed):
     """Runs with every kind of fault, those of brokers and servers included, keep every promise."""
     _kept(own, log, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_a_run_with_an_older_node(kafka_broker):
+    """Beside a node of a version that does not wait for leases, the others have none, and every promise is kept."""
+    with Services(lent_broker=kafka_broker, lease=True, older=True) as services:
+        _kept(services, "kafka", 1)
 
 
 @LENT
