@@ -40,7 +40,7 @@ class Serde(ABC, Generic[S]):
     _options: Mapping[str, Any] = {}
 
     def __init__(
-        self, client: Registry, settings: type[S], conf: Mapping[str, Any] | None, **functions: object
+        self, client: Registry, settings: type[S], conf: Mapping[str, object] | None, **functions: object
     ) -> None:
         _check_arguments(client, conf, functions)
         self._client = client

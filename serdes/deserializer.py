@@ -29,6 +29,7 @@ from strata.serdes.errors import (
     SerdeError,
 )
 from strata.serdes.framing import read_header
+from strata.serdes.functions import Decode
 from strata.serdes.model import RegisteredSchema
 from strata.serdes.observer import observe
 from strata.serdes.registry_protocol import Registry, settings_of
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decode", "Deserializer", "FromDict", "Source"]
 
-Decode = Callable[[bytes], Any]
-FromDict = Callable[[Any, RecordContext], Any]
+FromDict = Callable[[Any, RecordContext], T]
 
 _NOT_FOUND = 404
 

@@ -44,7 +44,7 @@ class _Transport(Protocol):
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any: ...
+    ) -> object: ...
 
     def close(self) -> None: ...
 
@@ -152,7 +152,7 @@ class CachingTransport:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         """Return the parsed JSON of an answer, or of the one that was kept if there is none.
 
         Raises:
@@ -186,7 +186,7 @@ class CachingTransport:
         self._cache.put(request, {"answer": answer})
         return answer
 
-    def _kept(self, request: str) -> Any:
+    def _kept(self, request: str) -> object:
         kept = self._cache.get(request)
         if "error" in kept:
             status, code, message = kept["error"]

@@ -7,12 +7,16 @@ Rules of this file: one call in, one schema out; the client of the registry cach
 
 import os
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strata.imports import require
 from strata.serdes.errors import ErrorCode, RegistryError, RegistryUnavailable
 from strata.serdes.model import Schema
 from strata.serdes.settings import ClientSettings
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+    from botocore.exceptions import ClientError
 
 __all__ = ["find_glue_version"]
 
@@ -47,7 +51,7 @@ def find_glue_version(settings: ClientSettings, version: str) -> Schema:
 
 
 @lru_cache(maxsize=4)
-def _client(region: str, timeout: float, retries: int, proxy: str | None, process: int) -> Any:  # noqa: ARG001
+def _client(region: str, timeout: float, retries: int, proxy: str | None, process: int) -> "BaseClient":  # noqa: ARG001
     """Return a client of Glue, which threads may share; a forked process gets its own."""
     from botocore.config import Config
     from botocore.session import get_session
@@ -61,7 +65,7 @@ def _client(region: str, timeout: float, retries: int, proxy: str | None, proces
     return get_session().create_client("glue", region_name=region, config=config)
 
 
-def _refusal(error: Any, version: str) -> RegistryError | RegistryUnavailable:
+def _refusal(error: "ClientError", version: str) -> RegistryError | RegistryUnavailable:
     code = str(error.response["Error"]["Code"])
     status = int(error.response["ResponseMetadata"]["HTTPStatusCode"])
     if code == "EntityNotFoundException":

@@ -4,11 +4,12 @@ Rules of this file: frozen, comparable, no HTTP. An unknown property of an answe
 registries do not send is None.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self, get_origin
 
 from strata.serdes.errors import wrong_schema
+from strata.serdes.functions import Convert
 
 __all__ = [
     "AVRO",
@@ -139,7 +140,7 @@ class RuleSet(_Part):
         return any(rule.mode in (mode, "WRITEREAD") for rule in (*self.domain_rules, *self.encoding_rules))
 
 
-_READERS: Mapping[Any, Callable[[Any], Any]] = {
+_READERS: Mapping[object, Convert] = {
     str: str,
     str | None: lambda value: value,
     bool: lambda value: value is True,
@@ -322,7 +323,7 @@ def _request(part: Any) -> dict[str, Any]:
     return {_camel(name): value for name, value in properties if value is not None and value not in ([], {})}
 
 
-def _json(value: object) -> Any:
+def _json(value: object) -> object:
     match value:
         case frozenset():
             return sorted(value)

@@ -9,7 +9,7 @@ with them: `Observer.elsewhere` says what takes its place in another process, su
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 from strata.serdes.errors import (
     DecodeError,
@@ -124,7 +124,17 @@ def outcome_of(error: Exception) -> str:
     return next((label for error_type, label in _OUTCOMES if isinstance(error, error_type)), "other_error")
 
 
-def observe(serde: Any, observer: Observer, operation: str, prepare: Sequence[str], finish: str) -> None:
+class Observed(Protocol):
+    """A serializer or deserializer, as far as it is observed."""
+
+    format: str
+
+    @property
+    def known(self) -> Callable[..., object]:
+        """The method that returns what is cached for a record; None on a cache miss."""
+
+
+def observe(serde: Observed, observer: Observer, operation: str, prepare: Sequence[str], finish: str) -> None:
     """Put functions that report in place of some methods of one serializer or deserializer.
 
     Args:

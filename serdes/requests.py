@@ -5,7 +5,7 @@ Rules of this file: it knows no route; retries and JSON text belong to `strata.s
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 from strata.http.settings import check_files
@@ -15,10 +15,17 @@ from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
 
-__all__ = ["AnyTransport", "Requests", "context_of", "flags_set", "segment"]
+__all__ = ["AnyTransport", "RequestParts", "Requests", "context_of", "flags_set", "segment"]
 
 T = TypeVar("T")
 _R = TypeVar("_R", bound="Requests")
+
+
+class RequestParts(TypedDict, total=False):
+    """What a request has besides its method and path."""
+
+    query: Mapping[str, str] | None
+    body: Mapping[str, object] | None
 
 
 class AnyTransport(Protocol):
@@ -31,7 +38,7 @@ class AnyTransport(Protocol):
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         """Return the parsed JSON of an answer; see `Transport.request`."""
 
     def close(self) -> None:
@@ -101,7 +108,7 @@ class Requests:
         """Close the connections; a later call opens new ones."""
         self._transport.close()
 
-    def ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T:
+    def ask(self, read: Callable[[Any], T], method: str, path: str, **more: Unpack[RequestParts]) -> T:
         """Send one request and return its answer as `read` understands it.
 
         Args:

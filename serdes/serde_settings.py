@@ -121,7 +121,7 @@ class SerdeSettings:
         """
         known = {name: field for name, field in cls._fields().items() if format in _FORMATS.get(name, format)}
         values: dict[str, Any] = {}
-        executors: dict[str, Any] = {}
+        executors: dict[str, object] = {}
         unknown = []
         for name, value in (conf or {}).items():
             if name in known:
@@ -141,7 +141,7 @@ class SerdeSettings:
         return cls(**values, executor_settings=common | executors)
 
     @classmethod
-    def _fields(cls) -> "dict[str, Field[Any]]":
+    def _fields(cls) -> "dict[str, Field[object]]":
         return {field.name.replace("_", "."): field for field in fields(cls) if field.default is not MISSING}
 
     @classmethod

@@ -21,6 +21,7 @@ from strata.serdes.client import Schema
 from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import ErrorCode, NoSubject, RegistryError, SchemaError
 from strata.serdes.framing import FRONTS, SchemaId
+from strata.serdes.functions import Encode
 from strata.serdes.model import RegisteredSchema, is_class, schema_given
 from strata.serdes.observer import observe
 from strata.serdes.registry_protocol import Registry, settings_of
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BentValueWarning", "Encode", "Serializer", "Target", "TextSerializer", "ToDict"]
 
-Encode = Callable[[Any], bytes]
 ToDict = Callable[[Any, RecordContext], Any]
 
 _NOT_REGISTERED = frozenset({ErrorCode.SUBJECT_NOT_FOUND, ErrorCode.SCHEMA_NOT_FOUND})

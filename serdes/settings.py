@@ -180,7 +180,7 @@ _Reader = Callable[[object], dict[str, object]]
 
 
 def _text(field_name: str) -> _Reader:
-    def read(value: object) -> dict[str, Any]:
+    def read(value: object) -> dict[str, object]:
         if not isinstance(value, str):
             raise TypeError("a string")
         return {field_name: value}
@@ -189,7 +189,7 @@ def _text(field_name: str) -> _Reader:
 
 
 def _number(field_name: str, kind: Callable[[float], float]) -> _Reader:
-    def read(value: object) -> dict[str, Any]:
+    def read(value: object) -> dict[str, object]:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError("a number")
         return {field_name: kind(value)}

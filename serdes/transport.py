@@ -6,7 +6,6 @@ Rules of this file: it knows error bodies of a registry, and no route.
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 from urllib.parse import urlencode
 
 from strata.http.client import Answer, Client
@@ -52,7 +51,7 @@ class Transport:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         """Send a request, retry it over all addresses, and return the parsed JSON of the answer.
 
         Args:

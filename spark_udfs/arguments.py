@@ -6,7 +6,7 @@ Rules of this file: it checks and converts arguments of the public calls; nothin
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, SparkSession, functions
@@ -15,6 +15,7 @@ from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.waits import patient
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from _typeshed import DataclassInstance
 
 __all__ = ["Mode", "Registry", "active_session", "check_id", "check_options", "column_of", "names_of", "one_of"]
@@ -120,7 +121,7 @@ def names_of(name: str, names: Sequence[str], *, of: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def shown_origin(names: Sequence[str], columns: Sequence[Any], row: int) -> list[str]:
+def shown_origin(names: Sequence[str], columns: Sequence["pa.Array"], row: int) -> list[str]:
     """Return the names and values of the `origin` columns of a row, for the error of FAILFAST.
 
     Args:

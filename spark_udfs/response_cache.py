@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pyspark import SparkFiles, TaskContext
 
@@ -53,7 +52,7 @@ class SharedResponses(Transport):
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         """Return the registry's response, or the cached one if the registry does not answer.
 
         Args:

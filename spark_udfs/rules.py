@@ -12,12 +12,13 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Unpack
 from uuid import uuid4
 
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RegistryError, RegistryUnavailable, RuleError, SerdeError
 from strata.serdes.model import RegisteredSchema
+from strata.serdes.requests import RequestParts, T
 from strata.serdes.rules.executors import RuleContext
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
@@ -25,7 +26,7 @@ from strata.spark_udfs.waits import WaitLog
 
 __all__ = ["Answers", "DecodeRules", "EncodeRules", "RuleClient", "RuleOption", "rule_conf", "serde_conf", "token_of"]
 
-RuleOption = bool | Mapping[str, Any]
+RuleOption = bool | Mapping[str, object]
 """The values of the option `rules`: whether rules run, or the settings with which they run."""
 
 _FRONTS = ("rule.", "dlq.")
@@ -46,7 +47,7 @@ class DecodeRules:
     token: str = field(repr=False)
     reader: RegisteredSchema = field(compare=False)
     is_key: bool = False
-    conf: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    conf: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,11 @@ class EncodeRules:
     token: str = field(repr=False)
     subject: str
     is_key: bool = False
-    conf: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    conf: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     answers: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
 
 
-def rule_conf(option: RuleOption) -> Mapping[str, Any] | None:
+def rule_conf(option: RuleOption) -> Mapping[str, object] | None:
     """Return the settings of rules; None if no rules run.
 
     Args:
@@ -130,7 +131,9 @@ class RuleClient(RegistryClient):
         client._reader = reader
         return client
 
-    def get_version(self, subject: str, version: Any = "latest", *, deleted: bool = False) -> RegisteredSchema:
+    def get_version(
+        self, subject: str, version: int | Literal["latest"] = "latest", *, deleted: bool = False
+    ) -> RegisteredSchema:
         """Return one version of a subject; the latest one is the reader's.
 
         Raises:
@@ -141,7 +144,7 @@ class RuleClient(RegistryClient):
             return self._reader
         return super().get_version(subject, version, deleted=deleted)
 
-    def ask(self, read: Callable[[Any], object], method: str, path: str, **more: object) -> Any:
+    def ask(self, read: Callable[[Any], T], method: str, path: str, **more: Unpack[RequestParts]) -> T:
         """Send a request, and remember it if the registry did not answer, or refused every request like it.
 
         Raises:
@@ -180,7 +183,7 @@ class Answers(Transport):
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         """Return the answer to a request.
 
         Raises:

@@ -4,7 +4,6 @@ Rules of this file: bytes and counts; it does not interpret values.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +39,7 @@ class Columns:
         self._root = root
         self._all = root.subtree()
         self._expected = expected or {}
-        self._memory: dict[tuple[int, int], Any] = {}
+        self._memory: dict[tuple[int, int], pa.Buffer] = {}
         self.table = np.zeros((len(self._all), output.ENTRIES), np.int64)
         for column in self._all:
             row = self.table[column.number]

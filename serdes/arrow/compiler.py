@@ -296,12 +296,12 @@ class Compiler(Emitter):
         self._emit(op.CLOSE, column)
         self._push(-1)
 
-    def _put_scalar(self, value: Any, node: Node, column: Column) -> None:
+    def _put_scalar(self, value: object, node: Node, column: Column) -> None:
         logical, size = None, None
         if isinstance(node, Primitive | Fixed):
             logical, size = node.logical, node.size if isinstance(node, Fixed) else None
         lower = lowering(logical, size)
-        raw = value if lower is None else lower(value)
+        raw: Any = value if lower is None else lower(value)
         if column.storage == Storage.BINARY:
             self._put_bytes(_utf8(raw) if isinstance(raw, str) else raw, column)
         elif logical is not None and logical.name == "decimal":

@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from strata.serdes.arrow.layout import ERROR_TYPE, Style, layout, sparse
 from strata.serdes.arrow.names import Names, has_other_names
 from strata.serdes.arrow.program_cache import UNKNOWN, Programs, Snapshot, WriterSchemas, finder
 from strata.serdes.arrow.source import Frames, Source, binary, source_of
-from strata.serdes.avro.decoder import DEFAULT_LIMITS, Limits, compile_decoder
+from strata.serdes.avro.decoder import DEFAULT_LIMITS, DecoderOptions, Limits, compile_decoder
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.avro.projection import project, write
 from strata.serdes.avro.schema import Node, Record, parse
@@ -215,8 +214,8 @@ class BatchDecoder:
             return error
         return None
 
-    def _value(self, writer: Node, payload: bytes) -> Any:
-        options: dict[str, Any] = {"limits": self._limits, "numeric_times": True, "tagged_unions": True}
+    def _value(self, writer: Node, payload: bytes) -> object:
+        options: DecoderOptions = {"limits": self._limits, "numeric_times": True, "tagged_unions": True}
         return compile_decoder(writer, self._reader_schema, **options)(payload)
 
 

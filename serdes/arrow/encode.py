@@ -11,10 +11,10 @@ and memory.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from strata.serdes.arrow import encoding_vm as op
 from strata.serdes.arrow.entry_points import run_writer
@@ -158,7 +158,7 @@ def _run(program: "_Program", feed: Feed, rows: int, header: bytes) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), rows, buffers)
 
 
-def _extent(out: Any, used: int) -> tuple[int, int, int]:
+def _extent(out: NDArray[np.uint8], used: int) -> tuple[int, int, int]:
     start = out.ctypes.data
     return start, start + used, start + len(out)
 

@@ -15,7 +15,6 @@ import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numba
 
@@ -46,9 +45,8 @@ def _fingerprint() -> int:
 _FINGERPRINT = _fingerprint()
 
 
-def _kept(function: Callable[..., object]) -> Any:
+def _kept(function: Callable[[int], int]) -> Callable[[int], int]:
     """Return the compiled function, cached in the first writable place."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     for place in (lambda: Path(__file__), _own_place):
         file = place()
         if file is None or not file.exists():
@@ -56,10 +54,10 @@ def _kept(function: Callable[..., object]) -> Any:
         # Numba stores the cache next to the file that a function claims to come from.
         function.__code__ = function.__code__.replace(co_filename=str(file))
         try:
-            return numba.njit(cache=True, **options)(function)
+            return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
         except RuntimeError:  # the place is not writable
             continue
-    return numba.njit(**options)(function)
+    return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def _own_place() -> Path | None:
@@ -82,14 +80,14 @@ _decode, _write = decoding_vm.run, encoding_vm.run
 """Globals, because Numba compares constants of functions by value, and functions differ in each process."""
 
 
-def _make_run(fingerprint: int) -> Any:
+def _make_run(fingerprint: int) -> Callable[[int], int]:
     def run(state: int) -> int:
         return fingerprint if state == 0 else _decode(state)
 
     return _kept(run)
 
 
-def _make_run_writer(fingerprint: int) -> Any:
+def _make_run_writer(fingerprint: int) -> Callable[[int], int]:
     def run_writer(state: int) -> int:
         return fingerprint if state == 0 else _write(state)
 

@@ -4,7 +4,6 @@ Rules of this file: a cast never loses anything; a value that does not fit raise
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,7 @@ class _Location:
     """The location of an array in the batch: its path, and the offsets of the lists around it."""
 
     path: str = ""
-    lists: tuple[Any, ...] = ()
+    lists: tuple[pa.Array, ...] = ()
 
     def row(self, index: int) -> int:
         """Return the row of a value."""

@@ -35,11 +35,11 @@ __all__ = [
     "trailing_zeros",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 # Numba's annotations describe Python objects; here only the types in compiled code matter.
 _njit: Any = numba.njit
-_intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
+_intrinsic: Callable[[Callable[..., object]], Any] = intrinsic
 
 
 class _Context(Protocol):

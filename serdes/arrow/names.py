@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from strata.frames import (
     GLUE_HEADER_SIZE,
@@ -127,13 +128,13 @@ def has_other_names(value: pa.Array, header: pa.Array | None) -> bool:
     return any(_compute.any(_begins(value, beginning), min_count=0).as_py() for beginning in beginnings)
 
 
-def _first_bytes(value: pa.Array) -> Any:
+def _first_bytes(value: pa.Array) -> NDArray[np.uint8]:
     """Return the byte at the beginning of each value; for one that is null or empty, any byte of another."""
     _, offsets, data = value.buffers()
     if not len(value) or data is None or not data.size:
         return np.zeros(0, np.uint8)
     width = np.int32 if pa.types.is_binary(value.type) else np.int64
-    starts: Any = np.frombuffer(offsets, width, len(value), value.offset * width().itemsize)
+    starts: NDArray[np.integer] = np.frombuffer(offsets, width, len(value), value.offset * width().itemsize)
     return np.frombuffer(data, np.uint8).take(starts, mode="clip")
 
 

@@ -27,7 +27,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from types import CodeType
-from typing import Any
 from uuid import UUID
 
 from strata.serdes import errors
@@ -59,7 +58,7 @@ class Bending:
         self._report = report
         self._reported: set[tuple[CodeType, int, str, object]] = set()
         # What generated source calls, besides the strict functions.
-        self.names: dict[str, Any] = {
+        self.names: dict[str, object] = {
             f"bent_{name}": getattr(self, f"_{name}")
             for name in ("integer", "real", "boolean", "raw", "sequence", "not_null", "out_of_range")
         }
@@ -120,7 +119,7 @@ class Bending:
         strict: Sequence[object] = NAMES["sequence"](value)
         return strict
 
-    def _unknown(self, value: Mapping[Any, Any], names: Mapping[str, str], _records: tuple[str, ...]) -> None:
+    def _unknown(self, value: Mapping[str, object], names: Mapping[str, str], _records: tuple[str, ...]) -> None:
         for key in value:
             if names.get(key) != key and key != TYPE_MARK:
                 self._tell("a field of the schema", key, f"the key {str(key)[:40]!r} is dropped")

@@ -10,9 +10,9 @@ Rules of this file: it looks at values and never writes bytes.
 """
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
-from typing import Any
+from typing import TypeGuard
 
 from strata.serdes.avro.logical_types import Branch
 from strata.serdes.avro.raw_values import PYTHON_TYPES, TYPE_MARK, lowering
@@ -137,7 +137,7 @@ def _likeness(node: Node, value: object) -> int:
     return 0
 
 
-def fit(node: Node, value: Any, depth: int = 0, *, round_times: bool = False) -> int:
+def fit(node: Node, value: object, depth: int = 0, *, round_times: bool = False) -> int:
     """Return how well a value fits a type; 0 is not at all."""
     if depth > _DEEPEST_LOOK:
         return _RIGHT
@@ -153,8 +153,9 @@ def fit(node: Node, value: Any, depth: int = 0, *, round_times: bool = False) ->
         case Array():
             return _fit_all(node.items, value, depth, round_times=round_times) if _is_sequence(value) else _NO
         case Map():
-            keys = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-            return _fit_all(node.values, value.values(), depth, round_times=round_times) if keys else _NO
+            if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+                return _NO
+            return _fit_all(node.values, value.values(), depth, round_times=round_times)
         case Record():
             return _fit_record(node, value, depth, round_times=round_times) if isinstance(value, Mapping) else _NO
         case Union():
@@ -163,7 +164,7 @@ def fit(node: Node, value: Any, depth: int = 0, *, round_times: bool = False) ->
             )
 
 
-def _fit_all(node: Node, values: Any, depth: int, *, round_times: bool) -> int:
+def _fit_all(node: Node, values: Iterable[object], depth: int, *, round_times: bool) -> int:
     return _RIGHT if all(fit(node, value, depth + 1, round_times=round_times) for value in values) else _NO
 
 
@@ -232,5 +233,5 @@ def _fit_number(kind: Kind, value: object) -> int:
     return ranks.get(kind, _NO)
 
 
-def _is_sequence(value: object) -> bool:
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview)

@@ -11,7 +11,7 @@ Rules of this file: it joins plan, source and runtime, and holds the limits.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from strata.serdes.avro.decoder_source import write_decoder
 from strata.serdes.avro.logical_types import Shape
@@ -21,7 +21,7 @@ from strata.serdes.avro.schema import Node, node_of
 from strata.serdes.avro.source_lines import Part, compile_listing
 from strata.serdes.errors import SchemaError
 
-__all__ = ["DEFAULT_LIMITS", "Decoder", "Limits", "compile_decoder"]
+__all__ = ["DEFAULT_LIMITS", "Decoder", "DecoderOptions", "Limits", "compile_decoder"]
 
 Decoder = Callable[[bytes], object]
 
@@ -40,6 +40,15 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+class DecoderOptions(TypedDict, total=False):
+    """The options of `compile_decoder`."""
+
+    limits: Limits
+    numeric_times: bool
+    tagged_unions: bool
+    named_records: bool
 
 
 def compile_decoder(
@@ -81,7 +90,7 @@ def compile_decoder(
 def _guarded(namespace: dict[str, Any], paths: dict[int, tuple[Part, ...]], limits: Limits) -> Decoder:
     read, depth, weightless = namespace["decode"], limits.max_depth, limits.max_weightless
 
-    def decode(payload: bytes) -> Any:
+    def decode(payload: bytes) -> object:
         if type(payload) is not bytes:
             payload = bytes(memoryview(payload))
         try:

@@ -373,7 +373,7 @@ def _lack(record: str, name: str, names: Mapping[str, str]) -> Explain:
     return lambda known: lack(known[record], name, names)
 
 
-def _default(field: nodes.Field, missing: Missing) -> Any:
+def _default(field: nodes.Field, missing: Missing) -> object:
     """Return the value for a missing key: the default, else null if the type allows it; MISSING is an error."""
     if field.default is not nodes.MISSING and missing != "error":
         try:

@@ -12,7 +12,6 @@ Rules of this file: values only, no bytes of the payload. A conversion raises Va
 Python cannot represent, or DecodeError when there is more to say.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal
@@ -23,10 +22,10 @@ from uuid import UUID
 from strata.serdes.avro import schema as nodes
 from strata.serdes.branch import Branch
 from strata.serdes.errors import DecodeError, DecodeReason
+from strata.serdes.functions import Convert
 
 __all__ = ["Branch", "Convert", "Shape", "converter", "default_value", "is_tagged", "promotion", "rescaling"]
 
-Convert = Callable[[Any], Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local timestamps have no time zone
@@ -191,7 +190,7 @@ class _Defaults:
         self._shape = shape
         self._left = _MOST_DEFAULTS
 
-    def value(self, node: nodes.Node, written: object) -> Any:
+    def value(self, node: nodes.Node, written: object) -> object:
         self._left -= 1
         if self._left < 0:
             raise ValueError("the default holds too many values")

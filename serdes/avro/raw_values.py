@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 from strata.serdes import errors
@@ -105,7 +105,7 @@ def _bad_size(value: bytes, size: int) -> NoReturn:
     raise errors.EncodeError(f"expected {size} bytes, got {len(value)}")
 
 
-def _unknown(value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[str, ...]) -> None:
+def _unknown(value: Mapping[str, object], names: Mapping[str, str], records: tuple[str, ...]) -> None:
     """Raise EncodeError for keys that are not fields, and for the name of another record.
 
     `names` maps fields and aliases to fields; `records` has the names that mean this record.
@@ -119,7 +119,7 @@ def _unknown(value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[
         raise errors.EncodeError(f"expected the record {records[0]}, got the name {str(value[TYPE_MARK])[:40]!r}")
 
 
-def lack(value: Mapping[Any, Any], name: str, names: Mapping[str, str]) -> errors.EncodeError:
+def lack(value: Mapping[str, object], name: str, names: Mapping[str, str]) -> errors.EncodeError:
     """Return the error for a field without a value; a key that is not a field may be its misspelling."""
     for key in value:
         if names.get(key, name) == name and key != name and (key in names or errors.did_you_mean(key, [name])):
@@ -143,7 +143,7 @@ NAMES |= names_of(_bad_size, _unknown, _number) | {"MISSING": MISSING}
 
 def lowering(
     logical: Logical | None, size: int | None = None, *, round_times: bool = False
-) -> Callable[[object], Any] | None:
+) -> Callable[[object], object] | None:
     """Return the conversion from a logical type to its underlying value; None if there is nothing to convert.
 
     Args:
@@ -227,7 +227,10 @@ def _timestamp(unit: timedelta, *, local: bool, rounds: bool = False) -> Callabl
     return lower
 
 
-def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], object], what: str) -> Any:
+_T = TypeVar("_T")
+
+
+def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], _T], what: str) -> _T:
     """Parse a text; the pattern rejects the short forms and extra digits that the library would take."""
     if pattern.fullmatch(text):
         try:
@@ -237,7 +240,7 @@ def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], object],
     raise errors.EncodeError(f"expected {what}, got a string that is not one")
 
 
-_TIMES: dict[str, tuple[type, Callable[[Any], object]]] = {
+_TIMES: dict[str, tuple[type, Callable[[object], object]]] = {
     "date": (date, _date),
     "time-millis": (time, _time(1000)),
     "time-micros": (time, _time(1)),
@@ -258,7 +261,7 @@ PYTHON_TYPES = {"decimal": Decimal, "uuid": UUID, **{name: kind for name, (kind,
 """The type of values by logical type; values of other logical types are the stored ones."""
 
 
-def _uuid_text(value: object) -> Any:
+def _uuid_text(value: object) -> str:
     """Return the text of a UUID; readers could not decode a text that is not one."""
     if isinstance(value, str):
         try:

@@ -12,7 +12,6 @@ Rules of this file: pure data from pure data. A plan has a cycle where the schem
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from strata.compat.avro.promotions import PROMOTED_TO
 from strata.serdes.avro import schema as nodes
@@ -136,7 +135,7 @@ class Fields:
 
     steps: list[Step] = field(default_factory=list)
     targets: tuple[str, ...] = ()
-    defaults: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, object] = field(default_factory=dict)
     uses: int = 1
     recursive: bool = False
 

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from strata.serdes.avro.branches import chooser, fit
-from strata.serdes.avro.decoder import Decoder, compile_decoder
+from strata.serdes.avro.decoder import Decoder, DecoderOptions, compile_decoder
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.avro.logical_types import Branch, Shape, converter
 from strata.serdes.avro.raw_values import lowering
@@ -26,7 +26,7 @@ from strata.serdes.rules.fields import Fields, Place, Values, Visit
 
 __all__ = ["AvroShapes", "AvroValues"]
 
-Leaf = Callable[[Node, Place | None, Any, Any], Any]
+Leaf = Callable[[Node, Place | None, object, object], object]
 """Called with the type of a leaf, its field, the record around it, and its value."""
 
 _MICRO = timedelta(microseconds=1)
@@ -304,7 +304,7 @@ class AvroShapes:
     node: Callable[[Schema], Node]
     written: Schema
     reader: Node | None
-    options: Mapping[str, Any]
+    options: DecoderOptions
 
     def values(self, schema: Schema) -> AvroValues:
         """Return the values of a schema as rules see them."""
@@ -332,7 +332,7 @@ class AvroShapes:
 
     adopted = between
 
-    def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:
+    def wanted(self, shape: Schema) -> Callable[[object], object] | None:
         """Return the conversion of a value of a schema to the caller's reader schema; None without one.
 
         Raises:
@@ -345,7 +345,7 @@ class AvroShapes:
         lift = AvroValues(have).lift
         encode, decode = compile_encoder(have, drop_unknown=True), compile_decoder(have, want, **self.options)
 
-        def convert(value: object) -> Any:
+        def convert(value: object) -> object:
             try:
                 payload = encode(lift(value))
             except EncodeError as error:

@@ -9,7 +9,7 @@ Rules of this file: no schema, no plan; short functions, since the callers are h
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from strata.serdes.avro.source_lines import Part, names_of, place
 from strata.serdes.errors import DecodeError, DecodeReason
@@ -135,7 +135,7 @@ def _no_symbol(symbol: str) -> NoReturn:
     raise DecodeError(DecodeReason.RESOLUTION, f"the reader's enum has no symbol {symbol} and no default")
 
 
-NAMES: Mapping[str, Any] = {
+NAMES: Mapping[str, object] = {
     "long_more": _long_more,
     "int_more": _int_more,
     "float_at": struct.Struct("<f").unpack_from,

@@ -14,7 +14,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from strata.compat.avro.model import make_name
 from strata.serdes.errors import SchemaError, wrong_schema
@@ -41,7 +40,7 @@ __all__ = [
 MAX_NESTING = 120
 """How deep types may nest in a schema text."""
 
-MISSING: Any = object()
+MISSING: object = object()
 """The default of a field without a default; None is the default null."""
 
 
@@ -120,7 +119,7 @@ class Field:
     name: str
     type: "Node"
     aliases: tuple[str, ...] = ()
-    default: Any = MISSING
+    default: object = MISSING
     tags: frozenset[str] = frozenset()
     doc: str = ""
 

@@ -12,15 +12,15 @@ Rules of this file: it joins `base.py` with `compile_encoder` and `compile_decod
 
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
+from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, DecoderOptions, Limits, compile_decoder
 from strata.serdes.avro.encoder import Encoder, compile_encoder
 from strata.serdes.avro.schema import Enum, Fixed, Node, Record, parse
 from strata.serdes.base import T
 from strata.serdes.client import Schema
 from strata.serdes.conf_types import AvroDeserializerConf, AvroSerializerConf
-from strata.serdes.deserializer import Deserializer
+from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.framing import MessagePath
 from strata.serdes.model import AVRO, is_class, schema_given
 from strata.serdes.references import resolve
@@ -114,7 +114,7 @@ class AvroDeserializer(Deserializer[T]):
         self,
         client: Registry,
         reader_schema: str | Schema | type[T] | None = None,
-        from_dict: Callable[[Any, RecordContext], T] | None = None,
+        from_dict: FromDict[T] | None = None,
         conf: AvroDeserializerConf | None = None,
         *,
         limits: Limits = DEFAULT_LIMITS,
@@ -123,13 +123,13 @@ class AvroDeserializer(Deserializer[T]):
         named_records: bool = False,
     ) -> None:
         arguments = (client, reader_schema, from_dict, conf)
-        options = {
+        options: DecoderOptions = {
             "limits": limits,
             "numeric_times": numeric_times,
             "tagged_unions": tagged_unions,
             "named_records": named_records,
         }
-        self._decoding: dict[str, Any] = dict(options)
+        self._decoding = options.copy()
         if is_class(reader_schema):
             from strata.serdes.classes import bound
 

@@ -133,7 +133,7 @@ def names_of(*functions: Callable[..., object]) -> dict[str, Any]:
 
 
 def place(
-    traceback: TracebackType | None, namespace: Mapping[str, Any], paths: Mapping[int, tuple[Part, ...]]
+    traceback: TracebackType | None, namespace: Mapping[str, object], paths: Mapping[int, tuple[Part, ...]]
 ) -> tuple[str, FrameType | None]:
     """Return the path of a failure inside compiled code, and the innermost frame of that code."""
     parts: list[str] = []

@@ -47,7 +47,7 @@ class Bound:
             raise EncodeError(f"expected {self.name}, got {type(value).__name__}: {error}") from error
 
     @property
-    def from_dict(self) -> Callable[[Any, RecordContext], Any]:
+    def from_dict(self) -> Callable[[object, RecordContext], Any]:
         """The function from a decoded value to an object, for a deserializer; errors of the class pass through."""
         return self.lift
 

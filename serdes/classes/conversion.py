@@ -19,7 +19,7 @@ from strata.serdes.model import JSON
 
 __all__ = ["argument_of", "from_plain", "has_record_choices", "takes_positions", "to_plain"]
 
-_Convert = Callable[..., Any]
+_Convert = Callable[..., object]
 _JSON_LOWER: Final = {
     "datetime": "{}.isoformat()",
     "datetime-millis": "{}.isoformat(timespec='milliseconds')",
@@ -265,7 +265,7 @@ def is_assigned(shape: Object) -> bool:
     return init is not None and (made.co_code, made.co_names) == (init.co_code, init.co_names)
 
 
-def _like(field: "dataclasses.Field[Any]") -> object:
+def _like(field: "dataclasses.Field[object]") -> object:
     """Return a field with a default of the same kind."""
     if field.default_factory is not dataclasses.MISSING:
         return dataclasses.field(default_factory=list)

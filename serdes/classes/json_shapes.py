@@ -7,8 +7,8 @@ Rules of this file: a parsed document in, a shape out; only references inside th
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from strata.serdes.classes.shapes import Choice, Items, Member, Object, Scalar, Shape, Symbols, Values
 from strata.serdes.errors import SchemaError
@@ -47,7 +47,7 @@ def _title(node: object) -> str:
 
 
 class _Reader:
-    def __init__(self, document: Any) -> None:
+    def __init__(self, document: object) -> None:
         self._document = document
         self._known: dict[int, Object | Symbols] = {}
         self._names: set[str] = set()
@@ -72,7 +72,7 @@ class _Reader:
             return self._choice(choice, name, where, depth)
         return self._typed(node, name, where, depth)
 
-    def _typed(self, node: dict[str, Any], name: str, where: str, depth: int) -> Shape:
+    def _typed(self, node: Mapping[str, object], name: str, where: str, depth: int) -> Shape:
         match node.get("type"):
             case "object":
                 return self._object(node, name, where, depth)
@@ -84,23 +84,24 @@ class _Reader:
                 return _scalar(node, type_)
         raise SchemaError(f"{where or 'the schema'}: a schema without one of the types has no class")
 
-    def _referenced(self, reference: Any, where: str, depth: int) -> Shape:
+    def _referenced(self, reference: object, where: str, depth: int) -> Shape:
         if reference == "#":
             return self.shape(self._document, _title(self._document) or "Root", where, depth + 1)
         match = _DEFINITION.fullmatch(reference) if isinstance(reference, str) else None
-        words = reference[2:].split("/") if match is not None else []
-        target = self._document.get(words[0], {}).get(words[1]) if words else None
+        section = match[0][2:].partition("/")[0] if match is not None else ""
+        definitions = self._document.get(section) if isinstance(self._document, dict) else None
+        target = definitions.get(match[1]) if match is not None and isinstance(definitions, dict) else None
         if match is None or target is None:
             raise SchemaError(f"{where}: only references to definitions of the schema have a class, got {reference!r}")
         return self.shape(target, match[1], where, depth + 1)
 
-    def _choice(self, nodes: list[Any], name: str, where: str, depth: int) -> Shape:
+    def _choice(self, nodes: Sequence[object], name: str, where: str, depth: int) -> Shape:
         branches = [self.shape(node, name, where, depth + 1) for node in nodes]
         if not branches:
             raise SchemaError(f"{where}: a choice of nothing has no class")
         return Choice(tuple(branches)) if len(branches) > 1 else branches[0]
 
-    def _enum(self, node: dict[str, Any], name: str, where: str) -> Shape:
+    def _enum(self, node: Mapping[str, object], name: str, where: str) -> Shape:
         values = node["enum"] if isinstance(node["enum"], list) else []
         symbols = [value for value in values if value is not None]
         if not symbols or not all(isinstance(value, str) and value.isidentifier() for value in symbols):
@@ -118,7 +119,7 @@ class _Reader:
         self._names.add(free)
         return free
 
-    def _object(self, node: dict[str, Any], name: str, where: str, depth: int) -> Shape:
+    def _object(self, node: Mapping[str, object], name: str, where: str, depth: int) -> Shape:
         known = self._known.get(id(node))
         if known is not None:
             return known
@@ -129,16 +130,17 @@ class _Reader:
             return Values(self.shape(more, f"{name}Value", f"{where}{{}}", depth + 1))
         made = Object(None, self._free(_title(node) or name), doc=_text(node, "description"), is_open=more is not False)
         self._known[id(node)] = made
-        required = node.get("required") if isinstance(node.get("required"), list) else []
+        named = node.get("required")
+        required = named if isinstance(named, list) else []
         for key, inner in properties.items():
             place = f"{where}.{key}" if where else f"{made.name}.{key}"
             type_name = made.name + key[:1].upper() + re.sub(r"\W", "_", key[1:])
             shape = self.shape(inner, type_name, place, depth + 1)
-            made.members.append(_member(key, inner, shape, is_required=key in (required or [])))
+            made.members.append(_member(key, inner, shape, is_required=key in required))
         return made
 
 
-def _member(key: str, node: dict[str, Any], shape: Shape, *, is_required: bool) -> Member:
+def _member(key: str, node: Mapping[str, object], shape: Shape, *, is_required: bool) -> Member:
     doc = _text(node, "description")
     if "default" in node and not is_required:
         return Member(key, key, shape, node["default"], doc)
@@ -150,12 +152,12 @@ def _member(key: str, node: dict[str, Any], shape: Shape, *, is_required: bool) 
     return Member(key, key, Choice((*branches, Scalar("null"))), None, doc, is_absent=True)
 
 
-def _text(node: Mapping[str, Any], word: str) -> str:
+def _text(node: Mapping[str, object], word: str) -> str:
     text = node.get(word)
     return text if isinstance(text, str) else ""
 
 
-def _scalar(node: Mapping[str, Any], type_: str) -> Scalar:
+def _scalar(node: Mapping[str, object], type_: str) -> Scalar:
     kind = _TYPES[type_]
     if type_ == "string":
         kind = "bytes" if node.get("contentEncoding") == "base64" else _FORMATS.get(str(node.get("format")), kind)

@@ -6,7 +6,7 @@ Rules of this file: shapes in, schema texts out.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from strata.serdes.classes.protobuf_schema import protobuf_text
@@ -35,7 +35,7 @@ _AVRO: Final[Mapping[str, object]] = {
     "time-millis": {"type": "int", "logicalType": "time-millis"},
     "uuid": {"type": "string", "logicalType": "uuid"},
 }
-_JSON: Final[Mapping[str, Any]] = {
+_JSON: Final[Mapping[str, Mapping[str, object]]] = {
     "null": {"type": "null"},
     "bool": {"type": "boolean"},
     "int": {"type": "integer"},
@@ -81,7 +81,7 @@ class _Avro:
     def __init__(self) -> None:
         self._written: dict[str, Shape] = {}
 
-    def type(self, shape: Shape) -> Any:
+    def type(self, shape: Shape) -> object:
         match shape:
             case Scalar(kind="decimal", numbers=(precision, scale)):
                 return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
@@ -115,16 +115,16 @@ class _Avro:
             raise SchemaError(f"two types have the name {name}; give one another by @named")
         return False
 
-    def _enum(self, shape: Symbols) -> Any:
+    def _enum(self, shape: Symbols) -> object:
         if not self._is_new(shape.name, shape):
             return shape.name
-        written: dict[str, Any] = {"type": "enum", "name": shape.name, "symbols": list(shape.symbols)}
+        written: dict[str, object] = {"type": "enum", "name": shape.name, "symbols": list(shape.symbols)}
         return written | _about(shape.doc, shape.aliases) | ({"default": shape.default} if shape.default else {})
 
     def _record(self, shape: Object) -> object:
         if not self._is_new(shape.name, shape):
             return shape.name
-        written: dict[str, Any] = {"type": "record", "name": shape.name, **_about(shape.doc, shape.aliases)}
+        written: dict[str, object] = {"type": "record", "name": shape.name, **_about(shape.doc, shape.aliases)}
         return written | {"fields": [self._field(shape, member) for member in shape.members]}
 
     def _field(self, shape: Object, member: Member) -> dict[str, object]:
@@ -183,7 +183,7 @@ def _holds(branch: Shape, default: object) -> bool:
     return False
 
 
-def _plain(default: object) -> Any:
+def _plain(default: object) -> object:
     """Return a default as Avro's JSON has it; `MISSING` if it is a value of a class or of a logical type."""
     match default:
         case Enum():
@@ -203,8 +203,11 @@ def _plain(default: object) -> Any:
     return MISSING
 
 
+_Definitions = dict[str, dict[str, object]]
+
+
 def _json_document(shape: Shape) -> object:
-    definitions: dict[str, Any] = {}
+    definitions: _Definitions = {}
     root = _json(shape, definitions)
     name = shape.name if isinstance(shape, Object | Symbols) else ""
     if name and not _refers_to(definitions, name):
@@ -216,7 +219,7 @@ def _refers_to(definitions: Mapping[str, object], name: str) -> bool:
     return f'"#/definitions/{name}"' in json.dumps(definitions)
 
 
-def _json(shape: Shape, definitions: dict[str, object]) -> dict[str, Any]:
+def _json(shape: Shape, definitions: _Definitions) -> dict[str, object]:
     match shape:
         case Scalar():
             return dict(_JSON[shape.kind])
@@ -235,7 +238,7 @@ def _json(shape: Shape, definitions: dict[str, object]) -> dict[str, Any]:
     return {"$ref": f"#/definitions/{shape.name}"}
 
 
-def _object(shape: Object, definitions: dict[str, object]) -> dict[str, Any]:
+def _object(shape: Object, definitions: _Definitions) -> dict[str, object]:
     properties, required = {}, []
     for member in shape.members:
         inner = _json(_present(member), definitions)
@@ -247,7 +250,12 @@ def _object(shape: Object, definitions: dict[str, object]) -> dict[str, Any]:
         properties[member.name] = {"allOf": [inner], **about} if "$ref" in inner and about else inner | about
         if member.attribute in shape.required or (not shape.is_dict and member.default is MISSING):
             required.append(member.name)
-    written: dict[str, Any] = {"type": "object", "title": shape.name, **_described(shape.doc), "properties": properties}
+    written: dict[str, object] = {
+        "type": "object",
+        "title": shape.name,
+        **_described(shape.doc),
+        "properties": properties,
+    }
     written |= {"required": required} if required else {}
     return written if shape.is_open else written | {"additionalProperties": False}
 

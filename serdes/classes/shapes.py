@@ -254,10 +254,10 @@ class _Reader:
         self._known[cls] = made
         return made
 
-    def _object(self, hint: Any, origin: Any, arguments: Sequence[Any], where: str, depth: int) -> Object:
+    def _object(self, hint: object, origin: object, arguments: Sequence[object], where: str, depth: int) -> Object:
         cls = origin if isinstance(origin, type) else hint
         fields = _fields_of(cls)
-        if fields is None:
+        if fields is None or not isinstance(cls, type):
             raise SchemaError(f"{where}: {hint!r} has no type in a schema")
         key = (cls, tuple(map(str, arguments)))
         known = self._known.get(key)

@@ -8,9 +8,9 @@
 Rules of this file: arguments in, an engine out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from strata.serdes.avro import serializer as engine
 from strata.serdes.confluent.base import (
@@ -22,7 +22,7 @@ from strata.serdes.confluent.base import (
     engine_conf,
 )
 from strata.serdes.confluent.borrowed import engine_client
-from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, SchemaBuilder, SerializerBuilder
+from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, Init, SchemaBuilder, SerializerBuilder
 from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.model import Schema, engine_schema
 from strata.serdes.confluent.rule_registry import RuleRegistry
@@ -70,7 +70,7 @@ class AvroSerializer(BaseSerializer):
         rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
-        settings: Any = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=True)
+        settings = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=True)
         client, schema = engine_client(schema_registry_client), engine_schema(schema_str, _AVRO)
         with translating():
             made = engine.AvroSerializer(client, schema, to_dict, settings)
@@ -108,7 +108,7 @@ class AvroDeserializer(BaseDeserializer):
     ) -> None:
         if not isinstance(return_record_name, bool):
             raise ValueError("return_record_name must be a boolean value")  # noqa: TRY004 - as confluent-kafka
-        settings: Any = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=False)
+        settings = engine_conf(conf, schema_registry_client, _AVRO, rule_conf, rule_registry, writes=False)
         client, schema = engine_client(schema_registry_client), engine_schema(schema_str, _AVRO)
         with translating():
             made = engine.AvroDeserializer(client, schema, from_dict, settings, named_records=return_record_name)
@@ -176,8 +176,8 @@ class AvroSerializerBuilder(SchemaBuilder, SerializerBuilder):
     serializer_config: Mapping[str, object] | None = None
     rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
-    serializer_init: Callable[[Any], object] | None = None
-    _kind: ClassVar[Any] = AvroSerializer
+    serializer_init: Init | None = None
+    _kind: ClassVar[type] = AvroSerializer
 
     def set_to_dict(self, to_dict: ObjectFunction) -> Self:
         """Set the function from objects to values."""
@@ -213,8 +213,8 @@ class AvroDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
     deserializer_config: Mapping[str, object] | None = None
     rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
-    deserializer_init: Callable[[Any], object] | None = None
-    _kind: ClassVar[Any] = AvroDeserializer
+    deserializer_init: Init | None = None
+    _kind: ClassVar[type] = AvroDeserializer
 
     def set_from_dict(self, from_dict: ObjectFunction) -> Self:
         """Set the function from values to objects."""

@@ -42,14 +42,14 @@ ObjectFunction = Callable[[Any, Any], Any]
 
 def engine_conf(
     conf: Mapping[str, Any] | None,
-    client: Any,
+    client: object,
     schema_format: str,
-    rule_conf: Mapping[str, Any] | None,
+    rule_conf: Mapping[str, object] | None,
     rule_registry: RuleRegistry | None,
     *,
     writes: bool,
-) -> dict[str, Any]:
-    """Return the settings of the engine's serializer or deserializer.
+) -> Any:
+    """Return the settings of the engine's serializer or deserializer, which has a TypedDict for each of the two.
 
     Args:
         conf: the settings by confluent-kafka's names, and by ours.
@@ -85,7 +85,8 @@ def engine_conf(
     elif "schema.id.deserializer" in settings:
         settings["schema.id.deserializer"] = engine_opening(settings["schema.id.deserializer"], schema_format)
     registry = RuleRegistry.get_global_instance() if rule_registry is None else rule_registry
-    client_conf = client.config() if callable(getattr(client, "config", None)) else {}
+    config = getattr(client, "config", None)
+    client_conf = config() if callable(config) else {}
     rules = engine_rules(registry, client_conf if isinstance(client_conf, Mapping) else {}, rule_conf)
     return rules | settings
 

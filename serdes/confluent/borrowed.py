@@ -46,11 +46,11 @@ class BorrowedClient:
         self._given = client
         self.settings = ClientSettings(urls=("http://borrowed.invalid",))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type, tuple[object]]:
         return type(self), (self._given,)
 
     def _ask(self, name: str, *args: object, **kwargs: object) -> Any:
-        method: Callable[..., Any] | None = getattr(self._given, name, None)
+        method: Callable[..., object] | None = getattr(self._given, name, None)
         if method is None:
             raise RegistryError(_NOT_FOUND, _NOT_FOUND, f"{type(self._given).__name__} has no method {name}")
         try:

@@ -8,14 +8,17 @@
 Rules of this file: what builders of all formats share; a format adds its fields and `_construct`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from strata.serdes.confluent.base import BaseSerde
 from strata.serdes.confluent.rule_registry import RuleRegistry
 from strata.serdes.confluent.schema_registry_client import AsyncSchemaRegistryClient, SchemaRegistryClient
 
-__all__ = ["AsyncBuilder", "Builder", "DeserializerBuilder", "SchemaBuilder", "SerializerBuilder"]
+__all__ = ["AsyncBuilder", "Builder", "DeserializerBuilder", "Init", "SchemaBuilder", "SerializerBuilder"]
+
+Init = Callable[[Any], Any]
+"""What is called with a new serializer or deserializer; an asynchronous builder awaits what it returns."""
 
 
 class Builder:
@@ -25,7 +28,7 @@ class Builder:
     schema_registry_client: object
     rule_config: Mapping[str, object] | None
     rule_registry: RuleRegistry | None
-    _client_kind: ClassVar[Any] = SchemaRegistryClient
+    _client_kind: ClassVar[type] = SchemaRegistryClient
 
     def set_schema_registry_config(self, schema_registry_conf: Mapping[str, object]) -> Self:
         """Set the settings of the registry client that the builder makes."""
@@ -50,7 +53,7 @@ class Builder:
     def _construct(self, client: object) -> Any:
         raise NotImplementedError
 
-    def _init(self) -> Callable[[Any], Any] | None:
+    def _init(self) -> Init | None:
         raise NotImplementedError
 
     def _client(self) -> tuple[object, bool]:
@@ -89,8 +92,7 @@ class AsyncBuilder(Builder):
         serde = await self._construct(client)
         if is_made:
             serde.own_schema_registry_client()
-        init: Callable[[Any], Awaitable[None]] | None = self._init()
-        if init is not None:
+        if (init := self._init()) is not None:
             await init(serde)
         return serde, conf
 
@@ -99,19 +101,19 @@ class SerializerBuilder(Builder):
     """What the builders of serializers have."""
 
     serializer_config: Mapping[str, object] | None
-    serializer_init: Callable[[Any], object] | None
+    serializer_init: Init | None
 
     def set_serializer_config(self, serializer_conf: Mapping[str, object]) -> Self:
         """Set the settings of the serializer."""
         self.serializer_config = serializer_conf
         return self
 
-    def set_serializer_init(self, serializer_init: Callable[[Any], object]) -> Self:
+    def set_serializer_init(self, serializer_init: Init) -> Self:
         """Set what is called with the new serializer."""
         self.serializer_init = serializer_init
         return self
 
-    def _init(self) -> Callable[[Any], object] | None:
+    def _init(self) -> Init | None:
         return self.serializer_init
 
 
@@ -119,19 +121,19 @@ class DeserializerBuilder(Builder):
     """What the builders of deserializers have."""
 
     deserializer_config: Mapping[str, object] | None
-    deserializer_init: Callable[[Any], object] | None
+    deserializer_init: Init | None
 
     def set_deserializer_config(self, deserializer_conf: Mapping[str, object]) -> Self:
         """Set the settings of the deserializer."""
         self.deserializer_config = deserializer_conf
         return self
 
-    def set_deserializer_init(self, deserializer_init: Callable[[Any], object]) -> Self:
+    def set_deserializer_init(self, deserializer_init: Init) -> Self:
         """Set what is called with the new deserializer."""
         self.deserializer_init = deserializer_init
         return self
 
-    def _init(self) -> Callable[[Any], object] | None:
+    def _init(self) -> Init | None:
         return self.deserializer_init
 
 

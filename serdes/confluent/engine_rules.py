@@ -45,7 +45,7 @@ class _Whole:
     def __init__(self, executor: RuleExecutor) -> None:
         self._given = executor
 
-    def transform(self, context: engine.RuleContext, message: object) -> Any:
+    def transform(self, context: engine.RuleContext, message: object) -> object:
         return self._given.transform(_context(context), message)
 
 
@@ -79,8 +79,8 @@ _OVERRIDES = {"on_success": "onSuccess", "on_failure": "onFailure", "disabled": 
 
 
 def engine_rules(
-    registry: RuleRegistry, client_conf: Mapping[str, Any], rule_conf: Mapping[str, Any] | None
-) -> dict[str, Any]:
+    registry: RuleRegistry, client_conf: Mapping[str, object], rule_conf: Mapping[str, object] | None
+) -> dict[str, object]:
     """Return the engine's settings for rules, and configure what a program registered.
 
     Args:
@@ -147,10 +147,10 @@ class DlqProducer:
         """Send a record."""
         self._made().produce(topic, **record)
 
-    def poll(self, timeout: float) -> Any:
+    def poll(self, timeout: float) -> object:
         """Serve delivery reports."""
         return self._made().poll(timeout)
 
-    def flush(self, *timeout: float) -> Any:
+    def flush(self, *timeout: float) -> object:
         """Wait until all records are sent."""
         return self._made().flush(*timeout)

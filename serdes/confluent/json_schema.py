@@ -21,7 +21,7 @@ from strata.serdes.confluent.base import (
     engine_conf,
 )
 from strata.serdes.confluent.borrowed import engine_client
-from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, SchemaBuilder, SerializerBuilder
+from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, Init, SchemaBuilder, SerializerBuilder
 from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.model import Schema, engine_schema
 from strata.serdes.confluent.offline import OneSchema
@@ -72,7 +72,7 @@ class JSONSerializer(BaseSerializer):
         rule_registry: RuleRegistry | None = None,
         json_encode: Callable[[Any], str | bytes] | None = None,
     ) -> None:
-        settings: Any = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=True)
+        settings = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=True)
         client, schema = engine_client(schema_registry_client), engine_schema(schema_str, _JSON)
         with translating():
             made = engine.JsonSerializer(client, schema, to_dict, settings, encode=json_encode)
@@ -108,7 +108,7 @@ class JSONDeserializer(BaseDeserializer):
         rule_registry: RuleRegistry | None = None,
         json_decode: Callable[[bytes], object] | None = None,
     ) -> None:
-        settings: Any = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=False)
+        settings = engine_conf(conf, schema_registry_client, _JSON, rule_conf, rule_registry, writes=False)
         schema = engine_schema(schema_str, _JSON)
         client: Any
         if schema_registry_client is not None:
@@ -186,8 +186,8 @@ class JSONSerializerBuilder(SchemaBuilder, SerializerBuilder):
     rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
     json_encode: Callable[[Any], str | bytes] | None = None
-    serializer_init: Callable[[Any], object] | None = None
-    _kind: ClassVar[Any] = JSONSerializer
+    serializer_init: Init | None = None
+    _kind: ClassVar[type] = JSONSerializer
 
     def set_to_dict(self, to_dict: ObjectFunction) -> Self:
         """Set the function from objects to values."""
@@ -229,8 +229,8 @@ class JSONDeserializerBuilder(SchemaBuilder, DeserializerBuilder):
     rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
     json_decode: Callable[[bytes], Any] | None = None
-    deserializer_init: Callable[[Any], object] | None = None
-    _kind: ClassVar[Any] = JSONDeserializer
+    deserializer_init: Init | None = None
+    _kind: ClassVar[type] = JSONDeserializer
 
     def set_from_dict(self, from_dict: ObjectFunction) -> Self:
         """Set the function from values to objects."""

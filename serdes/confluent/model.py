@@ -126,7 +126,7 @@ def _wire_name(name: str) -> str:
 _WIRE_NAMES = {"schema_str": "schema", "schema_id": "id"}
 
 
-def _json(value: object) -> Any:
+def _json(value: object) -> object:
     match value:
         case _Part():
             return value.to_dict()
@@ -137,7 +137,7 @@ def _json(value: object) -> Any:
     return value
 
 
-def _many(part_type: type[_Part]) -> Callable[[Any], list[Any]]:
+def _many(part_type: type[_Part]) -> Callable[[Any], list[_Part]]:
     """Return the parser of a list of parts."""
     return lambda parts: [part_type.from_dict(part) for part in parts]
 

@@ -3,7 +3,7 @@
 Rules of this file: nothing is sent.
 """
 
-from typing import Any
+from typing import NoReturn
 from uuid import UUID
 
 from strata.serdes.client import ClientSettings, Schema
@@ -25,7 +25,7 @@ class OneSchema:
         self._schema = schema.bare
         self.settings = ClientSettings(urls=("http://none.invalid",))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type, tuple[object]]:
         return type(self), (self._schema,)
 
     def get_schema(self, schema_id: int, *, subject: str | None = None) -> Schema:  # noqa: ARG002 - an interface
@@ -40,7 +40,7 @@ class OneSchema:
         """Return no subjects."""
         return []
 
-    def get_version(self, subject: str, version: int | str = "latest", *, deleted: bool = False) -> Any:  # noqa: ARG002
+    def get_version(self, subject: str, version: int | str = "latest", *, deleted: bool = False) -> NoReturn:  # noqa: ARG002
         """Raise RegistryError: there is no registry."""
         message = f"subject {subject} cannot be asked for: pass schema_registry_client"
         raise RegistryError(_NOT_FOUND, _NOT_FOUND, message)

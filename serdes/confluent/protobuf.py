@@ -8,7 +8,7 @@
 Rules of this file: arguments in, an engine out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -22,7 +22,7 @@ from strata.serdes.confluent.base import (
     engine_conf,
 )
 from strata.serdes.confluent.borrowed import engine_client
-from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, SerializerBuilder
+from strata.serdes.confluent.builders import AsyncBuilder, DeserializerBuilder, Init, SerializerBuilder
 from strata.serdes.confluent.error import translating
 from strata.serdes.confluent.offline import OneSchema
 from strata.serdes.confluent.rule_registry import RuleRegistry
@@ -69,7 +69,7 @@ class ProtobufSerializer(BaseSerializer):
         rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
-        settings: Any = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=True)
+        settings = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=True)
         client = engine_client(schema_registry_client)
         with translating():
             made = engine.ProtobufSerializer(client, msg_type, settings)
@@ -108,7 +108,7 @@ class ProtobufDeserializer(BaseDeserializer):
         rule_conf: Mapping[str, object] | None = None,
         rule_registry: RuleRegistry | None = None,
     ) -> None:
-        settings: Any = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=False)
+        settings = engine_conf(conf, schema_registry_client, PROTOBUF, rule_conf, rule_registry, writes=False)
         if not hasattr(message_type, "DESCRIPTOR"):
             raise wrong_argument("message_type", "a message class made by protoc", message_type)
         with translating():
@@ -175,8 +175,8 @@ class ProtobufSerializerBuilder(SerializerBuilder):
     serializer_config: Mapping[str, object] | None = None
     rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
-    serializer_init: Callable[[Any], object] | None = None
-    _kind: ClassVar[Any] = ProtobufSerializer
+    serializer_init: Init | None = None
+    _kind: ClassVar[type] = ProtobufSerializer
 
     def set_message_type(self, msg_type: object) -> Self:
         """Set the class of the messages."""
@@ -209,8 +209,8 @@ class ProtobufDeserializerBuilder(DeserializerBuilder):
     deserializer_config: Mapping[str, object] | None = None
     rule_config: Mapping[str, object] | None = None
     rule_registry: RuleRegistry | None = None
-    deserializer_init: Callable[[Any], object] | None = None
-    _kind: ClassVar[Any] = ProtobufDeserializer
+    deserializer_init: Init | None = None
+    _kind: ClassVar[type] = ProtobufDeserializer
 
     def set_message_type(self, msg_type: object) -> Self:
         """Set the class of the messages."""

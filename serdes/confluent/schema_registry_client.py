@@ -12,7 +12,7 @@ Rules of this file: one route for each method; the engine sends, retries and cac
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import update_wrapper
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 from urllib.parse import urlencode
 
 from strata.serdes.aio import call
@@ -42,6 +42,10 @@ from strata.serdes.confluent.model import (
 from strata.serdes.confluent.settings import client_settings, latest_ttl
 from strata.serdes.errors import wrong_argument
 from strata.serdes.requests import segment
+
+if TYPE_CHECKING:
+    from strata.serdes.model import RegisteredSchema as EngineRegistered
+    from strata.serdes.model import Schema as EngineSchema
 
 __all__ = [
     "Association",
@@ -503,7 +507,7 @@ class AsyncSchemaRegistryClient:
     delete_associations = _async(SchemaRegistryClient.delete_associations)
 
 
-def _engine(schema: object) -> Any:
+def _engine(schema: object) -> "EngineSchema":
     if not hasattr(schema, "to_dict"):
         raise wrong_argument(
             "schema", "a Schema", schema, "make one by Schema(text)" if isinstance(schema, str) else ""
@@ -513,7 +517,7 @@ def _engine(schema: object) -> Any:
     return EngineSchema.from_answer(schema.to_dict())
 
 
-def _registered(registered: Any) -> RegisteredSchema:
+def _registered(registered: "EngineRegistered") -> RegisteredSchema:
     schema = Schema.from_dict(registered.schema.to_request())
     return RegisteredSchema(registered.subject, registered.version, registered.schema_id, registered.guid, schema)
 

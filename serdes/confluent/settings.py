@@ -60,7 +60,7 @@ def client_settings(conf: Mapping[str, object]) -> ClientSettings:
     return ClientSettings.from_conf(checked)
 
 
-def _inherited(conf: Mapping[str, Any]) -> str:
+def _inherited(conf: Mapping[str, object]) -> str:
     """Return the credentials of Kafka's SASL settings."""
     mechanism = conf.get("sasl.mechanism") or conf.get("sasl.mechanisms")
     if mechanism is not None and str(mechanism).upper() == "GSSAPI":
@@ -69,7 +69,7 @@ def _inherited(conf: Mapping[str, Any]) -> str:
     missing = [name for name in names if not isinstance(conf.get(name), str)]
     if missing:
         raise ValueError(f"basic.auth.credentials.source=SASL_INHERIT needs {' and '.join(missing)}")
-    return ":".join(conf[name] for name in names)
+    return ":".join(str(conf[name]) for name in names)
 
 
 def latest_ttl(conf: Mapping[str, object]) -> float | None:

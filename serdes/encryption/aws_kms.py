@@ -17,11 +17,15 @@ import os
 import re
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strata.imports import require
 from strata.serdes.encryption.ciphers import CipherError
 from strata.serdes.encryption.key_ids import check_endpoint
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+    from botocore.session import Session
 
 __all__ = ["AwsKms"]
 
@@ -47,8 +51,8 @@ class AwsKms:
         self._settings = settings
         endpoint = settings.get("aws.kms.endpoint")
         self._endpoint = None if endpoint is None else check_endpoint(str(endpoint), "aws.kms.endpoint")
-        self._session: Any = None
-        self._clients: dict[str, Any] = {}
+        self._session: Session | None = None
+        self._clients: dict[str, BaseClient] = {}
         self._lock = threading.Lock()
 
     def wrap(self, key_id: str, material: bytes) -> bytes:
@@ -84,7 +88,7 @@ class AwsKms:
             raise CipherError(f"AWS KMS in {arn[1]} cannot be used: {error}") from None
         return bytes(answer[result])
 
-    def _client(self, region: str) -> object:
+    def _client(self, region: str) -> "BaseClient":
         from botocore.config import Config
 
         with self._lock:
@@ -102,14 +106,15 @@ class AwsKms:
             return self._clients[region]
 
 
-def _session(settings: Mapping[str, Any], region: str) -> object:
+def _session(settings: Mapping[str, object], region: str) -> "Session":
     """Return a session with the credentials of the settings."""
     from botocore.session import Session
 
     def setting(name: str) -> str | None:
-        return settings.get(name) or None
+        value = settings.get(name)
+        return str(value) if value else None
 
-    session: Any = Session(profile=setting("profile"))
+    session = Session(profile=setting("profile"))
     key, secret = setting("access.key.id"), setting("secret.access.key")
     if key and secret:
         session.set_credentials(key, secret)
@@ -119,12 +124,12 @@ def _session(settings: Mapping[str, Any], region: str) -> object:
     return session if not role else _assuming(session, role, settings, region)
 
 
-def _assuming(session: Any, role: str, settings: Mapping[str, object], region: str) -> object:
+def _assuming(session: "Session", role: str, settings: Mapping[str, object], region: str) -> "Session":
     """Return a session whose credentials are those of a role, assumed with those of another session, and renewed."""
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
     from botocore.session import Session
 
-    def create_client(service: str, **options: Any) -> object:
+    def create_client(service: str, **options: object) -> "BaseClient":
         return session.create_client(service, region_name=region, **options)
 
     source = session.get_credentials()
@@ -138,6 +143,6 @@ def _assuming(session: Any, role: str, settings: Mapping[str, object], region: s
         role_arn=role,
         extra_args={"RoleSessionName": name, **({"ExternalId": external} if external else {})},
     )
-    assumed: Any = Session()
+    assumed = Session()
     assumed._credentials = DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method="assume-role")
     return assumed

@@ -133,7 +133,7 @@ class PayloadEncryption(_WithKeys):
         clock: returns Unix time in seconds.
     """
 
-    def transform(self, context: RuleContext, message: object) -> Any:
+    def transform(self, context: RuleContext, message: object) -> object:
         """Return the payload, encrypted or decrypted.
 
         Raises:

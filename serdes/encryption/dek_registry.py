@@ -6,10 +6,11 @@ Rules of this file: each call sends one request and caches nothing; an unknown k
 import base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from strata.serdes.client import RegistryClient, context_of, segment
 from strata.serdes.errors import ErrorCode, RegistryError
+from strata.serdes.requests import RequestParts
 
 __all__ = ["LATEST", "Dek", "DekRegistry", "Kek"]
 
@@ -158,7 +159,7 @@ class DekRegistry:
             RegistryError: If the registry rejects the request.
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
-        body: dict[str, Any] = {"subject": subject, "version": version, "algorithm": algorithm}
+        body: dict[str, object] = {"subject": subject, "version": version, "algorithm": algorithm}
         if wrapped is not None:
             body["encryptedKeyMaterial"] = base64.b64encode(wrapped).decode()
         path = f"{_KEKS}/{segment(kek)}/deks"
@@ -204,7 +205,7 @@ class DekRegistry:
         path = f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}"
         self._client.ask(Dek.from_answer, "POST", path, query={"rewrap": "true"}, body=body)
 
-    def _ask(self, read: Callable[[Any], T], method: str, path: str, **more: object) -> T | None:
+    def _ask(self, read: Callable[[Any], T], method: str, path: str, **more: Unpack[RequestParts]) -> T | None:
         """Return the answer as `read` understands it; None for an unknown key (GET) or one that exists (POST)."""
         try:
             return self._client.ask(read, method, path, **more)

@@ -20,7 +20,6 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from strata.serdes.encryption.ciphers import CipherError
 from strata.serdes.encryption.key_ids import vault_of
@@ -35,8 +34,9 @@ _RENEWED_AT = 0.8
 _FRONT = "vault:v"
 
 
-def _setting(settings: Mapping[str, Any], name: str, variable: str) -> str | None:
-    return settings.get(name) or os.environ.get(variable) or None
+def _setting(settings: Mapping[str, object], name: str, variable: str) -> str | None:
+    value = settings.get(name)
+    return str(value) if value else os.environ.get(variable) or None
 
 
 class HcVault:

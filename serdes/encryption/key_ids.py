@@ -19,7 +19,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from strata.serdes.encryption.ciphers import CipherError
@@ -98,7 +97,7 @@ def vault_of(key_id: str) -> tuple[str, str, str]:
     return f"{parts.scheme}://{parts.netloc}", mount, name
 
 
-def _entries(settings: Mapping[str, Any]) -> list[str]:
+def _entries(settings: Mapping[str, object]) -> list[str]:
     value = settings.get(ALLOWED)
     return [str(entry) for entry in value] if isinstance(value, list | tuple | set) else str(value or "").split(",")
 

@@ -91,7 +91,7 @@ def text_of(answer: Mapping[str, object], *path: str) -> str:
     Raises:
         CipherError: If there is none.
     """
-    value: Any = answer
+    value: object = answer
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     if not isinstance(value, str) or not value:

@@ -23,7 +23,7 @@ __all__ = ["explain", "order", "path_of"]
 
 Documents = Mapping[str, object]
 """A schema and what it refers to, by URI."""
-Sentence = Callable[[Any, Documents], tuple[str, str]]
+Sentence = Callable[[ValidationError, Documents], tuple[str, str]]
 """Returns the sentence for an error, and the path from the error's place to the value at fault."""
 
 _NAME = re.compile(r"[\w-]+")
@@ -117,9 +117,14 @@ def _nearest(error: ValidationError, depth: int) -> tuple[ValidationError, str]:
     return nearest, f", in the nearest branch of {error.kind.name}"
 
 
-def _context(error: Any) -> list[list[ValidationError]]:
+def _facts(error: ValidationError) -> Any:
+    """Return what a keyword says of an error; each keyword has attributes of its own."""
+    return error.kind
+
+
+def _context(error: ValidationError) -> list[list[ValidationError]]:
     """Return the errors of each branch, in order."""
-    return [sorted(branch, key=order) for branch in error.kind.context]
+    return [sorted(branch, key=order) for branch in _facts(error).context]
 
 
 def _is_of_another_type(errors: list[ValidationError], error: ValidationError) -> bool:
@@ -140,8 +145,8 @@ def _marks(error: ValidationError, nearest: ValidationError) -> tuple[str, str] 
     """Return the sentence for a value that has none of the constants that identify the branches."""
     if error is nearest or nearest.kind.name != "const" or not isinstance(nearest.instance, str):
         return None
-    others: list[Any] = [other for branch in _context(error) for other in branch if other.kind.name == "const"]
-    marks = [str(other.kind.expected_value) for other in others if other.instance_path == nearest.instance_path]
+    others = [other for branch in _context(error) for other in branch if other.kind.name == "const"]
+    marks = [str(_facts(other).expected_value) for other in others if other.instance_path == nearest.instance_path]
     return f"expected {one_of(marks)}, got another string{did_you_mean(nearest.instance, marks)}", ""
 
 
@@ -153,31 +158,32 @@ def _types(names: Iterable[str]) -> str:
     return any_of([_TYPES.get(name, name) for name in sorted(names, key=lambda name: name == "null")])
 
 
-def _type(error: Any, _: Documents) -> tuple[str, str]:
-    return f"expected {_types(error.kind.types)}, got {_kind(error.instance)}", ""
+def _type(error: ValidationError, _: Documents) -> tuple[str, str]:
+    return f"expected {_types(_facts(error).types)}, got {_kind(error.instance)}", ""
 
 
-def _branch(error: Any, _: Documents) -> tuple[str, str]:
+def _branch(error: ValidationError, _: Documents) -> tuple[str, str]:
     """Word an error of `oneOf` or `anyOf`: all branches want another type, or several accept the value."""
-    if not all(error.kind.context):
+    if not all(_facts(error).context):
         return "expected a value that fits one branch of oneOf, got one that fits several", ""
-    errors: list[Any] = [inner for branch in _context(error) for inner in branch if inner.kind.name == "type"]
+    errors = [inner for branch in _context(error) for inner in branch if inner.kind.name == "type"]
     if not errors:
         return f"expected a value that fits a branch of {error.kind.name}", ""
-    types = dict.fromkeys(type_name for error_ in errors for type_name in error_.kind.types)
+    types = dict.fromkeys(type_name for error_ in errors for type_name in _facts(error_).types)
     return f"expected {_types(types)}, got {_kind(error.instance)}", ""
 
 
-def _required(error: Any, documents: Documents) -> tuple[str, str]:
-    name, known = error.kind.property, _properties(error, documents)
-    misspelled = next((key for key in sorted(error.instance) if key not in known and did_you_mean(key, [name])), None)
+def _required(error: ValidationError, documents: Documents) -> tuple[str, str]:
+    name, known = _facts(error).property, _properties(error, documents)
+    keys = error.instance if isinstance(error.instance, dict) else ()
+    misspelled = next((key for key in sorted(keys) if key not in known and did_you_mean(key, [name])), None)
     advice = "" if misspelled is None else f"; is it misspelled as {str(misspelled)[:_LONGEST_QUOTE]!r}?"
     return f"expected a value, got none: the property is required{advice}", _part(name, _FIELD)
 
 
-def _additional(error: Any, documents: Documents) -> tuple[str, str]:
-    problem = unknown_field(error.kind.unexpected[0], _properties(error, documents))
-    return problem.detail, _part(error.kind.unexpected[0], _FIELD)
+def _additional(error: ValidationError, documents: Documents) -> tuple[str, str]:
+    problem = unknown_field(_facts(error).unexpected[0], _properties(error, documents))
+    return problem.detail, _part(_facts(error).unexpected[0], _FIELD)
 
 
 def _properties(error: ValidationError, documents: Documents) -> Mapping[str, object]:
@@ -194,33 +200,33 @@ def _properties(error: ValidationError, documents: Documents) -> Mapping[str, ob
     return known if isinstance(known, dict) else {}
 
 
-def _enum(error: Any, _: Documents) -> tuple[str, str]:
-    texts = [option for option in error.kind.options if isinstance(option, str)]
+def _enum(error: ValidationError, _: Documents) -> tuple[str, str]:
+    texts = [option for option in _facts(error).options if isinstance(option, str)]
     near = did_you_mean(error.instance, texts) if isinstance(error.instance, str) else ""
     got = "another string" if texts and isinstance(error.instance, str) else _kind(error.instance)
-    listed = one_of(texts) if len(texts) == len(error.kind.options) else "a value of the enum"
+    listed = one_of(texts) if len(texts) == len(_facts(error).options) else "a value of the enum"
     return f"expected {listed}, got {got}{near}", ""
 
 
-def _constant(error: Any, _: Documents) -> tuple[str, str]:
-    return f"expected {json.dumps(error.kind.expected_value)[:_LONGEST_QUOTE]}, got {_other(error)}", ""
+def _constant(error: ValidationError, _: Documents) -> tuple[str, str]:
+    return f"expected {json.dumps(_facts(error).expected_value)[:_LONGEST_QUOTE]}, got {_other(error)}", ""
 
 
 def _other(error: ValidationError) -> str:
     return _kind(error.instance).replace("a ", "another ", 1).replace("an ", "another ", 1)
 
 
-def _format(error: Any, _: Documents) -> tuple[str, str]:
-    wanted = _FORMATS.get(error.kind.format, f"a string in the format {error.kind.format[:_LONGEST_QUOTE]}")
+def _format(error: ValidationError, _: Documents) -> tuple[str, str]:
+    wanted = _FORMATS.get(_facts(error).format, f"a string in the format {_facts(error).format[:_LONGEST_QUOTE]}")
     return f"expected {wanted}, got another string", ""
 
 
-def _pattern(error: Any, _: Documents) -> tuple[str, str]:
-    return f"expected a string that matches {error.kind.pattern[:_LONGEST_QUOTE]!r}, got another string", ""
+def _pattern(error: ValidationError, _: Documents) -> tuple[str, str]:
+    return f"expected a string that matches {_facts(error).pattern[:_LONGEST_QUOTE]!r}, got another string", ""
 
 
 def _bound(what: str, got: str) -> Sentence:
-    return lambda error, _: (f"expected {what.format(error.kind.value)}, got {got}", "")
+    return lambda error, _: (f"expected {what.format(_facts(error).value)}, got {got}", "")
 
 
 def _fixed(detail: str) -> Sentence:

@@ -143,7 +143,7 @@ def _inside(value: object, path: str) -> Iterable[tuple[str, object]]:
         raise errors.EncodeError(error.detail, path=path) from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     """Convert a value that orjson does not know: times, and models of pydantic, msgspec and attrs."""
     cls = type(value)
     if isinstance(value, _TIMES):
@@ -167,7 +167,7 @@ def _plain(value: Any) -> Any:
     raise errors.expected("a value that JSON can hold", value, advice)
 
 
-_ADVICE: tuple[tuple[Any, str], ...] = (
+_ADVICE: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (Decimal, "; give it as a string or a number, such as by str(value)"),
     ((set, frozenset), "; give a list"),
     ((bytes, bytearray, memoryview), "; give text, such as by base64"),

@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from strata.serdes.errors import DecodeError, SchemaError
+from strata.serdes.functions import Convert, Decode
 from strata.serdes.json_schema.json_text import dump, load
 from strata.serdes.json_schema.places import At, target_of
 from strata.serdes.model import Metadata, Rule, Schema
@@ -23,7 +23,6 @@ from strata.serdes.rules.fields import Fields, Place, Values, Visit
 __all__ = ["JsonShapes", "JsonValues"]
 
 Validate = Callable[[object], None]
-Decode = Callable[[bytes], Any]
 
 _DEEPEST = 500
 _MOST_STEPS = 1_000_000
@@ -121,7 +120,7 @@ class _Walk:
     _root: At
     _steps: int = 0
 
-    def value(self, value: object) -> Any:
+    def value(self, value: object) -> object:
         """Call the transform with each selected field."""
         return self._at(self._root, "$", None, None, value, 0)
 
@@ -258,7 +257,7 @@ class JsonShapes:
 
     adopted = between
 
-    def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:
+    def wanted(self, shape: Schema) -> Convert | None:
         """Return the validation against a schema; None if validation is off.
 
         Raises:

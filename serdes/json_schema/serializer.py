@@ -22,9 +22,10 @@ import orjson
 from strata.serdes.base import T
 from strata.serdes.client import Schema
 from strata.serdes.conf_types import JsonDeserializerConf, JsonSerializerConf
-from strata.serdes.deserializer import Deserializer
+from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.errors import DecodeError, EncodeError, SchemaError
 from strata.serdes.framing import MessagePath
+from strata.serdes.functions import Decode
 from strata.serdes.json_schema.json_text import dump, load
 from strata.serdes.json_schema.places import base_uri
 from strata.serdes.json_schema.validator import Validator, compiled
@@ -129,7 +130,7 @@ class JsonDeserializer(Deserializer[T]):
         self,
         client: Registry,
         reader_schema: str | Schema | type[T] | None = None,
-        from_dict: Callable[[Any, RecordContext], T] | None = None,
+        from_dict: FromDict[T] | None = None,
         conf: JsonDeserializerConf | None = None,
         *,
         decode: Callable[[bytes], object] | None = None,
@@ -173,8 +174,9 @@ def _values(client: Registry, schema: Schema, subject: str | None) -> "JsonValue
     from strata.serdes.json_schema.rule_values import JsonValues
 
     documents = _documents(client, schema, subject)
-    own = documents[_BASE].get("id") if isinstance(documents[_BASE], dict) else None  # not known: draft 4's `id`
-    resources = documents | ({urljoin(_BASE, own): documents[_BASE]} if isinstance(own, str) else {})
+    document = documents[_BASE]
+    own = document.get("id") if isinstance(document, dict) else None  # not known: draft 4's `id`
+    resources = documents | ({urljoin(_BASE, own): document} if isinstance(own, str) else {})
     return JsonValues(documents, lambda uri: compiled({"$ref": uri}, resources, ""), schema.metadata)
 
 
@@ -186,10 +188,10 @@ def _as_bytes(encode: Callable[[object], str | bytes]) -> Encode:
     return write
 
 
-def validating(validate: Validate, parse: Callable[[bytes], object] = load) -> Callable[[bytes], Any]:
+def validating(validate: Validate, parse: Callable[[bytes], object] = load) -> Decode:
     """Return a parser of payloads that validates each value with a validator from `validator_of`."""
 
-    def decode(payload: bytes) -> Any:
+    def decode(payload: bytes) -> object:
         value = parse(payload)
         validate(value)
         return value
@@ -214,11 +216,11 @@ def validator_of(client: Registry, schema: Schema, subject: str | None = None) -
     return compiled(document, dict(others), _BASE)
 
 
-def _documents(client: Registry, schema: Schema, subject: str | None) -> dict[str, Any]:
+def _documents(client: Registry, schema: Schema, subject: str | None) -> dict[str, object]:
     return documents_of(schema, resolve(client, schema, subject))
 
 
-def documents_of(schema: Schema, named: Mapping[str, Schema]) -> dict[str, Any]:
+def documents_of(schema: Schema, named: Mapping[str, Schema]) -> dict[str, object]:
     """Return a schema and what it refers to, by the URIs that its `$ref`s resolve to; the schema comes first.
 
     Args:
@@ -229,7 +231,7 @@ def documents_of(schema: Schema, named: Mapping[str, Schema]) -> dict[str, Any]:
         SchemaError: If a schema is not JSON, or has too many references.
     """
     document = _document(schema.text)
-    resources: dict[str, Any] = {}
+    resources: dict[str, object] = {}
     _place(document, schema, _BASE, named, resources)
     resources.pop(_BASE, None)
     return {_BASE: document, **resources}

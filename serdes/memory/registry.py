@@ -59,9 +59,9 @@ class Content:
         digest = hashlib.md5(repr((self.text, self.references, self.contract)).encode(), usedforsecurity=False)
         return str(UUID(bytes=digest.digest()))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the properties that an answer has for a schema."""
-        shown: dict[str, Any] = {"schema": self.text, "schemaType": self.format, "guid": self.guid}
+        shown: dict[str, object] = {"schema": self.text, "schemaType": self.format, "guid": self.guid}
         if self.references:
             names = ("name", "subject", "version")
             shown["references"] = [dict(zip(names, reference, strict=True)) for reference in self.references]
@@ -79,7 +79,7 @@ class Version:
     parsed: ParsedSchema
     deleted: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the version as an answer has it."""
         return {"subject": self.subject, "version": self.number, "id": self.schema_id, **self.content.to_json()}
 
@@ -97,7 +97,7 @@ class MemoryRegistry:
     def __init__(self) -> None:
         self._contexts: dict[str, _Context] = {}
         self._subjects: dict[str, list[Version]] = {}
-        self.configs: dict[str | None, dict[str, Any]] = {}
+        self.configs: dict[str | None, dict[str, object]] = {}
         self.modes: dict[str | None, str] = {}
 
     # Reading
@@ -354,7 +354,7 @@ class MemoryRegistry:
                 raise
             return {"is_compatible": False, "messages": [error.message]}
         result = check(parsed, _previous(live), self.level(subject))
-        answer: dict[str, Any] = {"is_compatible": result.compatible}
+        answer: dict[str, object] = {"is_compatible": result.compatible}
         if not verbose:
             return answer
         return {**answer, "messages": [*result.messages, *([] if result.compatible else [self._settings(subject)])]}
@@ -462,10 +462,10 @@ class MemoryRegistry:
         for scope in (subject, None):
             config = self.configs.get(scope, {})
             if "compatibilityLevel" in config:
-                return Level(config["compatibilityLevel"])
+                return Level(str(config["compatibilityLevel"]))
         return Level.BACKWARD
 
-    def config(self, subject: str | None, *, in_force: bool) -> dict[str, Any]:
+    def config(self, subject: str | None, *, in_force: bool) -> dict[str, object]:
         """Return the config of a subject, or the global one.
 
         Raises:

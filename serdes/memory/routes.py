@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from threading import RLock
-from typing import Any
+from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlencode
 from weakref import WeakValueDictionary
 
@@ -18,6 +18,8 @@ from strata.serdes.memory.registry import MemoryRegistry
 __all__ = ["MemoryTransport", "registry_named"]
 
 _NOT_FOUND = 404
+
+_T = TypeVar("_T")
 
 
 class _Request:
@@ -33,7 +35,7 @@ class _Request:
     def text(self, name: str) -> str | None:
         return self._query.get(name)
 
-    def page(self, items: list[Any]) -> list[Any]:
+    def page(self, items: list[_T]) -> list[_T]:
         first, most = int(self._query.get("offset", 0)), int(self._query.get("limit", -1))
         return items[first:] if most < 0 else items[first : first + most]
 
@@ -103,7 +105,7 @@ def _mode(registry: MemoryRegistry, request: _Request, subject: str | None = Non
     return {"mode": registry.mode(subject, in_force=request.flag("defaultToGlobal"))}
 
 
-def _config(registry: MemoryRegistry, request: _Request, subject: str | None = None) -> Any:
+def _config(registry: MemoryRegistry, request: _Request, subject: str | None = None) -> object:
     return registry.config(subject, in_force=request.flag("defaultToGlobal"))
 
 
@@ -170,7 +172,7 @@ class MemoryTransport:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         """Return the JSON of the answer.
 
         Args:

@@ -5,7 +5,7 @@ Rules of this file: a linked file and its source in, shapes out.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor, OneofDescriptor
 
@@ -70,14 +70,14 @@ class _Reader:
         for field in fields:
             union = field.containing_oneof
             if union is None or (len(union.fields) == 1 and union.name == f"_{field.name}"):
-                made.members.append(self._member(field))
+                made.members.append(self._member(field, message.name))
             elif union.name not in written:
                 written.add(union.name)
                 made.members.append(self._union(union, message.name))
         return made
 
-    def _member(self, field: Any) -> Member:
-        where, entry = f"{field.containing_type.name}.{field.name}", entry_of(field)
+    def _member(self, field: FieldDescriptor, message: str) -> Member:
+        where, entry = f"{message}.{field.name}", entry_of(field)
         if field.is_required:
             raise SchemaError(f"{where}: a required field has no class, since proto3 has none")
         if entry is not None:

@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from strata.serdes.protobuf.files import descriptor_of
+
 __all__ = ["Difference", "differences", "first_missing", "unknown_fields"]
 
 _KEY, _VALUE = 1, 2  # the numbers of the fields of a map's entry
@@ -23,8 +25,8 @@ class Difference(NamedTuple):
     """A part that a reader has otherwise than it was written; None is a field that is not set."""
 
     path: str
-    written: Any
-    read: Any
+    written: object
+    read: object
 
 
 def differences(written: Message, read: Message, path: str = "") -> Iterator[Difference]:
@@ -40,8 +42,7 @@ def differences(written: Message, read: Message, path: str = "") -> Iterator[Dif
     Raises:
         UnicodeDecodeError: If a text of proto2 is not UTF-8, which the parser does not check.
     """
-    ours: Any = read.DESCRIPTOR
-    theirs: Any = written.DESCRIPTOR
+    ours, theirs = descriptor_of(read), descriptor_of(written)
     set_fields = {field.number for field, _ in read.ListFields()}
     for field in ours.fields:
         inner = f"{path}.{field.name}" if path else field.name
@@ -104,7 +105,7 @@ def _entry(field: FieldDescriptor) -> Any:
     return field.message_type
 
 
-def _key(key: Any) -> Any:
+def _key(key: object) -> object:
     return key.encode() if isinstance(key, str) else key
 
 
@@ -145,7 +146,7 @@ def _value(source: FieldDescriptor, value: Any, field: FieldDescriptor, other: A
         yield Difference(path, _symbol(source, value), _symbol(field, other))
 
 
-def _is_same(value: Any, other: Any) -> bool:
+def _is_same(value: object, other: object) -> bool:
     before, after = _key(value), _key(other)
     is_nan = before != before and after != after
     return isinstance(before, bytes) == isinstance(after, bytes) and (is_nan or bool(before == after))
@@ -186,8 +187,7 @@ def first_missing(read: Message, path: str = "") -> str | None:
     """
     if read.IsInitialized():
         return None
-    descriptor: Any = read.DESCRIPTOR
-    for field in descriptor.fields:
+    for field in descriptor_of(read).fields:
         inner = f"{path}.{field.name}" if path else field.name
         if field.is_required and not read.HasField(field.name):
             return inner
@@ -220,7 +220,7 @@ def unknown_fields(written: Message, read: Message, path: str = "") -> Iterator[
         read: the message as the reader's file parses it.
         path: the path so far.
     """
-    fields = read.DESCRIPTOR.fields_by_number
+    fields = descriptor_of(read).fields_by_number
     for field, _ in written.ListFields():
         inner = f"{path}.{field.name}" if path else field.name
         other = fields.get(field.number)
@@ -230,5 +230,5 @@ def unknown_fields(written: Message, read: Message, path: str = "") -> Iterator[
             yield from unknown_fields(getattr(written, field.name), getattr(read, other.name), inner)
 
 
-def _is_message(field: Any) -> bool:
+def _is_message(field: FieldDescriptor) -> bool:
     return field.message_type is not None and not field.is_repeated

@@ -8,11 +8,12 @@ Rules of this file: texts in, descriptors out; no payloads and no registry.
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
 
 from strata.compat.protobuf.builtin import builtin_files, builtin_names
 from strata.compat.protobuf.names import Names
@@ -63,7 +64,7 @@ class _Pool:
         parsed = parse(text, strict=False, references=references)
         self._files[name] = file_to_descriptor(parsed.file, parsed.names)
 
-    def add(self, name: str) -> Any:
+    def add(self, name: str) -> FileDescriptor:
         """Add a file after its imports; a missing import is dropped, and linking fails only if the file uses it."""
         file = self._files.get(name) or _builtin(name)
         self._added.add(name)
@@ -176,6 +177,11 @@ def message_named(file: FileDescriptor, name: str) -> Descriptor | None:
     except KeyError:
         return None
     return message
+
+
+def descriptor_of(message: Message | type[Message]) -> Descriptor:
+    """Return the descriptor of a message or of a class, which has one of two equal types in the stubs of protobuf."""
+    return cast("Descriptor", message.DESCRIPTOR)
 
 
 def entry_of(field: FieldDescriptor) -> Descriptor | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import Default
+from google.protobuf.descriptor_pool import Default, DescriptorPool
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.errors import DecodeError, DecodeReason
-from strata.serdes.protobuf.files import copied
+from strata.serdes.protobuf.files import copied, descriptor_of
 
 __all__ = ["dict_of", "from_json", "to_json"]
 
@@ -31,7 +31,7 @@ _TAKEN = frozenset(dir(Empty))
 class _Types:
     """A lookup of the message type inside an Any: in the message's own pool, then in the program's."""
 
-    def __init__(self, own: Any) -> None:
+    def __init__(self, own: DescriptorPool) -> None:
         self._own = own
 
     def FindMessageTypeByName(self, name: str) -> object:  # noqa: N802 - the name of a pool's method
@@ -41,20 +41,20 @@ class _Types:
             return Default().FindMessageTypeByName(name)
 
 
-def to_json(message: Message) -> dict[str, Any]:
+def to_json(message: Message) -> dict[str, object]:
     """Return a message as a JSON value.
 
     Raises:
         json_format.Error: If JSON has no value for a part of the message; also built-in errors of the library.
     """
-    message_class: Any = type(message)
-    types, stand_in = _about(message_class.DESCRIPTOR)
+    message_class = type(message)
+    types, stand_in = _about(descriptor_of(message_class))
     if stand_in is None:
         return MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=types)
     return MessageToDict(stand_in.FromString(message_class.SerializePartialToString(message)), descriptor_pool=types)
 
 
-def dict_of(message: Message) -> dict[str, Any]:
+def dict_of(message: Message) -> dict[str, object]:
     """Return a message as a dict in protobuf's JSON mapping, with field names as in the schema.
 
     Raises:
@@ -74,13 +74,13 @@ def from_json(message_class: type[Message], value: Any) -> Message:
     Raises:
         json_format.ParseError: If the value does not fit the message; also built-in errors of the library.
     """
-    types, stand_in = _about(message_class.DESCRIPTOR)
+    types, stand_in = _about(descriptor_of(message_class))
     made = ParseDict(value, (stand_in or message_class)(), descriptor_pool=types)
     return made if stand_in is None else message_class.FromString(stand_in.SerializePartialToString(made))
 
 
 @functools.lru_cache(maxsize=1000)
-def _about(message: Descriptor) -> tuple[Any, Any]:
+def _about(message: Descriptor) -> tuple[Any, type[Message] | None]:
     """Return the types that an Any in the message may hold, and the stand-in class if one is needed."""
     types = _Types(message.file.pool)
     if not any(field.name in _TAKEN for inner in _reachable(message) for field in inner.fields):

@@ -12,6 +12,7 @@ from uuid import UUID
 from strata.serdes.classes.shapes import MISSING
 from strata.serdes.decimals import unscaled
 from strata.serdes.errors import DecodeError, DecodeReason, EncodeError, expected, without_zone, zoned_time
+from strata.serdes.functions import Convert
 
 __all__ = ["CLASSES", "FROM_TEXT", "READING", "TO_TEXT", "Numbers", "Symbols", "filling", "refuse", "sized"]
 
@@ -24,6 +25,10 @@ _LONGEST_DECIMAL: Final = 1000
 def refuse(what: str, value: object) -> NoReturn:
     """Raise EncodeError for a value of another type."""
     raise expected(what, value)
+
+
+Fill = Callable[[object, Any], None]
+"""Fills a message of one type from a value."""
 
 
 class _Timestamp(Protocol):
@@ -104,7 +109,7 @@ def _read_time(message: _Time) -> datetime.time:
         raise DecodeError(DecodeReason.INVALID_VALUE, f"not a time of day: {error}") from None
 
 
-def _decimal_filling(numbers: tuple[int, ...]) -> Callable[[object, Any], None]:
+def _decimal_filling(numbers: tuple[int, ...]) -> Fill:
     precision, scale = numbers
 
     def fill(value: object, message: _Decimal) -> None:
@@ -211,12 +216,12 @@ CLASSES: Final[Mapping[str, type]] = {
 }
 """The Python types of the types without parts."""
 
-_FILLING: Final[Mapping[str, Callable[[object, Any], None]]] = {
+_FILLING: Final[Mapping[str, Fill]] = {
     "google.protobuf.Timestamp": _fill_timestamp,
     "google.type.Date": _fill_date,
     "google.type.TimeOfDay": _fill_time,
 }
-READING: Final[Mapping[str, tuple[str, Callable[[Any], object]]]] = {
+READING: Final[Mapping[str, tuple[str, Convert]]] = {
     "google.protobuf.Timestamp": ("datetime", _read_timestamp),
     "google.type.Date": ("date", _read_date),
     "google.type.TimeOfDay": ("time", _read_time),
@@ -224,7 +229,7 @@ READING: Final[Mapping[str, tuple[str, Callable[[Any], object]]]] = {
 }
 """How a value is read, and its type, by the name of the message."""
 
-TO_TEXT: Final[Mapping[str, Callable[[Any], object]]] = {
+TO_TEXT: Final[Mapping[str, Convert]] = {
     "uuid": _uuid_text,
     "local": _local_text,
     "local-millis": _local_text,
@@ -233,6 +238,6 @@ TO_TEXT: Final[Mapping[str, Callable[[Any], object]]] = {
 FROM_TEXT: Final[Mapping[str, Callable[[str], object]]] = {"uuid": _uuid, "local": _local, "local-millis": _local}
 
 
-def filling(name: str, numbers: tuple[int, ...]) -> Callable[[object, Any], None]:
+def filling(name: str, numbers: tuple[int, ...]) -> Fill:
     """Return the function that fills a well-known message from a value; `numbers` are a decimal's digits."""
     return _FILLING[name] if name in _FILLING else _decimal_filling(numbers)

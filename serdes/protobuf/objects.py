@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Final, NoReturn
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.classes.conversion import argument_of, takes_positions
@@ -22,7 +23,7 @@ from strata.serdes.classes.protobuf_schema import Branch, Slot, layout_of, value
 from strata.serdes.classes.shapes import MISSING, Choice, Items, Member, Object, Scalar, Shape, Symbols, Values
 from strata.serdes.errors import DecodeError, DecodeReason, EncodeError, SchemaError, expected, missing_field
 from strata.serdes.protobuf import known_types
-from strata.serdes.protobuf.files import entry_of
+from strata.serdes.protobuf.files import descriptor_of, entry_of
 from strata.serdes.subject_name_strategies import RecordContext
 
 __all__ = ["check_numbers", "lifting", "lowering"]
@@ -107,21 +108,21 @@ def lowering(shape: Object, descriptor: Descriptor) -> Callable[[object, RecordC
     return lower
 
 
-def lifting(shape: Object) -> Callable[[Any, RecordContext], Any]:
+def lifting(shape: Object) -> Callable[[Message, RecordContext], object]:
     """Return the function from a message of any type to an object, as `from_dict` of a deserializer.
 
     It raises `SchemaError` if the message has another type for a field than the class, and `DecodeError` for a value
     that the class cannot have. Errors of the class pass through.
     """
-    functions: dict[type, tuple[_Lifting, Callable[[Any], Any]]] = {}
+    functions: dict[type, tuple[_Lifting, Callable[..., object]]] = {}
 
-    def lift(message: Any, _context: RecordContext) -> object:
+    def lift(message: Message, _context: RecordContext) -> object:
         known = functions.get(type(message))
         if known is None:
             if len(functions) >= _MOST_TYPES:
                 functions.clear()
             made = _Lifting(shape.name)
-            known = functions[type(message)] = made, made.compiled(shape, type(message).DESCRIPTOR)
+            known = functions[type(message)] = made, made.compiled(shape, descriptor_of(message))
         source, convert = known
         try:
             return convert(message)
@@ -191,7 +192,7 @@ class _Source(ABC):
         """Return the function of a class and a message type."""
         name = self._function(shape, descriptor)
         exec(compile("\n".join(self._lines), self._file, "exec"), self._names)  # noqa: S102 - our own source
-        function: Callable[..., Any] = self._names[name]
+        function: Callable[..., object] = self._names[name]
         return function
 
     def path(self, error: BaseException) -> str:
@@ -474,7 +475,7 @@ def _field_of(slot: Slot, branch: Branch, descriptor: Descriptor) -> FieldDescri
 
 def _symbols_of(shape: Symbols, type_: EnumDescriptor | None) -> known_types.Symbols:
     """Return the members of an enum by the numbers of a Protobuf type; the class's own type if there is none."""
-    members: dict[str, Any] = (
+    members: dict[str, object] = (
         {symbol: symbol for symbol in shape.symbols}
         if shape.cls is None
         else {_symbol(shape, member): member for member in shape.cls}

@@ -24,9 +24,10 @@ from strata.compat.protobuf.parser import parse
 from strata.compat.protobuf.tags import tags_of
 from strata.compat.schema import ResolvedReference
 from strata.serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
+from strata.serdes.functions import Decode
 from strata.serdes.model import Metadata, Rule, Schema
 from strata.serdes.protobuf.extra_fields import lacks_fields
-from strata.serdes.protobuf.files import entry_of
+from strata.serdes.protobuf.files import descriptor_of, entry_of
 from strata.serdes.protobuf.json_mapping import dict_of, from_json, to_json
 from strata.serdes.rules.executors import Convert, FieldTransform
 from strata.serdes.rules.fields import Encode, Fields, Place, Values, Visit
@@ -34,7 +35,6 @@ from strata.serdes.rules.fields import Encode, Fields, Place, Values, Visit
 __all__ = ["ProtobufShapes", "ProtobufValues", "inline_tags"]
 
 Tags = Mapping[str, frozenset[str]]
-Decode = Callable[[bytes], Any]
 
 _F = FieldDescriptor
 _TYPE_NAMES = {
@@ -108,8 +108,11 @@ class ProtobufValues(Values):
         message_class, steps = self._message_class, _Steps(Fields(self._metadata, rule), self._tags)
         described = self._described
         fields = steps.texts(message_class, described)
-        mine: Any = message_class.DESCRIPTOR
-        if not fields or len(fields) != len(steps.of(message_class, described)) or lacks_fields(described, mine):
+        if (
+            not fields
+            or len(fields) != len(steps.of(message_class, described))
+            or lacks_fields(described, descriptor_of(message_class))
+        ):
             return None
         copy, serialize = message_class.CopyFrom, message_class.SerializeToString
         parts = [
@@ -175,7 +178,9 @@ class _Steps:
         steps = self._known.get(key)
         if steps is None:
             steps = self._known[key] = []
-            pairs = ((field, described.fields_by_number.get(field.number)) for field in message_class.DESCRIPTOR.fields)
+            pairs = (
+                (field, described.fields_by_number.get(field.number)) for field in descriptor_of(message_class).fields
+            )
             steps += [
                 _where_set(message_class, field, step)
                 for field, known in pairs
@@ -183,11 +188,11 @@ class _Steps:
             ]
         return steps
 
-    def texts(self, message_class: type[Message], described: Descriptor) -> list[Any]:
+    def texts(self, message_class: type[Message], described: Descriptor) -> list[FieldDescriptor]:
         """Return the selected strings and bytes of a message that are not repeated."""
         return [
             field
-            for field in message_class.DESCRIPTOR.fields
+            for field in descriptor_of(message_class).fields
             if field.type in (_F.TYPE_STRING, _F.TYPE_BYTES)
             and not field.is_repeated
             and (known := described.fields_by_number.get(field.number)) is not None
@@ -197,22 +202,23 @@ class _Steps:
     def _place(self, known: FieldDescriptor) -> Place:
         return self._fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
 
-    def _step(self, field: Any, known: FieldDescriptor) -> Step | None:
+    def _step(self, field: FieldDescriptor, known: FieldDescriptor) -> Step | None:
         place = self._place(known)
         if entry_of(field) is not None:
             return self._map(field, known, place)
-        if field.type == _F.TYPE_MESSAGE and field.message_type.full_name.startswith(_FOREIGN):
-            is_stamp = field.message_type.full_name == _TIMESTAMP and not field.is_repeated
+        inner = field.message_type
+        if inner is None:
+            return _scalar(field, place) if place.selected else None
+        if field.type == _F.TYPE_MESSAGE and inner.full_name.startswith(_FOREIGN):
+            is_stamp = inner.full_name == _TIMESTAMP and not field.is_repeated
             return _stamp(field, place) if is_stamp and place.selected else None
-        if field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):
-            return self._inner(field, known)
-        return _scalar(field, place) if place.selected else None
+        return self._inner(field, inner, known)
 
-    def _inner(self, field: Any, known: Any) -> Step | None:
+    def _inner(self, field: FieldDescriptor, message_type: Descriptor, known: Any) -> Step | None:
         if not self._holds(known.message_type, set()):
             return None
         name, is_repeated = field.name, field.is_repeated
-        message_class = GetMessageClass(field.message_type)
+        message_class = GetMessageClass(message_type)
         steps = self.of(message_class, known.message_type)
 
         def visit(message: Message, transform: FieldTransform) -> None:
@@ -254,7 +260,7 @@ class _Steps:
         return False
 
 
-def _where_set(message_class: type[Message], field: Any, step: Step) -> Step:
+def _where_set(message_class: type[Message], field: FieldDescriptor, step: Step) -> Step:
     """Return a step that passes over a field that is not set, where the field says so."""
     if not field.has_presence:
         return step
@@ -337,7 +343,7 @@ def _moved(old: type[Message], new: type[Message], value: object) -> Message:
         ) from error.__cause__
 
 
-def _json(value: object) -> Any:
+def _json(value: object) -> object:
     match value:
         case Mapping():
             return {key if isinstance(key, str) else str(key): _json(item) for key, item in value.items()}
@@ -407,7 +413,7 @@ class ProtobufShapes:
         parse_payload = self.parsed(self._message_class(shape))
         return lambda payload: dict_of(parse_payload(payload))
 
-    def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
+    def between(self, have: Schema, want: Schema) -> Convert:
         """Return the conversion of JSON of one schema to JSON of another.
 
         Raises:
@@ -427,6 +433,6 @@ class ProtobufShapes:
         old, new = self._message_class(have), self.message_type or self._message_class(want)
         return lambda value: _moved(old, new, value)
 
-    def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:  # noqa: ARG002 - an interface
+    def wanted(self, shape: Schema) -> Convert | None:  # noqa: ARG002 - an interface
         """Return the conversion of messages to dicts, if the caller wants dicts."""
         return dict_of if self.as_dict else None

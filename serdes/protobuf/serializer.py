@@ -26,11 +26,20 @@ from strata.serdes import errors
 from strata.serdes.base import T
 from strata.serdes.client import Schema
 from strata.serdes.conf_types import ProtobufDeserializerConf, ProtobufSerializerConf
-from strata.serdes.deserializer import Decode, Deserializer
+from strata.serdes.deserializer import Decode, Deserializer, FromDict
 from strata.serdes.framing import MessagePath
 from strata.serdes.model import PROTOBUF, Reference, is_class
 from strata.serdes.protobuf.extra_fields import lacks_fields, refuse_unknown
-from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, is_known, link, message_named, text_of
+from strata.serdes.protobuf.files import (
+    descriptor_of,
+    find_message,
+    imports_of,
+    indexes_of,
+    is_known,
+    link,
+    message_named,
+    text_of,
+)
 from strata.serdes.protobuf.json_mapping import dict_of
 from strata.serdes.protobuf.wire_types import parsed_strictly
 from strata.serdes.references import resolve
@@ -81,7 +90,7 @@ class ProtobufSerializer(Serializer[T]):
             descriptor = find_message(link(Schema(self._own_text, PROTOBUF), {}), (0,))
             made, self._to_dict = GetMessageClass(descriptor), lowering(self._shape, descriptor)
         self._type: type[Message] = made
-        self._message: Any = made.DESCRIPTOR
+        self._message = descriptor_of(made)
         self._serialize: Any = made.SerializeToString  # the class's: a field of that name hides the method
         self._initialization_errors: Any = made.FindInitializationErrors
         self._reference_subject = self._settings.reference_subject_name_strategy
@@ -231,7 +240,7 @@ class ProtobufDeserializer(Deserializer[T]):
         self,
         client: Registry,
         message_type: type[Message] | None = None,
-        from_dict: Callable[[Any, RecordContext], T] | None = None,
+        from_dict: FromDict[T] | None = None,
         conf: ProtobufDeserializerConf | None = None,
         *,
         as_dict: bool = False,
@@ -328,7 +337,7 @@ def _shape_of(message_type: object) -> "Object | None":
     return shape
 
 
-def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
+def _found(file: FileDescriptor, wanted: Descriptor) -> Descriptor:
     """Return the message of the same name in a file."""
     path = wanted.full_name.removeprefix(f"{wanted.file.package}." if wanted.file.package else "").split(".")
     message: Descriptor | None = file.message_types_by_name.get(path[0])
@@ -343,7 +352,7 @@ def decoder_of(message_class: type[Message], *, as_dict: bool) -> Decode:
     """Return the decoder of payloads to messages of a class, or to dicts; it raises `DecodeError`."""
     name, parse = message_class.DESCRIPTOR.full_name, message_class.FromString
 
-    def decode(payload: bytes) -> Any:
+    def decode(payload: bytes) -> object:
         try:
             message = parsed_strictly(parse, payload)
         except (ParseError, ValueError, RecursionError) as error:

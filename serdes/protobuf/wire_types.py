@@ -12,6 +12,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import EncodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from strata.serdes.protobuf.files import descriptor_of
+
 __all__ = ["parsed_strictly"]
 
 _T = FieldDescriptor
@@ -42,7 +44,7 @@ def parsed_strictly(parse: Callable[[bytes], Message], payload: bytes) -> Messag
     for part in _messages(message):
         unknown_fields: Any = UnknownFieldSet(part)
         for unknown in unknown_fields:
-            field: Any = type(part).DESCRIPTOR.fields_by_number.get(unknown.field_number)
+            field = descriptor_of(part).fields_by_number.get(unknown.field_number)
             if field is not None and unknown.wire_type not in _accepted(field):
                 raise ValueError(f"the field {field.full_name} has the wire type {unknown.wire_type}")
     return message

@@ -18,7 +18,7 @@ Rules of this file: one compiled expression for each text; values in and out.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from strata.serdes.branch import Branch
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RuleError
+from strata.serdes.functions import Convert
 from strata.serdes.rules.cel_cost import Cost
 from strata.serdes.rules.cel_functions import FUNCTIONS
 from strata.serdes.rules.executors import FieldContext, FieldTransform, RuleContext
@@ -80,7 +81,7 @@ class CelExecutor:
     def __init__(self, client: RegistryClient, settings: Mapping[str, object]) -> None:  # noqa: ARG002 - an interface
         self._programs = _Programs(_MESSAGE)
 
-    def transform(self, context: RuleContext, message: object) -> Any:
+    def transform(self, context: RuleContext, message: object) -> object:
         """Return the new value or, for a condition, whether it holds.
 
         Raises:
@@ -136,7 +137,7 @@ class _Programs:
         self._environments: SharedCache[object, object] = SharedCache(_CACHED)
         self._programs: SharedCache[object, tuple[_Program | None, _Program]] = SharedCache(_CACHED)
 
-    def result(self, context: RuleContext, message: object, value: object, data: dict[str, object]) -> Any:
+    def result(self, context: RuleContext, message: object, value: object, data: dict[str, object]) -> object:
         expression = context.rule.expr or ""
         descriptor = type(message).DESCRIPTOR if isinstance(message, Message) else None
         pool = None if descriptor is None else descriptor.file.pool
@@ -226,7 +227,7 @@ def _whole(value: int) -> int:
     return value
 
 
-_INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+_INTO: tuple[tuple[type | tuple[type, ...], Convert], ...] = (
     ((bool, float, Message), lambda value: value),
     (str, _text),
     (int, _whole),

@@ -12,8 +12,9 @@ Rules of this file: the order of things; the formats convert values between sche
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
+from strata.serdes.functions import Decode
 from strata.serdes.model import RegisteredSchema, Schema
 from strata.serdes.registry_protocol import Registry
 from strata.serdes.rules.fields import Encode, Values
@@ -22,7 +23,6 @@ from strata.serdes.subject_name_strategies import RecordContext
 
 __all__ = ["Reading", "Shapes", "Writing", "reading_of", "writing_of"]
 
-Decode = Callable[[bytes], Any]
 Change = Callable[[object], object]
 
 
@@ -140,7 +140,7 @@ class Reading:
         decode, finish = self.decode, self.finish
         return decode if finish is None else lambda payload: finish(decode(payload))
 
-    def value(self, payload: bytes, record: RecordContext, original: bytes) -> Any:
+    def value(self, payload: bytes, record: RecordContext, original: bytes) -> object:
         """Return the value in a payload.
 
         Args:

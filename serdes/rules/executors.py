@@ -14,10 +14,11 @@ Rules of this file: names and interfaces; nothing runs here.
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from strata.imports import require
 from strata.serdes.client import RegistryClient
+from strata.serdes.functions import Convert
 from strata.serdes.model import Rule, Schema
 
 __all__ = [
@@ -34,8 +35,10 @@ __all__ = [
     "same",
 ]
 
+_T = TypeVar("_T")
 
-def same(value: object) -> Any:
+
+def same(value: _T) -> _T:
     """Return the value unchanged."""
     return value
 
@@ -69,7 +72,7 @@ class RuleContext(NamedTuple):
     headers: Any = None
     original_key: Any = None
     original_value: Any = None
-    redact: Callable[[Any], Any] = same
+    redact: Convert = same
 
     def of_record(
         self, topic: str | None, headers: object, key: object, value: object, *, is_key: bool
@@ -118,7 +121,7 @@ class MessageExecutor(Protocol):
     `prepare(context)`, as field executors may have too, it gets what it needs before the first record is written.
     """
 
-    def transform(self, context: RuleContext, message: object) -> Any:
+    def transform(self, context: RuleContext, message: object) -> object:
         """Return the new value or, for a CONDITION, whether it holds.
 
         Args:
@@ -149,8 +152,6 @@ class FieldExecutor(Protocol):
 
 
 Executor = MessageExecutor | FieldExecutor
-Convert = Callable[[Any], Any]
-"""Returns the new value of a string or bytes field from its value alone, in the type of the value."""
 ExecutorFactory = Callable[[RegistryClient, Mapping[str, Any]], Executor]
 
 Action = Callable[[RuleContext, Any, Exception | None], None]

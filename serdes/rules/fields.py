@@ -11,8 +11,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from strata.serdes.functions import Encode
 from strata.serdes.model import Metadata, Rule
 from strata.serdes.rules.executors import Convert, FieldContext, FieldTransform
 
@@ -23,8 +23,6 @@ _STARS = ("*", "**")
 
 Visit = Callable[[FieldTransform, object], object]
 """Calls a transform with each selected field of a value and returns the new value; the old one does not change."""
-
-Encode = Callable[[Any], bytes]
 
 
 class Values(ABC):

@@ -13,14 +13,23 @@ Rules of this file: the order and the outcome of rules; executors do the work.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from strata.serdes.errors import RuleError, SerdeError
 from strata.serdes.model import Rule, RuleSet, Schema
 from strata.serdes.observer import Observer
 from strata.serdes.registry_protocol import Registry
 from strata.serdes.rules.actions import ACTIONS, NAME_HEADER, header
-from strata.serdes.rules.executors import EXECUTORS, Action, Convert, Executor, FieldContext, RuleContext, same
+from strata.serdes.rules.executors import (
+    EXECUTORS,
+    Action,
+    Convert,
+    Executor,
+    FieldContext,
+    FieldExecutor,
+    RuleContext,
+    same,
+)
 from strata.serdes.rules.fields import Values
 from strata.serdes.serde_settings import SerdeSettings
 from strata.serdes.subject_name_strategies import RecordContext
@@ -57,7 +66,7 @@ class Step:
     """
 
     context: RuleContext
-    apply: Callable[[RuleContext, Any], object]
+    apply: Callable[[RuleContext, object], object]
     over_fields: bool
     on_success: Action
     on_failure: Action
@@ -187,7 +196,7 @@ class Runner:
                 return _over_fields(rule, executor, values)
             where = "so it cannot run over a migration or a payload"
             return _refusing(f"a rule of type {rule.type} runs over fields, {where}")
-        transform: Callable[[RuleContext, Any], object] = executor.transform
+        transform: Callable[[RuleContext, object], object] = executor.transform
         if values is None:
             return transform
         lower = values.lower if getattr(executor, "takes_json", False) else same
@@ -247,7 +256,7 @@ def _direction(rule: Rule, mode: str, actions: str | None) -> str:
     return (there if mode in _FORWARD else back).strip()
 
 
-def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleContext, object], object]:
+def _over_fields(rule: Rule, executor: FieldExecutor, values: Values) -> Callable[[RuleContext, object], object]:
     visit = values.visitor(rule)
     if rule.kind != "CONDITION":
         return lambda context, value: visit(executor.field_transform(context), value)
@@ -290,10 +299,10 @@ def _masked(field: FieldContext, value: object) -> object:  # noqa: ARG001 - an 
     return _MARKER.encode() if isinstance(value, bytes | bytearray | memoryview) else value
 
 
-def _refusing(message: str) -> Callable[..., Any]:
+def _refusing(message: str) -> Callable[..., NoReturn]:
     """Return a function in the place of an executor or action that cannot be run."""
 
-    def refuse(context: RuleContext, value: object, error: Exception | None = None) -> object:  # noqa: ARG001 - an interface
+    def refuse(context: RuleContext, value: object, error: Exception | None = None) -> NoReturn:  # noqa: ARG001 - an interface
         raise RuleError(message) from error
 
     return refuse

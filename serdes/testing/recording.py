@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any, Unpack
+from typing import Any, Required, TypedDict, Unpack
 
 from strata.serdes.client import ClientSettings, RegistryClient
 from strata.serdes.conf_types import ClientOptions
@@ -35,12 +35,29 @@ class Unrecorded(SerdeError):
     """The recording has no answer to a request."""
 
 
+class _Error(TypedDict):
+    status: int
+    error_code: int
+    message: str
+
+
+class _Noted(TypedDict, total=False):
+    """A request and its answer."""
+
+    method: Required[str]
+    path: Required[str]
+    query: dict[str, str]
+    body: dict[str, object]
+    answer: object
+    error: _Error
+
+
 class _Recording:
     """Sends requests, and notes each with its answer."""
 
     def __init__(self, transport: AnyTransport) -> None:
         self._transport, self._lock = transport, Lock()
-        self.answers: list[dict[str, Any]] = []
+        self.answers: list[_Noted] = []
 
     def close(self) -> None:
         self._transport.close()
@@ -52,7 +69,7 @@ class _Recording:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         noted = _request(method, path, query, body)
         try:
             answer = self._transport.request(method, path, query=query, body=body)
@@ -71,9 +88,9 @@ class _Recording:
 class _Replay:
     """Answers requests from a recording."""
 
-    def __init__(self, answers: list[dict[str, object]], path: Path) -> None:
+    def __init__(self, answers: list[_Noted], path: Path) -> None:
         self._path, self._lock = path, Lock()
-        self._answers: dict[str, list[dict[str, Any]]] = {}
+        self._answers: dict[str, list[_Noted]] = {}
         for answer in answers:
             request = {name: value for name, value in answer.items() if name not in ("answer", "error")}
             self._answers.setdefault(json.dumps(request, sort_keys=True), []).append(answer)
@@ -88,7 +105,7 @@ class _Replay:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         request = json.dumps(_request(method, path, query, body), sort_keys=True)
         with self._lock:
             answers = self._answers.get(request)
@@ -101,10 +118,8 @@ class _Replay:
         return json.loads(json.dumps(noted["answer"]))
 
 
-def _request(
-    method: str, path: str, query: Mapping[str, str] | None, body: Mapping[str, object] | None
-) -> dict[str, Any]:
-    request: dict[str, Any] = {"method": method, "path": path}
+def _request(method: str, path: str, query: Mapping[str, str] | None, body: Mapping[str, object] | None) -> _Noted:
+    request: _Noted = {"method": method, "path": path}
     if query:
         request["query"] = dict(query)
     return request if body is None else {**request, "body": dict(body)}

@@ -53,7 +53,7 @@ def scalar(arrow: pa.DataType) -> Shape:
     return Shape(arrow, lambda values: built(values, arrow))
 
 
-def built(values: Sequence[Any], arrow_type: pa.DataType) -> pa.Array:
+def built(values: Sequence[object], arrow_type: pa.DataType) -> pa.Array:
     """Return an Arrow array of values.
 
     Raises:
@@ -128,7 +128,7 @@ def map_array(
     return pa.MapArray.from_arrays(_offsets(lengths), keys, items, type=arrow_type, mask=_mask(missing))
 
 
-def under(step: str, build: Build, values: Sequence[Any]) -> pa.Array:
+def under(step: str, build: Build, values: Sequence[object]) -> pa.Array:
     """Build a column inside another.
 
     Args:

@@ -3,8 +3,6 @@
 Rules of this file: texts in, texts out; no registry and no bytes of payloads.
 """
 
-from typing import Any
-
 from strata.spark_udfs.decoding.json_reader import parsed
 from strata.spark_udfs.decoding.payload_reader import OnlyInPython
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
@@ -12,7 +10,7 @@ from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 __all__ = ["inputs_of"]
 
 
-def inputs_of(payload: PayloadSchema) -> dict[str, Any]:
+def inputs_of(payload: PayloadSchema) -> dict[str, object]:
     """Return what the JVM plans the decode of a JSON Schema from.
 
     Raises:

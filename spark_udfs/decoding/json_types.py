@@ -21,7 +21,7 @@ Rules of this file: the model of `compat` in, shapes out; no registry and no byt
 """
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
@@ -155,7 +155,7 @@ class _TreeBuilder:
         return Tree("array", item=reduce(_either, trees) if trees else _ANY)
 
 
-def _of_value(value: Any) -> Tree:
+def _of_value(value: object) -> Tree:
     """Return the type of a value in an `enum` or `const`."""
     return {str: _STRING, bool: _BOOLEAN, int: _INTEGER, float: _NUMBER, type(None): _NULL}.get(type(value), _ANY)
 
@@ -218,7 +218,7 @@ _KINDS: Final[dict[type, str]] = {
 }
 
 
-def _check(values: Sequence[Any], expected: str, *allowed: type) -> set[type]:
+def _check(values: Sequence[object], expected: str, *allowed: type) -> set[type]:
     """Return the Python types of some values; raise DecodeError if one is neither allowed nor null."""
     types = set(map(type, values))
     wrong = types - {*allowed, type(None)}
@@ -228,17 +228,17 @@ def _check(values: Sequence[Any], expected: str, *allowed: type) -> set[type]:
     return types
 
 
-def _strings(values: Sequence[Any]) -> pa.Array:
+def _strings(values: Sequence[object]) -> pa.Array:
     _check(values, "string", str)
     return arrow_columns.built(values, pa.string())
 
 
-def _booleans(values: Sequence[Any]) -> pa.Array:
+def _booleans(values: Sequence[object]) -> pa.Array:
     _check(values, "boolean", bool)
     return arrow_columns.built(values, pa.bool_())
 
 
-def _integers(values: Sequence[Any]) -> pa.Array:
+def _integers(values: Sequence[object]) -> pa.Array:
     """Build a bigint column; `1.0` is an integer in JSON Schema."""
     if float in _check(values, "integer", int, float):
         if not all(value.is_integer() for value in values if type(value) is float):
@@ -247,7 +247,7 @@ def _integers(values: Sequence[Any]) -> pa.Array:
     return arrow_columns.built(values, pa.int64())
 
 
-def _numbers(values: Sequence[Any]) -> pa.Array:
+def _numbers(values: Sequence[float | None]) -> pa.Array:
     if int in _check(values, "number", int, float):
         values = [
             None if value is None else float(value) for value in values
@@ -255,16 +255,16 @@ def _numbers(values: Sequence[Any]) -> pa.Array:
     return arrow_columns.built(values, pa.float64())
 
 
-def _nulls(values: Sequence[Any]) -> pa.Array:
+def _nulls(values: Sequence[object]) -> pa.Array:
     _check(values, "null")
     return pa.nulls(len(values))
 
 
-def _texts(values: Sequence[Any]) -> pa.Array:
+def _texts(values: Sequence[object]) -> pa.Array:
     return arrow_columns.built([None if value is None else _text(value) for value in values], pa.string())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError:  # integers beyond 64 bits, or more levels than orjson writes
@@ -289,7 +289,7 @@ def _struct(fields: dict[str, Shape]) -> Shape:
     arrow = arrow_columns.struct_type((name, arrow_columns.as_nullable(field)) for name, field in fields.items())
     columns: list[tuple[str, Build]] = [(name, field.build) for name, field in fields.items()]
 
-    def build(values: Sequence[Any]) -> pa.Array:
+    def build(values: Sequence[dict[str, object] | None]) -> pa.Array:
         _check(values, "object", dict)
         missing = [value is None for value in values]
         rows: Sequence[Any] = [value or {} for value in values] if True in missing else values
@@ -302,7 +302,7 @@ def _struct(fields: dict[str, Shape]) -> Shape:
 def _array(item: Shape) -> Shape:
     arrow = arrow_columns.list_type(item)
 
-    def build(values: Sequence[Any]) -> pa.Array:
+    def build(values: Sequence[list[object] | None]) -> pa.Array:
         _check(values, "array", list)
         items = arrow_columns.under("[]", item.build, list(chain.from_iterable(filter(None, values))))
         return arrow_columns.list_array(items, arrow, _lengths(values), [value is None for value in values])
@@ -314,7 +314,7 @@ def _map(value: Shape) -> Shape:
     key = Shape(pa.string(), _strings)
     arrow = arrow_columns.map_type(key, value)
 
-    def build(values: Sequence[Any]) -> pa.Array:
+    def build(values: Sequence[dict[str, object] | None]) -> pa.Array:
         _check(values, "object", dict)
         filled = list(filter(None, values))
         keys = arrow_columns.built(list(chain.from_iterable(filled)), pa.string())
@@ -326,5 +326,5 @@ def _map(value: Shape) -> Shape:
     return Shape(arrow, build, nullable=True)
 
 
-def _lengths(values: Sequence[Any]) -> list[int]:
+def _lengths(values: Sequence[Sized | None]) -> list[int]:
     return [len(value or ()) for value in values]

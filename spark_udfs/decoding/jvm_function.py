@@ -22,7 +22,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import Column, SparkSession, functions
 
@@ -220,7 +219,7 @@ def function_name(plan: DecodePlan) -> str:
     return f"{label}{'' if label.endswith('?') else '&'}mode={plan.mode}&plan={packed(_content(plan))}"
 
 
-def _content(plan: DecodePlan) -> dict[str, Any]:
+def _content(plan: DecodePlan) -> dict[str, object]:
     return {
         "format": AVRO if plan.payload is None else plan.payload.schema.format,
         **_inputs(plan),
@@ -229,12 +228,12 @@ def _content(plan: DecodePlan) -> dict[str, Any]:
     }
 
 
-def packed(content: Mapping[str, Any]) -> str:
+def packed(content: Mapping[str, object]) -> str:
     """Return what a function's name holds for the JVM, compressed."""
     return base64.urlsafe_b64encode(zlib.compress(json.dumps({"version": _VERSION, **content}).encode(), 9)).decode()
 
 
-def _inputs(plan: DecodePlan) -> dict[str, Any]:
+def _inputs(plan: DecodePlan) -> dict[str, object]:
     """Return what the JVM makes its plan from."""
     reader_type(plan)  # rejects what has no Spark type
     if plan.payload is None:
@@ -257,7 +256,7 @@ def _options(settings: ClientSettings) -> Mapping[str, str]:
     return {name: _text(value) for name, value in fields.items() if value is not None}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a value as text; equal values give the same text."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 

@@ -153,7 +153,7 @@ def _to_pandas(arrays: dict[str, pa.Array]) -> Any:
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
     class ArrowSeries(pd.Series):  # type: ignore[misc,unused-ignore]
-        def apply(self, *_: Any, **__: Any) -> "ArrowSeries":
+        def apply(self, *_: object, **__: object) -> "ArrowSeries":
             return self
 
     class ArrowFrame(pd.DataFrame):  # type: ignore[misc,unused-ignore]

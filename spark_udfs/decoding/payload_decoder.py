@@ -94,7 +94,7 @@ class PayloadDecoder:
             refusals[index] = _refusal(frames[index] or b"", headers[index], error, place)
         return values, refusals
 
-    def _built(self, objects: list[Any], start: int, end: int, unfit: dict[int, DecodeError]) -> Iterator[pa.Array]:
+    def _built(self, objects: list[object], start: int, end: int, unfit: dict[int, DecodeError]) -> Iterator[pa.Array]:
         """Yield arrays of some objects; bisect to find those that do not fit."""
         try:
             yield self._shape.build(objects[start:end])
@@ -109,8 +109,8 @@ class PayloadDecoder:
 
     def _objects(
         self, frames: list[bytes | None], headers: Sequence[bytes | None]
-    ) -> tuple[list[Any], dict[int, Refusal]]:
-        objects: list[Any] = []
+    ) -> tuple[list[object], dict[int, Refusal]]:
+        objects: list[object] = []
         refusals: dict[int, Refusal] = {}
         more = 0  # bytes by which payloads grew
         append, in_frame, in_header = objects.append, self._parsers.in_frame, self._parsers.in_header

@@ -4,7 +4,6 @@ Rules of this file: the module of a format is imported when it is needed, becaus
 """
 
 from functools import lru_cache
-from typing import Any
 
 from strata.imports import require
 from strata.serdes.model import PROTOBUF
@@ -36,7 +35,7 @@ def reader_of(schema: PayloadSchema) -> PayloadReader:
 
 
 @lru_cache(maxsize=32)
-def inputs_for_jvm(schema: PayloadSchema) -> dict[str, Any]:
+def inputs_for_jvm(schema: PayloadSchema) -> dict[str, object]:
     """Return what the session's JVM plans a decode from: texts or descriptors, and what of them to read.
 
     Raises:

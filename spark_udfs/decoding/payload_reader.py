@@ -4,15 +4,16 @@ Rules of this file: types only; the formats implement them, and `payload_decoder
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.framing import MessagePath
+from strata.serdes.functions import Decode
 from strata.spark_udfs.decoding.arrow_columns import Shape
 
 __all__ = ["OnlyInPython", "Parse", "PayloadReader", "Undecodable", "Writer"]
 
-Parse = Callable[[bytes], Any]
+Parse = Decode
 """Parses a payload into an object; raises DecodeError if the payload is damaged."""
 Writer = Callable[[MessagePath], Parse]
 """Returns the parser of the message at some indexes.

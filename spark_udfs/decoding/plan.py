@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
 from pyspark.sql.types import DataType
@@ -133,7 +133,7 @@ def plan_decode(
     origin: Sequence[str] = (),
     message: str | None = None,
     validate: bool = False,
-    rules: Mapping[str, Any] | None = None,
+    rules: Mapping[str, object] | None = None,
     is_key: bool = False,
     members_by_type: bool = False,
 ) -> DecodePlan:

@@ -6,9 +6,9 @@ workers is known here, before the path is chosen.
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from strata.serdes.protobuf.files import link
@@ -21,7 +21,7 @@ __all__ = ["group_of", "inputs_of", "messages_of"]
 _JSON_TEXTS: Final = frozenset(f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue"))
 
 
-def inputs_of(payload: PayloadSchema) -> dict[str, Any]:
+def inputs_of(payload: PayloadSchema) -> dict[str, object]:
     """Return what the JVM plans the decode of a message from.
 
     Raises:
@@ -49,7 +49,7 @@ def group_of(field: FieldDescriptor) -> str:
 
 def messages_of(
     message: Descriptor, fields: Iterable[FieldDescriptor], unsupported: Callable[[FieldDescriptor], str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the name of a message, and the files in which it and the messages inside it are.
 
     Args:
@@ -63,7 +63,7 @@ def messages_of(
     files: dict[str, str] = {}
     seen = {message.full_name}
 
-    def add(descriptor: Any, name: str) -> None:
+    def add(descriptor: Descriptor | EnumDescriptor, name: str) -> None:
         written = FileDescriptorProto()
         descriptor.file.CopyToProto(written)
         if written.syntax == "editions":

@@ -6,8 +6,6 @@ bytes are parsed as the reader's message, by a class that is made once for each 
 Rules of this file: `strata.serdes.protobuf.files` handles descriptors, `protobuf_types` handles columns.
 """
 
-from typing import Any
-
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import Message
@@ -71,7 +69,7 @@ def message_of(file: FileDescriptor, name: str | None) -> Descriptor:
 def _parser(message_class: type[Message]) -> Parse:
     parse = message_class.FromString
 
-    def parsed(payload: bytes) -> Any:
+    def parsed(payload: bytes) -> object:
         try:
             return parsed_strictly(parse, payload)
         except (ParseError, ValueError) as error:

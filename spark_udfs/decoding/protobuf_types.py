@@ -25,14 +25,15 @@ Rules of this file: descriptors in, shapes out; no registry and no bytes.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.json_format import MessageToDict, SerializeToJsonError
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.avro.projection import chosen
@@ -44,7 +45,7 @@ from strata.spark_udfs.decoding.type_limits import Nesting
 
 __all__ = ["WRAPPERS", "shape_of"]
 
-Get = Callable[[Sequence[Any]], list[Any]]
+Get = Callable[[Sequence[Any]], Sequence[object]]
 """Takes a field from every message; None where it is absent."""
 
 _UINT64 = pa.decimal128(20, 0)
@@ -85,12 +86,21 @@ WRAPPERS: Final = frozenset(
 """Messages that hold one scalar."""
 
 
-def _instants(messages: Sequence[Any]) -> pa.Array:
+class _Seconds(Protocol):
+    """A timestamp or a duration, of any class."""
+
+    @property
+    def seconds(self) -> int: ...
+    @property
+    def nanos(self) -> int: ...
+
+
+def _instants(messages: Sequence[_Seconds | None]) -> pa.Array:
     micros = [None if message is None else message.seconds * 1_000_000 + message.nanos // 1000 for message in messages]
     return arrow_columns.built(micros, pa.int64()).cast(_INSTANT)
 
 
-def _spans(messages: Sequence[Any]) -> pa.Array:
+def _spans(messages: Sequence[_Seconds | None]) -> pa.Array:
     # Nanoseconds have the sign of the seconds; the part below a microsecond is cut off, towards zero.
     micros = [
         None if message is None else message.seconds * 1_000_000 + int(message.nanos / 1000) for message in messages
@@ -98,11 +108,11 @@ def _spans(messages: Sequence[Any]) -> pa.Array:
     return arrow_columns.built(micros, pa.int64()).cast(_SPAN)
 
 
-def _json_texts(messages: Sequence[Any]) -> pa.Array:
+def _json_texts(messages: Sequence[Message | None]) -> pa.Array:
     return arrow_columns.built([None if message is None else _json_text(message) for message in messages], pa.string())
 
 
-def _json_text(message: Any) -> str:
+def _json_text(message: Message) -> str:
     try:
         return json.dumps(MessageToDict(message), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (SerializeToJsonError, ValueError):  # JSON has no infinities
@@ -194,10 +204,10 @@ def _getter(field: FieldDescriptor) -> Get:
     return lambda messages: [get(message) if type(message).HasField(message, name) else None for message in messages]
 
 
-def _structs(columns: Sequence[tuple[str, Get, Build]], arrow_type: pa.StructType, absent: Any) -> Build:
+def _structs(columns: Sequence[tuple[str, Get, Build]], arrow_type: pa.StructType, absent: Message) -> Build:
     """Return a builder of structs; under a null struct, non-nullable columns get the values of an empty message."""
 
-    def build(messages: Sequence[Any]) -> pa.Array:
+    def build(messages: Sequence[Message | None]) -> pa.Array:
         missing = [message is None for message in messages]
         present = [absent if message is None else message for message in messages] if True in missing else messages
         return arrow_columns.struct_array(
@@ -210,7 +220,7 @@ def _structs(columns: Sequence[tuple[str, Get, Build]], arrow_type: pa.StructTyp
 def _lists(item: Shape) -> Shape:
     arrow = arrow_columns.list_type(item)
 
-    def build(values: Sequence[Any]) -> pa.Array:
+    def build(values: Sequence[Sequence[object]]) -> pa.Array:
         items = arrow_columns.under("[]", item.build, list(chain.from_iterable(values)))
         return arrow_columns.list_array(items, arrow, list(map(len, values)))
 
@@ -220,7 +230,7 @@ def _lists(item: Shape) -> Shape:
 def _maps(key: Shape, value: Shape) -> Shape:
     arrow = arrow_columns.map_type(key, value)
 
-    def build(values: Sequence[Any]) -> pa.Array:
+    def build(values: Sequence[Mapping[object, object]]) -> pa.Array:
         keys = arrow_columns.under("{}", key.build, list(chain.from_iterable(values)))
         items = arrow_columns.under("{}", value.build, [value[name] for value in values for name in value])
         return arrow_columns.map_array(keys, items, arrow, list(map(len, values)))

@@ -10,7 +10,7 @@ answer fails the task.
 Rules of this file: no session and no pandas; no plaintext in dead letters and errors.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from time import monotonic
@@ -31,6 +31,7 @@ from strata.serdes.errors import (
     SerdeError,
 )
 from strata.serdes.framing import Frame, MessagePath, SchemaId, SchemaName, kind_of, label, open_frame, split_name
+from strata.serdes.functions import Encode
 from strata.serdes.model import AVRO, JSON, RegisteredSchema
 from strata.serdes.subject_name_strategies import Context
 from strata.spark_udfs.arguments import Mode
@@ -41,6 +42,8 @@ from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable, find_sc
 from strata.spark_udfs.rules import DecodeRules, RuleClient, serde_conf
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
+
     from strata.serdes.rules.contracts import Reading
 
 __all__ = ["BatchDecoder", "RuledDecoder", "ruled_decoder"]
@@ -251,7 +254,7 @@ def _deserializer(format: str, client: RuleClient, conf: Any) -> Deserializer:  
     return made
 
 
-def _writer_of(format: str, client: RuleClient, reader: RegisteredSchema) -> Callable[[Any], bytes]:  # noqa: A002 - the same
+def _writer_of(format: str, client: RuleClient, reader: RegisteredSchema) -> Encode:  # noqa: A002 - the same
     """Return the function that writes values as frames of the reader's version."""
     schema_id = reader.schema_id
     if format == AVRO:
@@ -270,7 +273,7 @@ def _writer_of(format: str, client: RuleClient, reader: RegisteredSchema) -> Cal
     from strata.serdes.protobuf.files import indexes_of
 
     @cache
-    def front(described: Any) -> bytes:
+    def front(described: "Descriptor") -> bytes:
         return SchemaId(schema_id, None, indexes_of(described)).id_to_bytes()
 
     return lambda value: front(type(value).DESCRIPTOR) + type(value).SerializePartialToString(value)

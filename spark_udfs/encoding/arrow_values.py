@@ -8,7 +8,7 @@ Rules of this file: Arrow in, Python out; no format.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -19,10 +19,10 @@ __all__ = ["check_fields", "field_path", "instant_of", "values_of"]
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the writers add the zone
 
 
-def values_of(array: pa.Array) -> list[Any]:
+def values_of(array: pa.Array) -> list[object]:
     """Return structs as dicts, maps as lists of pairs, times in microseconds and dates in days since 1970."""
     numbered = _numbered(array.type)
-    values: list[Any] = (array if numbered == array.type else array.cast(numbered)).to_pylist()
+    values: list[object] = (array if numbered == array.type else array.cast(numbered)).to_pylist()
     return values
 
 
@@ -58,7 +58,7 @@ def field_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def check_fields(arrow_type: pa.StructType, known: Mapping[str, Any], path: str) -> None:
+def check_fields(arrow_type: pa.StructType, known: Mapping[str, object], path: str) -> None:
     """Check that a struct has no field that the schema lacks.
 
     Args:

@@ -22,7 +22,8 @@ Rules of this file: types in, schemas out. A type that cannot be expressed is an
 
 import json
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import TypeVar
 
 from pyspark.sql import types
 
@@ -30,11 +31,12 @@ from strata.spark_udfs.encoding.arrow_values import field_path
 
 __all__ = ["UnsupportedType", "avro_schema", "json_schema"]
 
+_T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TEXTS = (types.StringType, types.CharType, types.VarcharType)
 _INTEGERS = (types.ByteType, types.ShortType, types.IntegerType)
 
-_AVRO: dict[type[types.DataType], Any] = {
+_AVRO: dict[type[types.DataType], object] = {
     types.NullType: "null",
     types.BooleanType: "boolean",
     **dict.fromkeys(_INTEGERS, "int"),
@@ -47,7 +49,7 @@ _AVRO: dict[type[types.DataType], Any] = {
     types.TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
     types.TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
 }
-_JSON: dict[type[types.DataType], dict[str, Any]] = {
+_JSON: dict[type[types.DataType], dict[str, object]] = {
     types.NullType: {"type": "null"},
     types.BooleanType: {"type": "boolean"},
     **{type_: {"type": "integer"} for type_ in (*_INTEGERS, types.LongType)},
@@ -101,7 +103,7 @@ class _AvroBuilder:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def schema(self, spark_type: types.DataType, name: str, path: str) -> Any:
+    def schema(self, spark_type: types.DataType, name: str, path: str) -> object:
         match spark_type:
             case types.StructType():
                 return self._record(spark_type, name, path)
@@ -123,7 +125,7 @@ class _AvroBuilder:
                 }
         return _scalar(_AVRO, spark_type, path)
 
-    def _record(self, spark_type: types.StructType, name: str, path: str) -> dict[str, Any]:
+    def _record(self, spark_type: types.StructType, name: str, path: str) -> dict[str, object]:
         while name in self._taken:
             name += "_"
         self._taken.add(name)
@@ -133,19 +135,19 @@ class _AvroBuilder:
             place = field_path(path, field.name)
             if not _NAME.fullmatch(field.name):
                 raise UnsupportedType(place, "a name in Avro has only letters, digits and underscores")
-            written = {
+            written: dict[str, object] = {
                 "name": field.name,
                 "type": self._nullable(field.dataType, field.nullable, f"{name}_{field.name}", place),
             }
             fields.append(written | ({"default": None} if field.nullable else {}))
         return {"type": "record", "name": name, "fields": fields}
 
-    def _nullable(self, spark_type: types.DataType, nullable: bool, name: str, path: str) -> Any:
+    def _nullable(self, spark_type: types.DataType, nullable: bool, name: str, path: str) -> object:
         schema = self.schema(spark_type, name, path)
         return ["null", schema] if nullable and schema != "null" else schema
 
 
-def _json(spark_type: types.DataType, path: str) -> dict[str, Any]:
+def _json(spark_type: types.DataType, path: str) -> dict[str, object]:
     match spark_type:
         case types.StructType():
             _check_names(spark_type, path)
@@ -155,7 +157,7 @@ def _json(spark_type: types.DataType, path: str) -> dict[str, Any]:
             }
             required = [field.name for field in spark_type.fields if not field.nullable]
             # A closed object makes adding a nullable column a compatible change.
-            schema = {"type": "object", "properties": properties, "additionalProperties": False}
+            schema: dict[str, object] = {"type": "object", "properties": properties, "additionalProperties": False}
             return schema | ({"required": required} if required else {})
         case types.ArrayType():
             return {
@@ -169,11 +171,11 @@ def _json(spark_type: types.DataType, path: str) -> dict[str, Any]:
     return dict(_scalar(_JSON, spark_type, path))
 
 
-def _or_null(schema: dict[str, Any], nullable: bool) -> dict[str, Any]:
+def _or_null(schema: dict[str, object], nullable: bool) -> dict[str, object]:
     return {"oneOf": [{"type": "null"}, schema]} if nullable and schema != {"type": "null"} else schema
 
 
-def _scalar(table: dict[type[types.DataType], Any], spark_type: types.DataType, path: str) -> Any:
+def _scalar(table: Mapping[type[types.DataType], _T], spark_type: types.DataType, path: str) -> _T:
     if type(spark_type) not in table:
         raise UnsupportedType(path, f"the schema language has no type for {spark_type.simpleString()}")
     return table[type(spark_type)]

@@ -11,9 +11,8 @@ Rules of this file: values come from Arrow and have its types; the validator dec
 
 import base64
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 from urllib.parse import unquote
 
 import orjson
@@ -21,13 +20,12 @@ import pyarrow as pa
 
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import DecodeError, EncodeError
+from strata.serdes.functions import Convert, Encode
 from strata.serdes.json_schema.serializer import load, validator_of
 from strata.spark_udfs.encoding.arrow_values import field_path, instant_of
 from strata.spark_udfs.encoding.plan import EncodePlan
 
 __all__ = ["json_writer"]
-
-Convert = Callable[[Any], Any]
 
 _LONGEST_CHAIN = 50
 """How many references are followed from one part of a schema."""
@@ -35,7 +33,7 @@ _DAY = 86_400_000_000
 """In microseconds."""
 
 
-def json_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[Any], bytes]:
+def json_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Encode:
     """Return a function that writes values of an Arrow type as JSON.
 
     Args:
@@ -56,7 +54,7 @@ def json_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[Any], by
     with RegistryClient.from_settings(plan.registry) as client:
         validator = validator_of(client, schema, plan.subject)
 
-    def write(value: Any) -> bytes:
+    def write(value: object) -> bytes:
         payload = orjson.dumps(convert(value))
         try:
             validator.in_order(load(payload))  # so that both paths report the same of several errors
@@ -70,10 +68,10 @@ def json_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[Any], by
 class _Converters:
     """A factory of functions that convert Arrow's Python values to what orjson writes, for one schema."""
 
-    def __init__(self, document: Any) -> None:
+    def __init__(self, document: object) -> None:
         self._document = document
 
-    def of(self, arrow_type: pa.DataType, schema: Any, path: str) -> Convert:
+    def of(self, arrow_type: pa.DataType, schema: object, path: str) -> Convert:
         """Return the converter for values of a type that a part of the schema describes."""
         schema = self._followed(schema)
         if pa.types.is_struct(arrow_type):
@@ -85,7 +83,7 @@ class _Converters:
             return lambda values: [item(value) for value in values]
         return _scalar(arrow_type, path)
 
-    def _struct(self, arrow_type: pa.StructType, schema: Any, path: str) -> Convert:
+    def _struct(self, arrow_type: pa.StructType, schema: object, path: str) -> Convert:
         properties, listed = _part(schema, "properties"), _part(schema, "required")
         required = listed if isinstance(listed, list) else []
         fields = [
@@ -97,7 +95,7 @@ class _Converters:
             for field in arrow_type
         ]
 
-        def convert(value: dict[str, Any]) -> dict[str, Any]:
+        def convert(value: Mapping[str, object]) -> dict[str, object]:
             made = {}
             for name, field, is_required in fields:
                 part = value[name]
@@ -109,13 +107,13 @@ class _Converters:
 
         return convert
 
-    def _map(self, arrow_type: pa.MapType, schema: Any, path: str) -> Convert:
+    def _map(self, arrow_type: pa.MapType, schema: object, path: str) -> Convert:
         if not pa.types.is_string(arrow_type.key_type):
             raise EncodeError(f"expected map keys of type string, got {arrow_type.key_type}", path=path)
         item = _or_none(self.of(arrow_type.item_type, _part(schema, "additionalProperties"), f"{path}{{}}"))
         return lambda pairs: {key: item(item_) for key, item_ in pairs}
 
-    def _followed(self, schema: Any) -> Any:
+    def _followed(self, schema: object) -> object:
         """Return the part of the document that has the keywords: follows local references and drops null branches."""
         for _ in range(_LONGEST_CHAIN):
             reference, branches = _part(schema, "$ref"), _part(schema, "oneOf") or _part(schema, "anyOf")
@@ -130,7 +128,7 @@ class _Converters:
                 return schema
         return None
 
-    def _pointed(self, reference: str) -> Any:
+    def _pointed(self, reference: str) -> object:
         if not reference.startswith("#/"):
             return self._document if reference == "#" else None
         part = self._document
@@ -139,7 +137,7 @@ class _Converters:
         return part
 
 
-def _part(schema: Any, name: str) -> Any:
+def _part(schema: object, name: str) -> object:
     return schema.get(name) if isinstance(schema, dict) else None
 
 

@@ -9,7 +9,7 @@ the session's JVM says what it validates, since only there schemas become checks
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 from pyspark.sql import Column, SparkSession, functions
 
@@ -79,7 +79,7 @@ def function_name(plan: EncodePlan) -> str:
 
     It begins with what people want to know, as that of a decode does.
     """
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "format": plan.target.schema.format,
         **_inputs(plan),
         "prefix": plan.prefix.hex(),
@@ -92,7 +92,7 @@ def function_name(plan: EncodePlan) -> str:
     return f"{label}&plan={packed(content)}"
 
 
-def _inputs(plan: EncodePlan) -> dict[str, Any]:
+def _inputs(plan: EncodePlan) -> dict[str, object]:
     """Return the schema to write with, from which the JVM makes its plan."""
     if plan.target.schema.format in (AVRO, JSON):
         return {"schema": plan.target.schema.text}
@@ -105,7 +105,7 @@ def _validates(plan: EncodePlan) -> bool:
     return plan.validate and plan.target.schema.format == JSON
 
 
-def _references(plan: EncodePlan) -> dict[str, Any]:
+def _references(plan: EncodePlan) -> dict[str, object]:
     """Return what a JSON Schema refers to, by name, in the form of a registry's answers."""
     return {
         "validate": True,

@@ -3,8 +3,6 @@
 Rules of this file: descriptors in, descriptors out; no registry and no values.
 """
 
-from typing import Any
-
 from google.protobuf.descriptor import FieldDescriptor
 
 from strata.serdes.protobuf.files import find_message, link
@@ -14,7 +12,7 @@ from strata.spark_udfs.encoding.plan import EncodePlan
 __all__ = ["inputs_of"]
 
 
-def inputs_of(plan: EncodePlan) -> dict[str, Any]:
+def inputs_of(plan: EncodePlan) -> dict[str, object]:
     """Return what the JVM plans the encode of a message from.
 
     Raises:

@@ -7,8 +7,8 @@ never changed to fit: a number out of range is an error, and so is a null in a f
 Rules of this file: values come from Arrow and have its types; the protobuf library handles descriptors and bytes.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -16,6 +16,7 @@ from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.errors import EncodeError
+from strata.serdes.functions import Convert, Encode
 from strata.serdes.protobuf.files import entry_of, find_message, link
 from strata.spark_udfs.decoding.protobuf_types import WRAPPERS
 from strata.spark_udfs.encoding.arrow_values import check_fields, field_path, instant_of
@@ -25,7 +26,6 @@ __all__ = ["protobuf_writer"]
 
 Set = Callable[[Any, Any], None]
 """Puts a non-null value into a message."""
-Convert = Callable[[Any], Any]
 
 _MICROS: Final = 1_000_000
 _INTEGERS: Final = frozenset(
@@ -45,7 +45,7 @@ _FITS: Final[Mapping[int, Callable[[pa.DataType], bool]]] = {
 }
 
 
-def protobuf_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[Any], bytes]:
+def protobuf_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Encode:
     """Return a function that writes values of an Arrow type as the plan's message.
 
     Args:
@@ -62,7 +62,7 @@ def protobuf_writer(plan: EncodePlan, arrow_type: pa.DataType) -> Callable[[Any]
     descriptor = find_message(file, plan.target.identity.message_indexes)
     fill, make = _filler(descriptor, arrow_type, ""), GetMessageClass(descriptor)
 
-    def write(value: Any) -> bytes:
+    def write(value: object) -> bytes:
         message = make()
         fill(message, value)
         try:
@@ -91,7 +91,7 @@ def _filler(message: Descriptor, arrow_type: pa.StructType, path: str) -> Set:
     choices = [[field.name for field in oneof.fields if field.name in names] for oneof in message.oneofs]
     choices = [choice for choice in choices if len(choice) > 1]
 
-    def fill(target: Any, value: dict[str, Any]) -> None:
+    def fill(target: object, value: Mapping[str, object]) -> None:
         for name, put, can_be_absent, place in setters:
             part = value[name]
             if part is not None:
@@ -120,7 +120,7 @@ def _setter(field: FieldDescriptor, arrow_type: pa.DataType, path: str) -> Set:
     if message is not None:
         fill = _message(message, arrow_type, path)
 
-        def put_message(target: Any, value: Any) -> None:
+        def put_message(target: object, value: object) -> None:
             part = getattr(target, name)
             part.SetInParent()  # set the message even if nothing in it is set
             fill(part, value)
@@ -128,7 +128,7 @@ def _setter(field: FieldDescriptor, arrow_type: pa.DataType, path: str) -> Set:
         return put_message
     convert = _scalar(field, arrow_type, path)
 
-    def put(target: Any, value: Any) -> None:
+    def put(target: object, value: object) -> None:
         try:
             setattr(target, name, convert(value))
         except (ValueError, TypeError):
@@ -144,7 +144,7 @@ def _list_setter(field: FieldDescriptor, arrow_type: pa.DataType, path: str) -> 
     if field.message_type is not None:
         fill = _message(field.message_type, arrow_type.value_type, place)
 
-        def put_messages(target: Any, values: list[Any]) -> None:
+        def put_messages(target: object, values: Iterable[object]) -> None:
             parts = getattr(target, name)
             for value in values:
                 fill(parts.add(), _not_null(value, place))
@@ -152,7 +152,7 @@ def _list_setter(field: FieldDescriptor, arrow_type: pa.DataType, path: str) -> 
         return put_messages
     convert = _scalar(field, arrow_type.value_type, place)
 
-    def put(target: Any, values: list[Any]) -> None:
+    def put(target: object, values: Iterable[object]) -> None:
         try:
             getattr(target, name).extend([convert(_not_null(value, place)) for value in values])
         except (ValueError, TypeError):
@@ -171,7 +171,7 @@ def _map_setter(name: str, message: Descriptor, arrow_type: pa.DataType, path: s
     fill = None if inner is None else _message(inner, arrow_type.item_type, place)
     convert = _scalar(entry["value"], arrow_type.item_type, place) if inner is None else None
 
-    def put(target: Any, pairs: list[tuple[Any, Any]]) -> None:
+    def put(target: object, pairs: Iterable[tuple[object, object]]) -> None:
         parts = getattr(target, name)
         for entry, value in pairs:
             part = _not_null(value, place)
@@ -199,13 +199,20 @@ def _message(message: Descriptor, arrow_type: pa.DataType, path: str) -> Set:
     return _filler(message, arrow_type, path)
 
 
-def _set_instant(target: Any, micros: int, path: str) -> None:
+class _Seconds(Protocol):
+    """A timestamp or a duration, of any class."""
+
+    seconds: int
+    nanos: int
+
+
+def _set_instant(target: _Seconds, micros: int, path: str) -> None:
     instant_of(micros, path)  # raises for years that a Timestamp cannot hold
     target.seconds, rest = divmod(micros, _MICROS)
     target.nanos = 1000 * rest
 
 
-def _set_span(target: Any, micros: int) -> None:
+def _set_span(target: _Seconds, micros: int) -> None:
     seconds, rest = divmod(abs(micros), _MICROS)
     sign = -1 if micros < 0 else 1
     target.seconds, target.nanos = sign * seconds, sign * 1000 * rest
@@ -238,7 +245,7 @@ def _enum(enum: EnumDescriptor, path: str) -> Convert:
     return number
 
 
-def _not_null(value: Any, path: str) -> Any:
+def _not_null(value: object, path: str) -> object:
     if value is None:
         raise EncodeError("expected a value, got null", path=path)
     return value

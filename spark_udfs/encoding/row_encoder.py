@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from strata.serdes import arrow
 from strata.serdes.arrow.layout import sparse
 from strata.serdes.errors import EncodeError
+from strata.serdes.functions import Encode
 from strata.serdes.model import AVRO, JSON
 from strata.spark_udfs.arguments import Mode, shown_origin
 from strata.spark_udfs.encoding.arrow_values import values_of
@@ -153,7 +154,7 @@ def _write_some(
         _write_some(encoder, rows.slice(after), start + after, frames, refused)
 
 
-def _row_by_row(plan: EncodePlan, payload: Callable[[Any], bytes]) -> Callable[[pa.Array], Written]:
+def _row_by_row(plan: EncodePlan, payload: Encode) -> Callable[[pa.Array], Written]:
     prefix = plan.prefix
 
     def write(rows: pa.Array) -> Written:

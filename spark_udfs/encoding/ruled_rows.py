@@ -11,6 +11,7 @@ from typing import Any
 
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import EncodeError, RegistryUnavailable, RuleError, SerdeError
+from strata.serdes.functions import Decode
 from strata.serdes.model import AVRO, JSON
 from strata.serdes.serializer import Serializer
 from strata.serdes.settings import ClientSettings
@@ -25,7 +26,7 @@ def ask_for_rules(
     settings: ClientSettings,
     target: Target,
     subject: str,
-    conf: Mapping[str, Any],
+    conf: Mapping[str, object],
     *,
     validate: bool,
     is_key: bool,
@@ -86,8 +87,8 @@ def _context(is_key: bool) -> Context:
 
 
 def _serializer(
-    client: RegistryClient, target: Target, subject: str, conf: Mapping[str, Any], *, validate: bool
-) -> tuple[Serializer, Callable[[bytes], Any]]:
+    client: RegistryClient, target: Target, subject: str, conf: Mapping[str, object], *, validate: bool
+) -> tuple[Serializer, Decode]:
     """Return the serializer that runs the rules, and the parser of payloads without rules."""
     fixed: Any = serde_conf(conf, subject) | {
         "auto.register.schemas": False,

@@ -48,7 +48,7 @@ def notes_of(schema: Schema, references: tuple[str, ...] = ()) -> Notes:
     if schema.format == AVRO:
         for path, inner in _avro(parse(schema.text, references), (), 0):
             _note(notes, path, inner.doc, inner.aliases)
-            if _has_plain_default(inner):
+            if _has_plain_default(inner) and isinstance(inner.default, bool | int | float | str):
                 notes.defaults[path] = inner.default
     elif schema.format == JSON:
         for path, doc in _json(json.loads(schema.text), (), 0):
