@@ -8,7 +8,7 @@ settings.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from strata.compat.formats import FORMATS
 from strata.compat.levels import LEVELS, Direction, Level, Policy
@@ -24,8 +24,7 @@ _TYPE_CHANGED: Final = "SCHEMA_TYPE_CHANGED"
 _LONGEST_TEXT: Final = 10 * 1024  # how much of a previous schema a message quotes, in UTF-16 code units
 
 
-@dataclass(frozen=True)
-class Previous:
+class Previous(NamedTuple):
     """An earlier version of the subject to compare with."""
 
     version: int
@@ -126,8 +125,9 @@ def _check_version(
     incompatibilities: Sequence[Incompatibility] = ()
     for direction in directions:
         incompatibilities = _check_direction(new, previous, direction, policy, limits)
-        findings += incompatibilities
-        messages += _messages(incompatibilities, limits)
+        if incompatibilities:
+            findings += incompatibilities
+            messages += _messages(incompatibilities, limits)
     if not findings:
         return _COMPATIBLE
     if incompatibilities:

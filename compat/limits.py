@@ -66,7 +66,9 @@ class Limits:
     def _with(self, **changes: float) -> "Limits":
         # Each request needs this; `dataclasses.replace` takes ten times as long.
         limits = object.__new__(Limits)
-        vars(limits).update(vars(self), **changes)
+        own = limits.__dict__
+        own |= self.__dict__
+        own |= changes
         return limits
 
     def look_at_clock(self) -> None:

@@ -270,7 +270,7 @@ class _Parser:
             raise self._fault(f"More than the {self._limits.fields} fields allowed")
         outside, self._open = self._open, (*self._open, name.full)
         table = self._known_fields
-        fields: list[model.Field | None] = list(table.find(texts)) if table else [None] * len(texts)
+        fields: list[model.Field | None] = table.find(texts) if table else [None] * len(texts)
         around = len(self._path)
         for position, known in enumerate(fields):
             if known is None:
@@ -304,7 +304,7 @@ class _Parser:
         if table is not None:
             key = table.key(json)
             known = self._known(table, key)
-            if known is None and isinstance(json, dict) and not isinstance(json.get("type"), str):
+            if known is None and key.rfind(b"{"):  # a field that defines names holds an object
                 known = self._known(table, _key_of_names(key, record.namespace))
             if known is not None and self._adopts(known):
                 return known

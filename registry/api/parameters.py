@@ -147,11 +147,12 @@ class _Call:
             values[name] = await call.answer(parts)
         for name, place, validate in self._path:
             text = parts.segments[place]
-            values[name] = _validated(f"path.{name}", text, validate) if validate else text
-        for name, alias, validate, is_list in self._query if parts.query else ():
-            if alias in parts.query:
-                value = parts.query[alias] if is_list else parts.query[alias][-1]
-                values[name] = _validated(f"query.{alias}", value, validate) if validate else value
+            values[name] = _validated("path", name, text, validate) if validate else text
+        if parts.query:
+            for name, alias, validate, is_list in self._query:
+                if alias in parts.query:
+                    value = parts.query[alias] if is_list else parts.query[alias][-1]
+                    values[name] = _validated("query", alias, value, validate) if validate else value
         if self._request is not None:
             values[self._request] = Request(parts.exchange.scope, parts.exchange.receive)
         if self._exchange is not None:
@@ -199,11 +200,11 @@ def _validation(type_: Any, notes: tuple[object, ...]) -> _Validate | None:
     return validate_shortly
 
 
-def _validated(where: str, value: object, validate: _Validate) -> object:
+def _validated(part: str, name: str, value: object, validate: _Validate) -> object:
     try:
         return validate(value)
     except ValidationError as error:
-        raise errors.unreadable_body(f"{where}: {error.errors()[0]['msg']}") from None
+        raise errors.unreadable_body(f"{part}.{name}: {error.errors()[0]['msg']}") from None
 
 
 def _decode(value: object) -> object:

@@ -208,7 +208,7 @@ def with_tags(
         return request
     parsed = parse_request(state, subject, request, strict=False, normalize=False).parsed
     try:
-        return replace(request, text=retagged(parsed, add, remove, must_exist=must_exist))
+        return request._replace(text=retagged(parsed, add, remove, must_exist=must_exist))
     except SchemaParseError as error:
         raise errors.invalid_schema(str(error)) from None
 
@@ -383,7 +383,7 @@ def _parse_cached(
     parsed = _schemas.get(key)
     if parsed is None:
         parsed = _parse_uncached(schema_type, text, strict, references, limits)
-        _schemas.put(key, parsed, sum(map(_size, (text, *(reference.text for reference in references)))))
+        _schemas.put(key, parsed, _size(text) + sum([_size(reference.text) for reference in references]))
     return parsed
 
 
@@ -409,7 +409,7 @@ def _parse_uncached(
     schema_format = _BY_NAME.get(schema_type)
     if schema_format is None:
         raise SchemaParseError(f"schemas of type {schema_type} are not supported")
-    limits.look_at_text(sum((len(reference.text) for reference in references), len(text)))
+    limits.look_at_text(len(text) + sum([len(reference.text) for reference in references]))
     return _timed_parse(schema_type, schema_format, text, strict, references, limits)
 
 
@@ -483,7 +483,7 @@ def _timed_check(
         verdict = "compatible" if result.compatible else "incompatible"
         return result
     finally:
-        _count("strata_compatibility_check_duration_seconds", new.format.value, verdict, perf_counter() - began)
+        _count("strata_compatibility_check_duration_seconds", new.format, verdict, perf_counter() - began)
 
 
 def _count(name: str, schema_type: str, outcome: str, seconds: float) -> None:

@@ -1,8 +1,8 @@
 """The schema of a request, as the routes hand it to decisions and parsing."""
 
 import re
-from dataclasses import dataclass, field, replace
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.schema import SchemaFormat
@@ -12,10 +12,10 @@ from strata.storage.records import Metadata, Reference, RuleSet
 __all__ = ["NO_CONTRACT", "Contract", "SchemaRequest"]
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_NO_TAGS: Final[Tags] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Contract:
+class Contract(NamedTuple):
     """The metadata and rule set of a schema; None for an absent one."""
 
     metadata: Metadata | None = None
@@ -25,9 +25,8 @@ class Contract:
 NO_CONTRACT: Final = Contract()
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaRequest:
-    """The schema of a request.
+class SchemaRequest(NamedTuple):
+    """The schema of a request: a tuple, because a frozen dataclass of this size takes longer to make than its body.
 
     Attributes:
         text: the schema text; blank means that of the latest version.
@@ -50,8 +49,8 @@ class SchemaRequest:
     schema_id: int | None = None
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
-    tags_to_add: Tags = field(default_factory=dict)
-    tags_to_remove: Tags = field(default_factory=dict)
+    tags_to_add: Tags = _NO_TAGS
+    tags_to_remove: Tags = _NO_TAGS
     propagate_tags: bool = False
     limits: Limits = DEFAULT_LIMITS
 
@@ -61,7 +60,7 @@ class SchemaRequest:
 
     def under(self, limits: Limits) -> "SchemaRequest":
         """Return the request with other limits."""
-        return self if limits is self.limits else replace(self, limits=limits)
+        return self if limits is self.limits else self._replace(limits=limits)
 
     @property
     def contract(self) -> Contract:

@@ -107,10 +107,10 @@ class Tally:
 
     def observe(self, name: str, *labels: str, value: float) -> None:
         """Count a value in a histogram."""
-        place, bounds = PLACES[name, *labels], _BOUNDS[name]
+        cells, place, bounds = self.cells, PLACES[name, *labels], _BOUNDS[name]
         with self._lock:
-            self.cells[place + bisect_left(bounds, value)] += 1
-            self.cells[place + len(bounds) + 1] += value
+            cells[place + bisect_left(bounds, value)] += 1
+            cells[place + len(bounds) + 1] += value
 
     @contextmanager
     def timing(self, name: str, outcomes: Mapping[type[BaseException], str] = MappingProxyType({})) -> Iterator[None]:

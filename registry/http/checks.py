@@ -67,7 +67,7 @@ class BrowserGuard:
         host = headers.get(b"host", b"")
         if not self.knows(host):
             self._check_host(host)
-        if method not in _SAFE_METHODS:
+        if method not in _SAFE_METHODS and (b"origin" in headers or b"sec-fetch-site" in headers):  # else no browser
             self._check_origin(host, headers)
 
     def _check_host(self, host: bytes) -> None:
@@ -126,7 +126,7 @@ class RequestChecks:
         """
         scope, headers, facts = exchange.scope, exchange.headers, exchange.facts
         method, path = scope["method"], scope["path"]
-        encoding = headers.get(b"content-encoding", b"").strip().lower()
+        encoding = headers[b"content-encoding"].strip().lower() if b"content-encoding" in headers else b""
         max_body = self._max_body * facts.bodies
         self._guard.check(method, headers)
         if len(path) > _MAX_PATH:
@@ -135,7 +135,7 @@ class RequestChecks:
             raise errors.not_acceptable()
         content_type = headers.get(b"content-type", b"")
         accepted = FORM_TYPES if facts.takes_forms else BODY_TYPES
-        if content_type and content_type.split(b";", 1)[0].strip().lower() not in accepted:
+        if content_type and content_type not in accepted and _bare(content_type) not in accepted:
             raise errors.media_type()
         if encoding not in _ENCODINGS:
             raise errors.media_type()
@@ -149,6 +149,11 @@ class RequestChecks:
         handled = _HANDLED_OF_PAGES if path.startswith(PAGES) and is_page(path) else _HANDLED
         kept = [header for header in scope["headers"] if header[0] not in handled]
         scope["headers"] = [*kept, (REQUEST_ID, exchange.request_id)]
+
+
+def _bare(content_type: bytes) -> bytes:
+    """Return a media type in lower case and without its parameters."""
+    return content_type.split(b";", 1)[0].strip().lower()
 
 
 @lru_cache(maxsize=256)

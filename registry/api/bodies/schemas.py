@@ -85,8 +85,8 @@ class SchemaBody(Body):
             None if self.rule_set is None else self.rule_set.value(),
             tags_by_entity(self.tags_to_add) if self.tags_to_add else {},
             tags_by_entity(self.tags_to_remove) if self.tags_to_remove else {},
-            propagate_tags=self.propagate_tags is True,
-            limits=limits,
+            self.propagate_tags is True,
+            limits,
         )
 
 

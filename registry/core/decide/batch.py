@@ -10,7 +10,7 @@ change that one of its steps depends on.
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
@@ -274,12 +274,12 @@ def _set_latest(
     A plain registration would return an older version that holds the schema. The reference's way to add it again is to
     ask for version -1, which gives the metadata a `confluent:version`; so that way is taken only then.
     """
-    request = replace(request, version=0, schema_id=None).under(limits)
+    request = request._replace(version=0, schema_id=None).under(limits)
     latest = state.latest(subject)
     if latest is None:
         return register(state, subject, request, rules)
     config = config_in_force(state, subject)
-    completed = replace(request, rule_set=with_key_names(request.rule_set))
+    completed = request._replace(rule_set=with_key_names(request.rule_set))
     normalize = rules.normalize or config.normalize
     candidate = parse_request(state, subject, completed, strict=False, normalize=normalize, new=False)
     # The latest version may be older than the defaults and overrides of the settings, which are for new versions.
@@ -289,7 +289,7 @@ def _set_latest(
     decision = register(state, subject, request, rules)
     if decision.answer.is_new or decision.answer.entry.version == latest.version:
         return decision
-    return register(state, subject, replace(request, version=-1), rules)
+    return register(state, subject, request._replace(version=-1), rules)
 
 
 def _kept(request: SchemaRequest, latest: SchemaVersion) -> Contract:

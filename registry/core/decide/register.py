@@ -11,7 +11,8 @@ property `strata.silent` is `refuse`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from strata.compat.check import explain, finding
 from strata.compat.fields import top_fields
@@ -248,16 +249,16 @@ def _completed(state: State, subject: Subject, request: SchemaRequest, mode: Mod
     latest = state.latest(subject)
     if request.rule_set and not mode.is_import:
         rule_set = with_key_names(request.rule_set)
-        request = request if rule_set is request.rule_set else replace(request, rule_set=rule_set)
+        request = request if rule_set is request.rule_set else request._replace(rule_set=rule_set)
     if not request.text.strip():
         if latest is None:
             raise errors.empty_schema()
         value = latest.schema.value
-        request = replace(request, text=value.text, schema_type=value.schema_type, references=value.references)
+        request = request._replace(text=value.text, schema_type=value.schema_type, references=value.references)
     if request.tags_to_add or request.tags_to_remove:
         add, remove = request.tags_to_add, request.tags_to_remove
         request = with_tags(state, subject, request, add, remove, must_exist=True)
-        request = replace(request, version=request.version or -1)
+        request = request._replace(version=request.version or -1)
     if request.propagate_tags and latest and not mode.is_import:
         request = with_tags(state, subject, request, inline_tags(state, latest, request.limits), must_exist=False)
     return request
@@ -348,8 +349,7 @@ def _store(
     return Decision(Registered(SchemaVersion(subject, version, schema, 0, deleted=False)), records)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The outcome of a check.
 
     Attributes:
