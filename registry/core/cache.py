@@ -57,7 +57,8 @@ class Cache(Generic[_KeyT, _T]):
         if size > self._most:
             return
         with self._lock:
-            self._drop(key)
+            if key in self._kept:
+                self._drop(key)
             self._kept[key] = value, size
             self.size += size
             while self.size > self._most:

@@ -416,7 +416,8 @@ class Exchange:
     async def complete(self, answer: Answer) -> None:
         """Send the answer of a route: complete its headers, and compress it if that pays."""
         self.status, headers, body = answer
-        await self._send_whole(self._headers(headers), body, may_compress=True)
+        complete = self._headers(headers) if headers else [(b"content-type", self.media_type)]
+        await self._send_whole(complete, body, may_compress=True)
 
     async def fail(self, error: RegistryError) -> None:
         """Send the error, unless the answer has begun and can no longer become one."""
