@@ -229,15 +229,15 @@ def _join_running_read() -> None:
 def _join_sent_question() -> None:
     def make_send(original: Any) -> Any:
         def send(self: Any, link: Any) -> None:
-            self.sent = self._batch
+            self.sent = self._callers[0] if self._callers else None
             original(self, link)
 
         return send
 
     def make_end(original: Any) -> Any:
-        async def end(self: Any) -> Any:
+        def end(self: Any) -> Any:
             sent = getattr(self, "sent", None)
-            return await original(self) if sent is None or sent.done() else await asyncio.shield(sent)
+            return original(self) if sent is None or sent.done() else asyncio.shield(sent)
 
         return end
 

@@ -15,10 +15,12 @@ Answers are bounded in size, and parsing them allocates no more than they are lo
 
 import asyncio
 import logging
+import math
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, cast
 
 from strata.storage.kafka.credentials import Credentials, CredentialsRefused, Exchange
@@ -37,6 +39,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _UNKNOWN_PAUSE_S = 60.0  # while no attempt has worked: brokers log each login that fails
 _LIFETIME = 0.8  # the share of a login's lifetime after which the connection is replaced
 _FAILURES = (OSError, ValueError, TimeoutError, CredentialsRefused, EOFError)
+
+_Caller = asyncio.Future[int | None]
 
 
 class _Place(NamedTuple):
@@ -63,25 +67,30 @@ class Leader:
         self._request = b""
         self._opening: asyncio.Task[None] | None = None
         self._pause_s, self._has_worked = 0.0, False
-        self._batch: asyncio.Future[int | None] | None = None
+        self._callers: list[_Caller] = []  # those that share the next request
         self._on_the_way = 0
+        self._shared = 0  # how many callers shared the newest request
         self._closed = False
 
-    async def end(self) -> int | None:
+    def end(self) -> "asyncio.Future[int | None]":
         """Return the last stable offset at some moment after this call began, or None if it is unknown."""
         loop = asyncio.get_running_loop()
+        caller: _Caller = loop.create_future()
         if loop is not self._loop:
             self._forget(loop)
-        if self._link is None or self._link.is_lost:
+        link = self._link
+        if link is None or link.is_lost:
             self._open_soon(loop)
-            return None
-        batch = self._batch
-        if batch is None:
-            batch = self._batch = loop.create_future()
-            if self._on_the_way < _AT_ONCE:
+            caller.set_result(None)
+            return caller
+        self._callers.append(caller)
+        if len(self._callers) == 1 and self._on_the_way < _AT_ONCE:
+            if self._shared == 1 and self._on_the_way == 0:
+                self._send(link)  # the only client asks again: no other caller will come in this turn
+            else:
                 # At the end of this turn, so that the other callers of the turn share the request.
-                loop.call_soon(self._send, self._link)
-        return await asyncio.shield(batch)
+                loop.call_soon(self._send, link)
+        return caller
 
     def close(self) -> None:
         """Close the connection; from another thread, soon."""
@@ -98,34 +107,31 @@ class Leader:
     # --- requests
 
     def _send(self, link: "_Link") -> None:
-        batch, self._batch = self._batch, None
-        if batch is None or batch.done():
+        callers, self._callers = self._callers, []
+        if not callers:
             return
-        if link.is_lost:
-            batch.set_result(None)
-            return
+        self._shared = len(callers)
         self._on_the_way += 1
-        answer = link.ask(_LIST_OFFSETS, self._request, _ANSWER_S)
-        answer.add_done_callback(lambda done: self._answered(link, batch, done))
+        link.send(_LIST_OFFSETS, self._request, _ANSWER_S, partial(self._answered, link, callers))
 
-    def _answered(self, link: "_Link", batch: "asyncio.Future[int | None]", answer: "asyncio.Future[bytes]") -> None:
+    def _answered(self, link: "_Link", callers: "list[_Caller]", body: bytes | None) -> None:
         self._on_the_way -= 1
-        failure = None if answer.cancelled() else answer.exception()
-        end = None if failure or answer.cancelled() else list_offsets_answer(answer.result(), self._topic)
-        if not batch.done():
-            batch.set_result(end)
+        end = None if body is None else list_offsets_answer(body, self._topic)
+        for caller in callers:
+            if not caller.done():  # it may have left
+                caller.set_result(end)
         if end is None:
             link.lose()
         else:
             self._pause_s, self._has_worked = 0.0, True
-        if self._batch is not None:
+        if self._callers:
             self._send(link)
 
     # --- the connection
 
     def _forget(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin again on another event loop; only tests and commands have several, one after the other."""
-        self._loop, self._link, self._opening, self._batch = loop, None, None, None
+        self._loop, self._link, self._opening, self._callers = loop, None, None, []
         self._on_the_way, self._pause_s = 0, 0.0
 
     def _drop(self) -> None:
@@ -223,6 +229,14 @@ def _next_message(exchange: Exchange, reply: bytes | None) -> bytes | None:
         return None
 
 
+class _Request(NamedTuple):
+    """A request on its way."""
+
+    number: int
+    ends: float  # when it is too old, on the clock of the event loop
+    answered: Callable[[bytes | None], None]
+
+
 class _Link(asyncio.Protocol):
     """One connection: requests in order, and their answers in the same order."""
 
@@ -230,8 +244,10 @@ class _Link(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
-        self._waiting: deque[tuple[int, asyncio.Future[bytes], asyncio.TimerHandle]] = deque()
+        self._waiting: deque[_Request] = deque()
         self._number = 0
+        self._timer: asyncio.TimerHandle | None = None  # one for all requests: most are answered long before it rings
+        self._rings = math.inf
         self._ending: asyncio.TimerHandle | None = None
         self.is_lost = False
 
@@ -249,29 +265,66 @@ class _Link(asyncio.Protocol):
         buffer += data
         while len(buffer) >= 8:
             size, number = struct.unpack_from(">ii", buffer)
-            if not 4 <= size <= _MOST_BYTES or not self._waiting or number != self._waiting[0][0]:
+            if not 4 <= size <= _MOST_BYTES or not self._waiting or number != self._waiting[0].number:
                 self.lose()
                 return
             if len(buffer) < 4 + size:
                 return
             body = bytes(buffer[8 : 4 + size])
             del buffer[: 4 + size]
-            _, answer, timer = self._waiting.popleft()
-            timer.cancel()
-            if not answer.done():
-                answer.set_result(body)
+            self._waiting.popleft().answered(body)
 
     def ask(self, api: tuple[int, int], body: bytes, timeout_s: float) -> "asyncio.Future[bytes]":
         """Send a request and return its answer; it fails with OSError when the connection is lost, or too slow."""
         answer: asyncio.Future[bytes] = self._loop.create_future()
-        if self.is_lost or self._transport is None:
-            answer.set_exception(ConnectionResetError("the connection is lost"))
-            return answer
-        self._number = (self._number + 1) & 0x7FFFFFFF
-        head = struct.pack(">hhih", *api, self._number, len(_CLIENT)) + _CLIENT
-        self._waiting.append((self._number, answer, self._loop.call_later(timeout_s, self.lose)))
-        self._transport.write(struct.pack(">i", len(head) + len(body)) + head + body)
+
+        def answered(body: bytes | None) -> None:
+            if answer.done():
+                return
+            if body is None:
+                answer.set_exception(ConnectionResetError("the connection is lost"))
+            else:
+                answer.set_result(body)
+
+        self.send(api, body, timeout_s, answered)
         return answer
+
+    def send(
+        self, api: tuple[int, int], body: bytes, timeout_s: float, answered: Callable[[bytes | None], None]
+    ) -> None:
+        """Send a request.
+
+        Args:
+            api: the request's key and version.
+            body: the request.
+            timeout_s: after how many seconds without an answer the connection is given up.
+            answered: is called once, with the answer as it arrives; with None when the connection is lost, or too slow.
+        """
+        if self.is_lost or self._transport is None:
+            answered(None)
+            return
+        self._number = (self._number + 1) & 0x7FFFFFFF
+        ends = self._loop.time() + timeout_s
+        self._waiting.append(_Request(self._number, ends, answered))
+        if ends < self._rings:
+            self._ring_at(ends)
+        head = struct.pack(">ihhih", 10 + len(_CLIENT) + len(body), *api, self._number, len(_CLIENT))
+        self._transport.write(head + _CLIENT + body)
+
+    def _ring_at(self, moment: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings, self._timer = moment, self._loop.call_at(moment, self._ring)
+
+    def _ring(self) -> None:
+        """Give the connection up if the oldest request is too old, or look again when it will be."""
+        self._rings, self._timer = math.inf, None
+        if not self._waiting:
+            return
+        if self._waiting[0].ends <= self._loop.time():
+            self.lose()
+        else:
+            self._ring_at(self._waiting[0].ends)
 
     def end_after(self, seconds: float) -> None:
         """Give the connection up after some time: the broker closes it when the login expires."""
@@ -282,15 +335,14 @@ class _Link(asyncio.Protocol):
         if self.is_lost:
             return
         self.is_lost = True
-        if self._ending is not None:
-            self._ending.cancel()
+        for timer in (self._ending, self._timer):
+            if timer is not None:
+                timer.cancel()
         if self._transport is not None:
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
-        for _, answer, timer in waiting:
-            timer.cancel()
-            if not answer.done():
-                answer.set_exception(ConnectionResetError("the connection is lost"))
+        for request in waiting:
+            request.answered(None)
 
 
 # --- bytes

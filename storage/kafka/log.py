@@ -43,7 +43,7 @@ from strata.storage.kafka.leader import Leader
 from strata.storage.kafka.pen import Fenced, Pen, Staged
 from strata.storage.kafka.reader import TopicReader
 from strata.storage.kafka.topic import prepare_topic
-from strata.storage.kafka.watch import Clock, Seen, TopicWatch, clock
+from strata.storage.kafka.watch import Clock, Moment, Seen, TopicWatch, clock
 from strata.storage.kafka.writers import ForeignRecords, Signatures, suspend_lease
 from strata.storage.lease import DRIFT, ReadLease
 from strata.storage.log import (
@@ -190,17 +190,17 @@ class KafkaLog:
         """Ask the leader whether the log holds nothing that a State lacks; see `Log.ends_at`."""
         if self._leader is None:
             return False
-        self._renew()
+        asked, revocations, began = self._lease.now(), self._lease.revocations, self._now()
+        self._renew(began)
         if self._lease.seconds and self._has_pen():
             self._keep(read_to)
-        if not self._watch.is_confirmed_lately:
+        if not self._watch.is_confirmed_lately(began):
             return False
-        asked, revocations, began = self._lease.now(), self._lease.revocations, self._now()
         end = await self._leader.end()
         after, ends = read_to(), (self._known_end, self._reader.known_end)
         if not any(known is not None and known.following == end and known.allows(after) for known in ends):
             return False
-        if not self._watch.is_confirmed_lately:
+        if not self._watch.is_confirmed_lately(self._now()):
             return False
         self._seen.note(after, began)
         if self._may_lease():
@@ -314,9 +314,9 @@ class KafkaLog:
             self._pen.stage([_NOOP], _token(), deadline, self._signatures.release_headers)
             self._pen.commit(deadline)
 
-    def _renew(self) -> None:
+    def _renew(self, now: Moment) -> None:
         """Look the topic up in a thread, so that no read has to wait until it is confirmed."""
-        if self._watch.is_due and (self._renewal is None or self._renewal.done()):
+        if self._watch.is_due(now) and (self._renewal is None or self._renewal.done()):
             with suppress(RuntimeError):  # the log is closed
                 self._renewal = self._renewals.submit(self._watch.renew)
 
@@ -463,7 +463,7 @@ class KafkaLog:
 
     def _check_knowledge(self, after: int, deadline: float) -> None:
         """Refuse a writer that was at the end too long ago: compaction may have dropped records it has not read."""
-        self._renew()
+        self._renew(self._now())
         self._watch.confirm(deadline)
         try:
             self._seen.since(after)

@@ -63,7 +63,8 @@ class Seen:
     def __init__(self, topic: str, retention_s: float, now: Clock) -> None:
         self._topic, self._now = topic, now
         self.retention_s = retention_s
-        self._marks = deque([(START, now())])
+        self._newest = START, now()
+        self._marks = deque([self._newest])
         self._lock = threading.Lock()
 
     def since(self, after: int) -> Moment:
@@ -96,15 +97,21 @@ class Seen:
 
     def note(self, last: int, moment: Moment) -> None:
         """Remember that the log held nothing beyond an offset at a moment; a few such marks are kept, oldest first."""
+        if self._is_known(last, moment):  # without the lock: every fresh read comes here
+            return
         with self._lock:
             now = self._now()
             while self._marks and now.since(self._marks[0][1]) > self._limit_s:
                 self._marks.popleft()
-            if self._marks:
-                newest, then = self._marks[-1]
-                if last < newest or moment.since(then) < self._limit_s / _MARKS:
-                    return
-            self._marks.append((last, moment))
+            if self._marks and self._is_known(last, moment):
+                return
+            self._newest = last, moment
+            self._marks.append(self._newest)
+
+    def _is_known(self, last: int, moment: Moment) -> bool:
+        """Return whether the newest mark says as much."""
+        newest, then = self._newest
+        return last < newest or moment.since(then) < self._limit_s / _MARKS
 
     @property
     def _limit_s(self) -> float:
@@ -127,15 +134,13 @@ class TopicWatch:
         self._replaced = False
         self._lock = threading.Lock()
 
-    @property
-    def is_confirmed_lately(self) -> bool:
-        """Whether Kafka has confirmed the topic so recently that it cannot have been replaced and grown since."""
-        return not self._replaced and self._now().since(self._confirmed) < _CONFIRMED_S
+    def is_confirmed_lately(self, now: Moment) -> bool:
+        """Return whether Kafka has confirmed the topic so recently that it cannot have been replaced since."""
+        return not self._replaced and now.since(self._confirmed) < _CONFIRMED_S
 
-    @property
-    def is_due(self) -> bool:
-        """Whether `renew` should be called, so that the last confirmation stays recent."""
-        return self._now().since(self._renewed) >= _DUE_S
+    def is_due(self, now: Moment) -> bool:
+        """Return whether `renew` should be called, so that the last confirmation stays recent."""
+        return now.since(self._renewed) >= _DUE_S
 
     def renew(self) -> None:
         """Ask Kafka for a new confirmation before the last one is too old; what is wrong is left to `confirm`."""

@@ -19,7 +19,7 @@ from faults.proxy import Proxy
 from harness.certificates import Authority, Pair
 from harness.kafka import KafkaBroker
 from strata.storage.kafka.credentials import Credentials, credentials_of
-from strata.storage.kafka.leader import Leader, list_offsets_answer, metadata_answer
+from strata.storage.kafka.leader import Leader, _Link, list_offsets_answer, metadata_answer
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.log import START, Record
 from tests.kafka.conftest import Topic
@@ -402,11 +402,11 @@ async def test_callers_of_a_turn_share_a_question() -> None:
 async def test_no_answer_to_a_question_sent_earlier() -> None:
     """A caller that arrives after a request was sent gets the answer to a later one, however slow the first is."""
     async with _double() as (broker, leader):
-        earlier = asyncio.create_task(leader.end())
+        earlier = asyncio.ensure_future(leader.end())
         await broker.asked_once.wait()
-        callers = [asyncio.create_task(leader.end())]
+        callers = [asyncio.ensure_future(leader.end())]
         await asyncio.sleep(0.01)
-        callers += [asyncio.create_task(leader.end()) for _ in range(3)]
+        callers += [asyncio.ensure_future(leader.end()) for _ in range(3)]
         for offset in (5, 6, 7):
             broker.answer(offset)
         assert await earlier == 5
@@ -414,10 +414,22 @@ async def test_no_answer_to_a_question_sent_earlier() -> None:
         assert [await caller for caller in callers[1:]] == [7] * 3
 
 
+async def test_a_lone_caller() -> None:
+    """A client that asks alone is not kept waiting for others, and its answer serves none that come later."""
+    async with _double() as (broker, leader):
+        for offset in (5, 6, 7):
+            broker.answer(offset)
+        assert await leader.end() == 5
+        lone, later = leader.end(), leader.end()
+        assert leader._on_the_way == 1
+        assert await later == 7
+        assert lone.result() == 6
+
+
 async def test_a_caller_that_leaves() -> None:
     """A caller that is cancelled takes nothing from those that share its question."""
     async with _double() as (broker, leader):
-        leaver, other = asyncio.create_task(leader.end()), asyncio.create_task(leader.end())
+        leaver, other = asyncio.ensure_future(leader.end()), asyncio.ensure_future(leader.end())
         await broker.asked_once.wait()
         leaver.cancel()
         broker.answer(5)
@@ -453,6 +465,59 @@ async def test_bad_answers(name: str, bad: Callable[[int], bytes]) -> None:
         assert leader._link is not before
         broker.answer(6)
         assert await _end(leader) == 6
+
+
+class _Transport(asyncio.Transport):
+    """Takes all that is written."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop whose time passes when the test says so."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def pass_to(self, now: float) -> None:
+        """Let time pass, and call what is due."""
+        self.now = now
+        for _ in range(3):
+            self.call_soon(self.stop)
+            self.run_forever()
+
+
+def test_one_timer_for_all_requests() -> None:
+    """Each request has its own time for an answer, whatever the timer was set for; one that is late ends the rest."""
+    loop, answers = _Loop(), list[tuple[str, bytes | None]]()
+    link = _Link(loop)
+    link.connection_made(_Transport())
+
+    def send(name: str, timeout_s: float) -> None:
+        link.send((3, 7), b"", timeout_s, lambda body: answers.append((name, body)))
+
+    send("slow", 9.0)
+    link.data_received(_framed(1, b"a"))
+    send("first", 3.0)
+    loop.pass_to(2.0)
+    link.data_received(_framed(2, b"b"))
+    send("second", 3.0)
+    loop.pass_to(4.0)  # the timer was set for the first
+    send("third", 3.0)
+    assert answers == [("slow", b"a"), ("first", b"b")]
+    assert not link.is_lost
+    loop.pass_to(5.0)
+    assert answers[2:] == [("second", None), ("third", None)]
+    assert link.is_lost
+    send("fourth", 3.0)
+    assert answers[4:] == [("fourth", None)]
+    loop.close()
 
 
 def test_answers_of_any_length() -> None:
