@@ -5,10 +5,10 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from threading import Lock
 
-from fastapi import FastAPI
+from starlette.routing import Router as StarletteRouter
 
-from strata import __version__
 from strata.registry.api.all import ROUTERS as CORE_ROUTERS
 from strata.registry.api.router import Router
 from strata.registry.core.log_reader import RecentRecords
@@ -157,7 +157,7 @@ def _pipeline(node: Node, parts: Mapping[str, Part]) -> Pipeline:
     pipeline = Pipeline(
         service,
         RouteTable([*own, *(route for router in node.routers for route in router.declared)]),
-        _application(node.routers, partial(_lifespan, node, tuple(parts.values()))),
+        _Application(node.routers, partial(_lifespan, node, tuple(parts.values()))),
         Forward(
             writer,
             max_waiting=settings.max_waiting,
@@ -194,7 +194,7 @@ def _join(pipeline: Pipeline, part: Part) -> None:
 
 
 @asynccontextmanager
-async def _lifespan(node: Node, parts: Sequence[Part], _app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(node: Node, parts: Sequence[Part], _app: object) -> AsyncIterator[None]:
     """Run what runs beside the service, then close what is open."""
     beside = [node.health.watch, *_tail_of(node), *(watch for part in parts for watch in part.watch)]
     tasks = [asyncio.ensure_future(watch()) for watch in beside]
@@ -211,32 +211,22 @@ def _tail_of(node: Node) -> list[Callable[[], Awaitable[None]]]:
     return [TailReader(node.writer).watch] if node.settings.reads is Reads.LOCAL else []
 
 
-def _application(
-    routers: Sequence[Router], lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]
-) -> "_Application":
-    application = _Application(
-        title="Strata",
-        description="A schema registry: versioned schemas, and the rules by which they evolve.",
-        version=__version__,
-        license_info={"name": "Apache-2.0"},
-        lifespan=lifespan,
-        redirect_slashes=False,
-        openapi_url=None,  # api/docs.py
-        docs_url=None,
-        redoc_url=None,
-    )
-    application.routers = routers
-    return application
+class _Application(StarletteRouter):
+    """What starts and ends the service, and has its OpenAPI document; the pipeline answers all requests."""
 
-
-class _Application(FastAPI):
-    """What documents the service, and starts and ends it. It gets its routes when the document is first asked for."""
-
-    routers: Sequence[Router] = ()
+    def __init__(
+        self, routers: Sequence[Router], lifespan: Callable[[object], AbstractAsyncContextManager[None]]
+    ) -> None:
+        super().__init__(lifespan=lifespan, redirect_slashes=False)
+        self._routers = routers
+        self._document: dict[str, object] | None = None
+        self._lock = Lock()
 
     def openapi(self) -> dict[str, object]:
-        """Return the OpenAPI document."""
-        if self.openapi_schema is None:
-            for router in self.routers:
-                self.router.routes.extend(router.documented().routes)
-        return super().openapi()
+        """Return the OpenAPI document; the first call takes seconds."""
+        with self._lock:
+            if self._document is None:
+                from strata.registry.api.openapi import openapi_document
+
+                self._document = openapi_document(self._routers)
+            return self._document

@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from fastapi import Request
-from fastapi.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.compat.limits import Limits
 from strata.registry.api.bodies.batches import BatchBody, BatchResultAnswer, batch_result

@@ -1,6 +1,6 @@
 """`/compatibility`: check whether a registration would be accepted."""
 
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.compat.result import Finding
 from strata.registry.api.bodies.schemas import CompatibilityAnswer, SchemaBody

@@ -1,7 +1,7 @@
 """`/config`: the compatibility level and other settings, registry-wide and per subject."""
 
-from fastapi import Request
-from fastapi.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.registry.api.bodies.configuration import ConfigAnswer, ConfigChange
 from strata.registry.api.parameters import DefaultToGlobal, SubjectPath

@@ -3,8 +3,7 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import Query
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.parameters import ContextPath, Paging
 from strata.registry.api.router import Router
@@ -15,6 +14,7 @@ from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.http.bodies import answer
 from strata.registry.http.context_prefix import context_name
 from strata.registry.http.exchange import ExchangeDep
+from strata.registry.http.parameter_marks import Query
 from strata.storage.records import DEFAULT_CONTEXT
 from strata.storage.state import State
 

@@ -1,6 +1,6 @@
 """`/schemas/guids`: schemas by GUID, the identity that is the same in every context."""
 
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.schemas import ContextIdAnswer, SchemaStringAnswer, schema_string
 from strata.registry.api.parameters import Form, GuidPath

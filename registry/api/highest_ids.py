@@ -1,7 +1,7 @@
 """`/v1/highest-ids`: the highest schema id of a context, which an administrator can lower (docs/decisions/0003)."""
 
-from fastapi import Request
-from fastapi.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.registry.api.bodies.operations import HighestIdAnswer, HighestIdChange
 from strata.registry.api.parameters import ContextPath

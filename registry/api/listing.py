@@ -2,8 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
-from fastapi import Query
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.associations import AssociationAnswer, associated, select
 from strata.registry.api.bodies.schemas import SchemaAnswer, schema_version
@@ -17,6 +16,7 @@ from strata.registry.core.rule_sets import PHASES
 from strata.registry.core.subject_names import aliases_of
 from strata.registry.http.bodies import Flag, answer
 from strata.registry.http.exchange import ExchangeDep
+from strata.registry.http.parameter_marks import Query
 from strata.registry.http.route_facts import ContextForm
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion, State

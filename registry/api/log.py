@@ -1,6 +1,6 @@
 """`/v1/log`: the content of the log, and how much of it this node has read and set aside."""
 
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.operations import LogAnswer
 from strata.registry.api.parameters import Limit, Offset

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from fastapi import Query, Request
-from fastapi.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.registry.api.bodies.configuration import ModeAnswer, ModeChange
 from strata.registry.api.parameters import DefaultToGlobal, Force, SubjectPath
@@ -16,6 +16,7 @@ from strata.registry.core.rights.rules import Operation
 from strata.registry.core.subject_names import scope, writable_scope
 from strata.registry.http.bodies import Flag, answer, read_body
 from strata.registry.http.exchange import Exchange, ExchangeDep
+from strata.registry.http.parameter_marks import Query
 from strata.registry.http.route_facts import ContextForm
 
 __all__ = ["router"]

@@ -1,8 +1,8 @@
 """The parameters of routes: how a route's function is called with those that its signature declares, and shared ones.
 
 FastAPI documents the same signatures, but does not serve them: per request, its resolution of parameters cost ten times
-as much as the route itself (docs/decisions/0017). A signature uses a part of FastAPI's language, which this module
-reads once, when the route is declared:
+as much as the route itself (docs/decisions/0017). A signature uses a part of FastAPI's language, by the marks of
+`http/parameter_marks.py`, which this module reads once, when the route is declared:
 
 - `ExchangeDep` stands for the exchange of the request, and `Request` for FastAPI's form of it;
 - `Annotated[T, Depends(function)]` for the result of an asynchronous function, which has parameters of its own;
@@ -20,10 +20,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote
 
-from fastapi import Depends, Path, Query, Request, params
-from fastapi.responses import Response
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.registry.api.bodies.contracts import Body
 from strata.registry.api.bodies.schemas import SchemaBody
@@ -32,6 +31,7 @@ from strata.registry.core.lookup import parse_version
 from strata.registry.core.subject_names import PathSubject, subject_name, writable_subject
 from strata.registry.http.bodies import Flag, parse_body, read_whole
 from strata.registry.http.exchange import Exchange, ExchangeDep, this_exchange
+from strata.registry.http.parameter_marks import Depends, Path, Query
 from strata.storage.records import Subject
 
 __all__ = [
@@ -122,19 +122,19 @@ class _Call:
 
     def _declare(self, name: str, hint: object, default: object, segments: Mapping[str, int]) -> None:
         type_, notes = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
-        depends = next((note for note in notes if isinstance(note, params.Depends)), None)
+        depends = next((note for note in notes if isinstance(note, Depends)), None)
         if type_ is Request:
             self._request = name
-        elif depends is not None and depends.dependency is this_exchange:
+        elif depends is not None and depends.function is this_exchange:
             self._exchange = name
-        elif depends is not None and depends.dependency is not None:
-            self._functions.append((name, _Call(depends.dependency, segments)))
+        elif depends is not None:
+            self._functions.append((name, _Call(depends.function, segments)))
         elif name in segments:
             self._path.append((name, segments[name], _validation(type_, notes)))
         elif default is inspect.Parameter.empty:
             raise TypeError(f"the parameter {name} of {self._function} needs a default")
         else:
-            alias = next((note.alias for note in notes if isinstance(note, FieldInfo) and note.alias), name)
+            alias = next((note.alias for note in notes if isinstance(note, Query) and note.alias), name)
             self._query.append((name, alias, _validation(type_, notes), get_origin(type_) is list))
             self._defaults[name] = default
 
@@ -174,7 +174,7 @@ def _parsed(query_string: bytes) -> _Query:
 
 def _validation(type_: Any, notes: tuple[object, ...]) -> _Validate | None:
     """Return what validates a text; None if any text is valid."""
-    rules = tuple(note for note in notes if not isinstance(note, FieldInfo))
+    rules = tuple(note for note in notes if not isinstance(note, Query | Path))
     if type_ in (str, str | None, list[str]) and not rules:
         return None
     validate = TypeAdapter(Annotated[(type_, *rules)] if rules else type_).validator.validate_python

@@ -3,7 +3,7 @@
 With access control, the details of an answer are for those who may describe the cluster, as the log's are.
 """
 
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.operations import LiveAnswer, ReadyAnswer
 from strata.registry.api.router import Router

@@ -1,6 +1,6 @@
 """`/`, `/schemas/types` and `/v1/metadata`: facts about the registry itself."""
 
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata import __version__
 from strata.registry.api.parameters import ContextPath

@@ -5,23 +5,17 @@ prepare than all else of the routes, and a node should start fast.
 """
 
 from collections.abc import Awaitable, Callable
-from enum import Enum
-from functools import partial
+from dataclasses import dataclass
 from typing import TypedDict, TypeVar, Unpack
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from strata.registry.api.documentation import SECURITY, body_of, failures
 from strata.registry.api.parameters import Endpoint
-from strata.registry.core.rights.route_rights import OPEN, Need
-from strata.registry.http.route_facts import PROBES, SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
+from strata.registry.core.rights.route_rights import Need
+from strata.registry.http.route_facts import SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
 
-__all__ = ["Router", "TextAnswer"]
-
-_TOO_MANY, _REFUSALS = (429,), (401, 40301)
-"""The errors of a route while rates are limited, and of one that needs a right while access control is on."""
+__all__ = ["DocumentedRoute", "Router", "TextAnswer"]
 
 _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Awaitable[Response]])
 
@@ -39,8 +33,25 @@ class TextAnswer:
     """The answer of a route that returns plain text."""
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentedRoute:
+    """What the OpenAPI document says about a route; the fields are those of `Router.reads` and `Router.writes`."""
+
+    method: str
+    path: str
+    facts: RouteFacts
+    endpoint: Callable[..., Awaitable[Response]]
+    answer: object
+    errors: tuple[int, ...]
+    status: int
+    body: type[BaseModel] | None
+    needs_log: bool
+    responses: dict[int | str, dict[str, object]] | None
+    deprecated: bool | None
+
+
 class Router:
-    """A group of routes. FastAPI documents them, `parameters.py` serves them.
+    """A group of routes. FastAPI documents them (`openapi.py`), `parameters.py` serves them.
 
     Args:
         prefix: the start of all paths.
@@ -52,21 +63,13 @@ class Router:
     def __init__(
         self, prefix: str = "", tag: str | None = None, *, place: int, context: ContextForm | None = None
     ) -> None:
-        self._prefix, self._tag, self.place = prefix, tag, place
+        self.prefix, self.tag, self.place = prefix, tag, place
         self.declared: list[DeclaredRoute] = []
-        self._documented: list[Callable[[APIRouter], None]] = []
+        self.documented: list[DocumentedRoute] = []
         self._form = context
 
-    def documented(self) -> APIRouter:
-        """Return the routes with all that the OpenAPI document says about them."""
-        tags: list[str | Enum] | None = [self._tag] if self._tag else None
-        router = APIRouter(prefix=self._prefix, tags=tags, include_in_schema=self._tag is not None)
-        for add in self._documented:
-            add(router)
-        return router
-
     def _context(self, path: str) -> ContextForm:
-        has_subject = SUBJECT in self._prefix + path
+        has_subject = SUBJECT in self.prefix + path
         return self._form or (ContextForm.SUBJECT if has_subject else ContextForm.UNCHANGED)
 
     def reads(
@@ -152,30 +155,13 @@ class Router:
         """
 
         def add(endpoint: _Endpoint) -> _Endpoint:
-            full = self._prefix + path
+            full = self.prefix + path
             self.declared.append(DeclaredRoute(method, full, facts, Endpoint(endpoint, full)))
-            self._documented.append(partial(document, endpoint))
+            self.documented.append(
+                DocumentedRoute(
+                    method, path, facts, endpoint, answer, errors, status, body, needs_log, responses, deprecated
+                )
+            )
             return endpoint
 
-        def document(endpoint: Callable[..., object], router: APIRouter) -> None:
-            is_open = facts.need is OPEN
-            of_layers = () if (self._prefix + path).startswith(PROBES) else _TOO_MANY
-            refusals = failures(*errors, *of_layers, *(() if is_open else _REFUSALS), needs_log=needs_log)
-            more: dict[str, object] = {"security": [] if is_open else SECURITY}
-            router.add_api_route(
-                path,
-                endpoint,
-                methods=[method],
-                status_code=status,
-                responses={status: _documented(answer), **refusals, **(responses or {})},
-                openapi_extra=more | (body_of(body) if body else {}),
-                deprecated=deprecated,
-            )
-
         return add
-
-
-def _documented(answer: object) -> dict[str, object]:
-    if answer is None:
-        return {}
-    return {"content": {"text/plain": {}}} if answer is TextAnswer else {"model": answer}

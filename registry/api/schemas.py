@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Query
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.schemas import SchemaStringAnswer, SubjectVersionAnswer, schema_string
 from strata.registry.api.parameters import (
@@ -23,6 +22,7 @@ from strata.registry.core.rights.visibility import readable_use, unknown_schema
 from strata.registry.core.subject_names import PathSubject, aliased, is_scope_name, subject_name
 from strata.registry.http.bodies import Flag, answer, text_answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
+from strata.registry.http.parameter_marks import Query
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.storage.records import Subject, context_of
 from strata.storage.state import SchemaVersion, State

@@ -1,6 +1,6 @@
 """`/v1/scopes` and `/v1/settings`: names with a configuration or a mode of their own, with versions or without."""
 
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.configuration import ScopeAnswer
 from strata.registry.api.parameters import Paging

@@ -3,8 +3,7 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import Query
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.compat.limits import Limits
 from strata.registry.api.bodies.schemas import (
@@ -48,6 +47,7 @@ from strata.registry.core.rights.visibility import check_chosen_id, check_refere
 from strata.registry.core.subject_names import aliased, writable_subject
 from strata.registry.http.bodies import Flag, answer, text_answer
 from strata.registry.http.exchange import Exchange, ExchangeDep
+from strata.registry.http.parameter_marks import Query
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion, State

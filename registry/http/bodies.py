@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Annotated, TypeVar
 
 import orjson
-from fastapi import Request
-from fastapi.responses import Response
 from pydantic import BaseModel, BeforeValidator, ValidationError
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 from strata.registry.core import errors
 from strata.registry.http.asgi import Message, Receive

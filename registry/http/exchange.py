@@ -16,8 +16,6 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Annotated, Literal, NotRequired, Protocol, TypedDict, TypeVar
 
-from fastapi import Depends
-
 from strata.compat.limits import Limits, NotAtOnce
 from strata.compat.tags import Tags
 from strata.registry.core.decide.decision import Decide, Decision
@@ -31,6 +29,7 @@ from strata.registry.core.write_group import Clock, TimedDecide
 from strata.registry.http.asgi import REQUEST_ID, SEND_WHOLE, Answer, Headers, Receive, Scope, Send
 from strata.registry.http.compression import GZIP, WORTH_COMPRESSING, accepts_gzip, compressed
 from strata.registry.http.media_types import TYPES, media_type_for
+from strata.registry.http.parameter_marks import Depends
 from strata.registry.http.route_facts import DeclaredRoute, RouteFacts
 from strata.registry.http.service import NOTHING, Service
 from strata.registry.node.logs.context import TRACEPARENT, trace_id_of

@@ -28,9 +28,8 @@ from http import HTTPStatus
 from typing import Any, Protocol
 from uuid import uuid4
 
-from fastapi import FastAPI
-from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 
 from strata.registry.core import errors
 from strata.registry.core.cache import BasisCache, Repeats
@@ -126,7 +125,7 @@ class Pipeline:
     Args:
         service: the node.
         routes: its routes.
-        app: FastAPI's app, which documents them, and starts and ends the service; routes find it in the scope.
+        app: the app that starts and ends the service; routes find it in the scope.
         forward: forwards writes to the node or worker that writes.
         guard: the check of hosts and origins.
         hot_bytes: the most bytes that the hot answers may have together.
@@ -151,7 +150,7 @@ class Pipeline:
         self,
         service: Service,
         routes: RouteTable,
-        app: FastAPI,
+        app: App,
         forward: Forward,
         guard: BrowserGuard,
         *,

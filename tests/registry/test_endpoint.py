@@ -4,14 +4,17 @@ from typing import Annotated
 
 import orjson
 import pytest
-from fastapi import Depends, FastAPI, Path, Query, Request
-from fastapi.responses import Response
+from fastapi import FastAPI
 from pydantic import AfterValidator, BeforeValidator
+from starlette.requests import Request
+from starlette.responses import Response
 
+from strata.registry.api.openapi import with_marks_of_fastapi
 from strata.registry.api.parameters import Endpoint
 from strata.registry.core.errors import RegistryError
 from strata.registry.http.bodies import Flag
 from strata.registry.http.exchange import Exchange
+from strata.registry.http.parameter_marks import Depends, Path, Query
 
 pytestmark = pytest.mark.anyio
 PATH = "/things/{name}/{number}"
@@ -53,7 +56,7 @@ async def _asked(app, path, query):
 
 def _served_by_fastapi():
     app = FastAPI()
-    app.get(PATH)(_all_of)
+    app.get(PATH)(with_marks_of_fastapi(_all_of))
     return app
 
 

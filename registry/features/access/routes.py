@@ -3,8 +3,8 @@
 import time
 from typing import Annotated
 
-from fastapi import Query, Request
-from fastapi.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.registry.api.bodies.acls import (
     AclAnswer,
@@ -24,6 +24,7 @@ from strata.registry.core.rights.route_rights import on_cluster
 from strata.registry.core.rights.rules import FIELDS, Operation, rule_json
 from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import ExchangeDep
+from strata.registry.http.parameter_marks import Query
 from strata.registry.http.route_facts import Kept
 
 __all__ = ["router"]

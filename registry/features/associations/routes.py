@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import Annotated
 from urllib.parse import unquote
 
-from fastapi import Depends, Path, Query, Request
-from fastapi.responses import Response
 from pydantic import BeforeValidator
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.compat.limits import Limits
 from strata.registry.api.bodies.associations import (
@@ -52,6 +52,7 @@ from strata.registry.core.subject_names import aliased
 from strata.registry.http.bodies import Flag, answer, read_body
 from strata.registry.http.context_prefix import context_name
 from strata.registry.http.exchange import Exchange, ExchangeDep
+from strata.registry.http.parameter_marks import Depends, Path, Query
 from strata.registry.http.route_facts import ContextForm
 from strata.storage.associations import Association
 from strata.storage.records import DEFAULT_CONTEXT

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from fastapi import Request
-from fastapi.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.registry.api.parameters import ExporterPath
 from strata.registry.api.router import Router

@@ -1,6 +1,6 @@
 """Look-ups by the UUIDs of AWS Glue as a feature."""
 
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.schemas import SchemaAnswer, schema_version
 from strata.registry.api.parameters import GuidPath

@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Query, Request
-from fastapi.responses import Response
 from pydantic import BeforeValidator
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.registry.api.parameters import Deleted, KekPath, Paging, Permanent, SubjectPath, VersionPath
 from strata.registry.api.router import Router
@@ -28,6 +28,7 @@ from strata.registry.core.subject_names import PathSubject, aliased_for_deks, su
 from strata.registry.features.keys.bodies import Algorithm, DekAnswer, DekBody, dek_answer
 from strata.registry.http.bodies import Flag, answer, read_body
 from strata.registry.http.exchange import Exchange, ExchangeDep
+from strata.registry.http.parameter_marks import Depends, Query
 from strata.storage.records import Subject
 from strata.storage.state import State
 

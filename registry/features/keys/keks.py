@@ -3,8 +3,8 @@
 import time
 from typing import Annotated
 
-from fastapi import Query, Request
-from fastapi.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from strata.registry.api.parameters import Deleted, KekPath, Paging, Permanent
 from strata.registry.api.router import Router
@@ -16,6 +16,7 @@ from strata.registry.core.rights.rules import Operation, ResourceType
 from strata.registry.features.keys.bodies import KekAnswer, KekBody, KekChange, kek_answer
 from strata.registry.http.bodies import answer, read_body
 from strata.registry.http.exchange import ExchangeDep
+from strata.registry.http.parameter_marks import Query
 from strata.registry.http.route_facts import ContextForm
 
 __all__ = ["router"]

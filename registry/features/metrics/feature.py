@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from fastapi import Request
-from fastapi.responses import PlainTextResponse, Response
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from strata.registry.api.router import Router, TextAnswer
 from strata.registry.core import errors

@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Query
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.contracts import Answer
 from strata.registry.api.parameters import Limit, Offset
@@ -14,6 +13,7 @@ from strata.registry.core.rights.rules import Operation
 from strata.registry.features.search.index import Found, SearchIndex
 from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import ExchangeDep
+from strata.registry.http.parameter_marks import Query
 from strata.registry.http.route_facts import Kept
 
 __all__ = ["SearchAnswer", "router"]

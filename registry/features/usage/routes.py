@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated
 
-from fastapi import Query
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from strata.registry.api.bodies.operations import UsageAnswer
 from strata.registry.api.parameters import Deleted, Limit, Offset
@@ -19,6 +18,7 @@ from strata.registry.core.subject_names import subject_name
 from strata.registry.features.usage.fetches import Client, Counted, Seen, Usage
 from strata.registry.http.bodies import answer
 from strata.registry.http.exchange import ExchangeDep, Fetched
+from strata.registry.http.parameter_marks import Query
 from strata.registry.http.route_facts import ContextForm, Kept
 from strata.storage.records import context_of
 from strata.storage.state import SchemaVersion
