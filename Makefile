@@ -22,6 +22,7 @@ setup: .venv/.installed $(JAR)  ## create .venv with the strata command in it, f
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev $(addprefix --constraint ,$(CONSTRAINTS))
 	$(BIN)/python -m harness.jars
+	$(BIN)/python -m harness.kafka
 	touch $@
 
 $(JAR): .venv/.installed $(shell find spark_udfs/jvm -name "*.java")

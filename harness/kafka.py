@@ -5,8 +5,13 @@
 
 Every node is both broker and controller. The settings keep a node small (about 170 MiB) and quick to restart: the
 controller rejects a node's id until its old session has ended, so the session is short.
+
+Half of a node's start is the loading of classes. The JVM reads them from an archive (class data sharing), which the
+first start writes next to the jars: 1.7 s of CPU time instead of 3.3 s, and 0.9 s instead of 1.4 s for the formatting.
+`python -m harness.kafka` writes it ahead of time.
 """
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -28,7 +33,7 @@ from typing import Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness.jars import kafka_jars
+from harness.jars import kafka_jars, locked
 from harness.processes import free_port, start_tied, stop_process, tail
 
 __all__ = ["KafkaBroker"]
@@ -43,6 +48,7 @@ _JVM = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 )
 _READY_S = 180.0
+_ARCHIVED_S = 120.0
 _POLL_S = 0.05
 _PAUSE_S = 60.0
 _BATCH_BEFORE_SIZE = 12  # the base offset, and the size of what follows
@@ -110,6 +116,7 @@ class KafkaBroker:
             for i in range(nodes)
         ]
         self._class_path = ""
+        self._archived, self._archiving = not lasting, list[str]()
 
     @property
     def bootstrap(self) -> str:
@@ -145,6 +152,8 @@ class KafkaBroker:
             RuntimeError: a node could not be formatted or started; the message contains the end of its log.
         """
         self._class_path = os.pathsep.join(map(str, kafka_jars()))
+        if self._archived and (archive := _class_archive()).stat().st_size:
+            self._jvm = (*self._jvm, f"-XX:SharedArchiveFile={archive}")
         cluster_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         formatting = [self._format(node, cluster_id) for node in self._nodes]
         for node, process in zip(self._nodes, formatting, strict=True):
@@ -205,6 +214,14 @@ class KafkaBroker:
                 stop_process(node.process)
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def write_class_archive(self, path: Path) -> None:
+        """Start and stop a cluster that writes the classes that a node loads to a file."""
+        self._archived, self._archiving = False, [f"-XX:ArchiveClassesAtExit={path}"]
+        with self:
+            for node in self._nodes:
+                assert node.process is not None
+                stop_process(node.process, grace_s=_ARCHIVED_S)
+
     def _signal(self, i: int, number: signal.Signals) -> subprocess.Popen[bytes]:
         process = self._nodes[i].process
         if process is None or process.poll() is not None:
@@ -220,10 +237,10 @@ class KafkaBroker:
         return start_tied(self._java("kafka.tools.StorageTool", *options), log=node.log)
 
     def _launch(self, node: _Node) -> None:
-        node.process = start_tied(self._java("kafka.Kafka", str(node.settings)), log=node.log)
+        node.process = start_tied(self._java("kafka.Kafka", str(node.settings), options=self._archiving), log=node.log)
 
-    def _java(self, main_class: str, *arguments: str) -> list[str]:
-        return ["java", *self._jvm, "-cp", self._class_path, main_class, *arguments]
+    def _java(self, main_class: str, *arguments: str, options: Sequence[str] = ()) -> list[str]:
+        return ["java", *self._jvm, *options, "-cp", self._class_path, main_class, *arguments]
 
     def _settings(self, node: _Node) -> dict[str, str]:
         size = len(self._nodes)
@@ -270,6 +287,22 @@ class KafkaBroker:
             _until(partial(_sees, admin, wanted), node, deadline)
 
 
+def _class_archive() -> Path:
+    """Return the archive of the classes for this JVM, written first if it is missing; empty if the JVM writes none."""
+    java = Path(shutil.which("java") or "java").resolve()
+    jvm = hashlib.sha256(f"{java} {java.stat().st_mtime_ns}".encode()).hexdigest()[:8]
+    jars = kafka_jars()[0].parent
+    archive = jars.with_name(f"{jars.name}-{jvm}.jsa")
+    if not archive.exists():
+        with locked(archive.with_suffix(".lock")):
+            if not archive.exists():
+                written = archive.with_suffix(f".{os.getpid()}")
+                KafkaBroker().write_class_archive(written)
+                written.touch()
+                written.rename(archive)
+    return archive
+
+
 def _until(ready: Callable[[], bool], node: _Node, deadline: float) -> None:
     while not ready():
         if not node.alive():
@@ -308,3 +341,7 @@ def _sees(admin: AdminClient, wanted: set[int]) -> bool:
         return wanted <= set(admin.list_topics(timeout=5).brokers)
     except KafkaException:
         return False
+
+
+if __name__ == "__main__":
+    _class_archive()

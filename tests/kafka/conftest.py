@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from harness.kafka import KafkaBroker
+from harness.kafka_relay import KafkaRelay
 from harness.waiting import until
 from strata.storage.kafka.log import KafkaLog, Timeouts
 
@@ -121,9 +122,19 @@ class Topic:
 
 
 @pytest.fixture(scope="session")
-def own_broker() -> Iterator[KafkaBroker]:
-    """Yield a broker that tests may kill, if they start it again."""
-    with KafkaBroker() as broker:
+def relay() -> Iterator[KafkaRelay]:
+    """Yield the relay to the broker that tests may kill."""
+    with KafkaRelay() as relay:
+        yield relay
+
+
+@pytest.fixture(scope="session")
+def own_broker(relay: KafkaRelay) -> Iterator[KafkaBroker]:
+    """Yield a broker that tests may kill, if they start it again; clients of `PATH` reach it through the relay."""
+    # After a restart the controller accepts no broker before the old session has ended.
+    sessions = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "250"}
+    with KafkaBroker(config=sessions, proxied={"PATH": [relay.port]}) as broker:
+        relay.lead_to(broker.listener_port("PATH", 0))
         yield broker
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.kafka
 
 _WAIT_S = 60
 _RETRY_S = 120
-_SHORT = Timeouts(start=_WAIT_S, take_pen=_WAIT_S, read=1.0, write=2.0)
+_SHORT = Timeouts(start=_WAIT_S, take_pen=_WAIT_S, read=0.5, write=1.0)
 
 
 def _keys(log: KafkaLog) -> list[bytes | None]:
@@ -135,18 +135,32 @@ def test_a_node_whose_broker_falls_silent(own_broker: KafkaBroker, topic_on: Cal
 
     The other limits are longer than the test may take.
     """
-    topic = topic_on(own_broker)
-    limits = "--read-timeout=0.5", "--write-timeout=3600"
-    with RegistryNode(f"kafka://{topic.bootstrap}/{topic.name}", *limits) as node:
+    with _node(own_broker, topic_on) as node:
         assert 200 == call(node, "POST", "/subjects/s/versions", {"schema": '"int"'})[0]
         own_broker.pause()
         try:
             status, answer = call(node, "GET", "/subjects/s/versions/latest")
             assert (503, 50301) == (status, json.loads(answer)["error_code"])
             assert 200 == call(node, "GET", "/schemas/ids/1")[0]
-            until(lambda: call(node, "GET", "/health/write")[0] == 503)
             assert 200 == call(node, "GET", "/health/ready")[0]
         finally:
             own_broker.resume()
         until(lambda: call(node, "GET", "/subjects/s/versions/latest")[0] == 200)
+
+
+@pytest.mark.slow
+def test_a_node_whose_broker_stays_silent(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+    """After 15 s the node is not ready for writes, and still ready for reads; later it is ready for both again."""
+    with _node(own_broker, topic_on) as node:
+        own_broker.pause()
+        try:
+            until(lambda: call(node, "GET", "/health/write")[0] == 503)
+            assert 200 == call(node, "GET", "/health/ready")[0]
+        finally:
+            own_broker.resume()
         until(lambda: call(node, "GET", "/health/write")[0] == 200)
+
+
+def _node(broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> RegistryNode:
+    topic = topic_on(broker)
+    return RegistryNode(f"kafka://{topic.bootstrap}/{topic.name}", "--read-timeout=0.5", "--write-timeout=3600")
