@@ -1,6 +1,7 @@
 """The OpenAPI document is correct: it has every route, and answers have the documented shape."""
 
 import json
+from asyncio import _get_running_loop as running_loop
 
 import pytest
 from pydantic import TypeAdapter
@@ -228,6 +229,15 @@ def test_every_route_is_documented_and_tried(api):
     found = {(method.upper(), path) for path, methods in paths(api).items() for method in methods}
 
     assert found == {(method, path) for method, path, *_ in ANSWERS}
+
+
+def test_the_document_is_made_in_a_thread(api, monkeypatch):
+    """Other requests do not wait while the document is made, which takes seconds."""
+    loops = []
+    monkeypatch.setattr("strata.registry.app._Application.openapi", lambda _app: loops.append(running_loop()) or {})
+
+    assert (200, {}) == api.get("/openapi.json")
+    assert [None] == loops
 
 
 def test_pages_of_the_document(api):
