@@ -24,8 +24,10 @@ __all__ = ["run"]
 
 ROWS = 1_000_000
 ROUNDS = 7
+_PLACES = ("topic", "partition", "offset")
 _READER = 2
 _DECODE = "`decode` in the JVM"
+_WITH_PLACES = "`decode` in the JVM, with topic, partition and offset"
 _DECODE_MESSAGES = "`decode` of Protobuf in the JVM"
 
 
@@ -55,6 +57,9 @@ def _jobs(url: str, rows: DataFrame) -> dict[str, Job]:
     candidate = schema_text(_READER)
     return {
         _DECODE: Job(rows.select(decode("value", registry=url, reader_schema=candidate, path="jvm")), ROWS),
+        _WITH_PLACES: Job(
+            rows.select(*_PLACES, decode("value", registry=url, reader_schema=candidate, path="jvm")), ROWS
+        ),
         "`replay`": Job(replay(rows, candidate, registry=url, path="jvm"), ROWS),
         "`replay` without places": Job(replay(rows.select("value"), candidate, registry=url, path="jvm"), ROWS),
         "`replay`, where values of every record may change": Job(

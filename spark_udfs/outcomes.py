@@ -1,6 +1,6 @@
 """What a candidate makes of the frames of a data frame: a lake, a topic, or a stream of one.
 
-In the JVM a function judges each frame with the candidate, and an aggregate function keeps counts only. In Python
+In the JVM a function judges each frame with the candidate, and counts in the state of an aggregate function. In Python
 workers, frames of Avro are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is
 read again, by the deserializer, to find the place in the record. Messages of Protobuf are parsed there by the writer's
 file and by the candidate's, and compared. Documents of JSON Schema are always validated there (`decode` validates
@@ -102,7 +102,8 @@ def replay(
     }  # fmt: skip
     column, plan, chosen = planned(column_named(value), options)
     if chosen is jvm_path:
-        judged = frames.select(judge_in_jvm(plan, column).alias("judged"), where.alias("place"))
+        judge = judge_in_jvm(plan, column, where if places else None)
+        judged = frames.select(judge.alias("judged"), where.alias("place")).where("judged IS NOT NULL")
         return _counted(judged, count_in_jvm(plan, column_named("judged"), column_named("place")))
     if schema.format == PROTOBUF:
         return _of_single(frames, where, column, _judged_messages(schema, settings, message))

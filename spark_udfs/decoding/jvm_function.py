@@ -183,17 +183,21 @@ def jvm_path(plan: DecodePlan, columns: Sequence[Column]) -> Column:
     )
 
 
-def judge_in_jvm(plan: DecodePlan, frames: Column) -> Column:
-    """Return what a plan's reader schema makes of frames: null if it reads one as it was written, else outcomes.
+def judge_in_jvm(plan: DecodePlan, frames: Column, place: Column | None) -> Column:
+    """Return what a plan's reader schema makes of frames: outcomes, or null if `count_in_jvm` has them already.
 
     Args:
         plan: the plan of the decode.
         frames: the column of frames.
+        place: a struct that says where a record is; None if records have no places.
 
     Raises:
         NotInstalled: If `install` was not called for the registry.
     """
-    return functions.call_function(f"{catalog_of(plan.registry)}_judge", frames, functions.lit(function_name(plan)))
+    more = [] if place is None else [place]
+    return functions.call_function(
+        f"{catalog_of(plan.registry)}_judge", frames, functions.lit(function_name(plan)), *more
+    )
 
 
 def count_in_jvm(plan: DecodePlan, judged: Column, place: Column) -> Column:

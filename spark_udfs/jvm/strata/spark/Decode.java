@@ -300,11 +300,12 @@ public final class Decode implements ScalarFunction<Object> {
         /**
          * Find the changes of the last record.
          *
+         * @param isDecoded whether it was decoded
          * @throws IllegalArgumentException if Spark has no type for its schema
          */
-        public void find(byte[] header, ValueChanges.Sink sink) {
+        public void find(byte[] header, Program.Changes into, boolean isDecoded) {
             if (last instanceof ProtoProgram program) {
-                messages.find(program.name, program.written(), named.bytes(), program.payload(), sink::changed);
+                messages.find(program.name, program.written(), named.bytes(), program.payload(), into, isDecoded);
                 return;
             }
             ValueChanges found = changes.get(last.name);
@@ -313,7 +314,7 @@ public final class Decode implements ScalarFunction<Object> {
                 found = new ValueChanges(last.name, writer, (Schema) reader, type);
                 changes.put(last.name, found);
             }
-            found.find(named.bytes(), header, named.start(), row.row(), sink);
+            found.find(named.bytes(), header, named.start(), row.row(), into);
         }
 
         /** Return whether the records are messages of Protobuf. */

@@ -1,11 +1,13 @@
 package strata.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -20,14 +22,14 @@ import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.frame.Program;
 import strata.spark.plan.DecodePlan;
 
 /**
  * The functions behind {@code replay}: {@link Judge} says what a reader schema makes of a frame, and this one counts that
  * by reason, with the first and the last place of each.
  *
- * <p>A frame that is read as it was written is null to the judge, so the rows that are counted are small, and the frames
- * stay where they are.
+ * <p>Rows between the two would cost as much as the judgement, so this function lends its state to the judge in its task.
  *
  * <p>Spark keeps the state of an aggregate function of a catalog per partition, and writes it by Java's serialization,
  * whose reader does not know the classes of our jar. The state is therefore made of Java's and Spark's own classes, and
@@ -37,7 +39,7 @@ import strata.spark.plan.DecodePlan;
 public final class Replay implements AggregateFunction<HashMap<String, Object[]>, ArrayData> {
     private static final long serialVersionUID = 1L;
 
-    /** What the judge says of a frame: null if it is read as it was written, or outcomes, without a reason if it is read. */
+    /** What the judge says of a frame; an outcome without a reason says that it is read. */
     private static final StructType OUTCOME = new StructType()
             .add("reason", DataTypes.StringType)
             .add("schema_id", DataTypes.IntegerType)
@@ -65,13 +67,32 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     /** The key of the records that are read. */
     private static final String GOOD = "";
 
+    private static final Supplier<String> NOTHING = () -> null;
+
     private final DataType placeType;
+    /** The judge of the rows below, which counts by itself once it has the state; null if there is none. */
+    private final Judge judge;
 
     private transient Comparator<InternalRow> places;
 
     /** @param placeType the type of the places of records: a struct, or any other type for none */
     Replay(DataType placeType) {
+        this(placeType, null);
+    }
+
+    private Replay(DataType placeType, Judge judge) {
         this.placeType = placeType;
+        this.judge = judge;
+    }
+
+    /**
+     * Return the function that lends its state to a judge, so that a record gives no row.
+     *
+     * <p>Both are in one task: each copy of the task has one copy of the judge, which its rows and this function share.
+     * Where it is not so, the judge is lent nothing, and goes on giving rows.
+     */
+    Replay lendingTo(Judge judge) {
+        return new Replay(placeType, judge);
     }
 
     @Override
@@ -122,69 +143,64 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     @Override
     public HashMap<String, Object[]> update(HashMap<String, Object[]> state, InternalRow input) {
-        InternalRow place = place(input);
-        if (input.isNullAt(0)) {
-            count(state, GOOD, place);
-            return state;
-        }
+        InternalRow place = placeType instanceof StructType parts && !input.isNullAt(1)
+                ? input.getStruct(1, parts.size())
+                : null;
         ArrayData outcomes = input.getArray(0);
         for (int index = 0; index < outcomes.numElements(); index++) {
             InternalRow outcome = outcomes.getStruct(index, OUTCOME.size());
             if (outcome.isNullAt(0)) {
-                count(state, GOOD, place);
+                count(good(state), place);
             } else {
-                count(state, outcome, place);
+                Integer schema = outcome.isNullAt(1) ? null : outcome.getInt(1);
+                Object[] entry = entry(state, string(outcome, 0), schema, string(outcome, 2));
+                count(entry, place, outcome.getBinary(3), () -> string(outcome, 4), () -> string(outcome, 5));
             }
+        }
+        if (judge != null) {
+            judge.countInto(state, this);
         }
         return state;
-    }
-
-    private InternalRow place(InternalRow input) {
-        return placeType instanceof StructType parts && !input.isNullAt(1) ? input.getStruct(1, parts.size()) : null;
-    }
-
-    private void count(Map<String, Object[]> state, InternalRow outcome, InternalRow place) {
-        String reason = string(outcome, 0);
-        Integer schema = outcome.isNullAt(1) ? null : outcome.getInt(1);
-        String path = string(outcome, 2);
-        String key = reason + '\0' + schema + '\0' + path;
-        if (!state.containsKey(key)) {
-            if (state.size() >= MOST_REASONS) {
-                count(state, FURTHER, place);
-                state.get(FURTHER)[REASON] = FURTHER;
-                return;
-            }
-            Object[] entry = entry();
-            entry[REASON] = reason;
-            entry[SCHEMA] = schema;
-            entry[PATH] = path;
-            state.put(key, entry);
-        }
-        Object[] entry = state.get(key);
-        if (count(entry, place)) {
-            entry[FRAME] = outcome.getBinary(3);
-            entry[WRITTEN] = string(outcome, 4);
-            entry[READ] = string(outcome, 5);
-        }
     }
 
     private static String string(InternalRow row, int index) {
         return row.isNullAt(index) ? null : row.getUTF8String(index).toString();
     }
 
-    private void count(Map<String, Object[]> state, String key, InternalRow place) {
-        Object[] entry = state.get(key);
-        if (entry == null) {
-            entry = entry();
-            state.put(key, entry);
-        }
-        count(entry, place);
+    /** Return the entry of the records that are read. */
+    private static Object[] good(Map<String, Object[]> state) {
+        return state.computeIfAbsent(GOOD, key -> entry(null, null, null));
     }
 
-    private static Object[] entry() {
+    /** Return the entry of a reason, or that of all further ones. */
+    private static Object[] entry(Map<String, Object[]> state, String reason, Integer schema, String path) {
+        String key = reason + '\0' + schema + '\0' + path;
+        Object[] entry = state.get(key);
+        if (entry != null) {
+            return entry;
+        }
+        return state.size() < MOST_REASONS
+                ? state.computeIfAbsent(key, absent -> entry(reason, schema, path))
+                : state.computeIfAbsent(FURTHER, absent -> entry(FURTHER, null, null));
+    }
+
+    private static Object[] entry(String reason, Integer schema, String path) {
         Object[] entry = new Object[PARTS];
+        entry[REASON] = reason;
+        entry[SCHEMA] = schema;
+        entry[PATH] = path;
         entry[COUNT] = new long[1];
         return entry;
+    }
+
+    /** Count a record, and keep its frame and its values if it is the first one. */
+    private void count(
+            Object[] entry, InternalRow place, byte[] frame, Supplier<String> written, Supplier<String> read) {
+        if (count(entry, place) && !FURTHER.equals(entry[REASON])) {
+            entry[FRAME] = frame;
+            entry[WRITTEN] = written.get();
+            entry[READ] = read.get();
+        }
     }
 
     /** Count a record; return whether it is the first one. */
@@ -212,6 +228,13 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     private static void keepLast(Object[] entry, InternalRow place) {
         if (entry[LAST] instanceof UnsafeRow last && place instanceof UnsafeRow row) {
             last.copyFrom(row);
+        } else if (entry[LAST] instanceof GenericInternalRow last && place instanceof GenericInternalRow row) {
+            for (int part = 0; part < row.numFields(); part++) {
+                Object value = row.genericGet(part);
+                if (!Objects.equals(value, last.genericGet(part))) {
+                    last.update(part, InternalRow.copyValue(value));
+                }
+            }
         } else {
             entry[LAST] = place.copy();
         }
@@ -286,7 +309,12 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         return text == null ? null : UTF8String.fromString((String) text);
     }
 
-    /** What a reader schema makes of a frame: null if it is read as it was written, else the outcomes. */
+    /**
+     * What a reader schema makes of a frame: the outcomes, or null if they are counted already.
+     *
+     * <p>The first row of a task goes to the aggregate function, which lends its state. From then on the judge counts, and
+     * gives no rows: neither texts nor rows are made of a record whose outcomes have come before.
+     */
     public static final class Judge implements ScalarFunction<ArrayData> {
         private static final long serialVersionUID = 1L;
         public static final String NAMESPACE = "judge";
@@ -294,26 +322,41 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         private final String name;
         private final DecodePlan plan;
         private final RegistrySettings settings;
-        private final DataType frames;
+        private final DataType[] inputs;
         private final List<String> files;
 
         private transient Decode.Work work;
+        private transient Program.Changes changes;
+        /** The record that is judged, and its outcomes as rows. */
+        private transient byte[] frame;
+
+        private transient InternalRow place;
+        private transient List<InternalRow> rows;
+
+        /** The aggregate function that has lent its state; null if it has not. */
+        private transient Replay counter;
+
+        private transient Map<String, Object[]> state;
+        /** Entries of the state: that of the records that are read, and those of changed values by schema and path. */
+        private transient Object[] good;
+
+        private transient Map<Integer, Map<String, Object[]>> changed;
 
         /**
-         * @param frames the type of frames, or of records with headers
+         * @param inputs the type of frames, or of records with headers, and that of their places, if they have any
          * @param files the files of the reader schema
          */
-        Judge(String name, DecodePlan plan, RegistrySettings settings, DataType frames, List<String> files) {
+        Judge(String name, DecodePlan plan, RegistrySettings settings, DataType[] inputs, List<String> files) {
             this.name = name;
             this.plan = plan;
             this.settings = settings;
-            this.frames = frames;
+            this.inputs = inputs;
             this.files = files;
         }
 
         @Override
         public DataType[] inputTypes() {
-            return new DataType[] {frames};
+            return inputs.clone();
         }
 
         @Override
@@ -342,12 +385,12 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             return other instanceof Judge judge
                     && plan.equals(judge.plan)
                     && settings.equals(judge.settings)
-                    && frames.equals(judge.frames);
+                    && Arrays.equals(inputs, judge.inputs);
         }
 
         @Override
         public int hashCode() {
-            return Objects.hash(plan, settings, frames);
+            return Objects.hash(plan, settings, Arrays.hashCode(inputs));
         }
 
         /** Return what plans show. */
@@ -358,85 +401,135 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
         @Override
         public ArrayData produceResult(InternalRow row) {
+            InternalRow where =
+                    inputs.length > 1 && !row.isNullAt(1) ? row.getStruct(1, ((StructType) inputs[1]).size()) : null;
             if (row.isNullAt(0)) {
-                return null;
+                return judge(null, null, where);
             }
-            return frames instanceof StructType record
-                    ? call(row.getStruct(0, record.size()))
-                    : judge(row.getBinary(0), null);
+            return inputs[0] instanceof StructType record
+                    ? call(row.getStruct(0, record.size()), where)
+                    : judge(row.getBinary(0), null, where);
         }
 
         /** Return the outcomes of a frame. */
         public ArrayData call(byte[] frame) {
-            return judge(frame, null);
+            return judge(frame, null, null);
+        }
+
+        /** Return the outcomes of a frame at a place. */
+        public ArrayData call(byte[] frame, InternalRow place) {
+            return judge(frame, null, place);
         }
 
         /** Return the outcomes of a record with headers: its bytes, and the header that names its schema. */
         public ArrayData call(InternalRow record) {
-            return record == null ? null : judge(Decode.bytes(record, 0), Decode.bytes(record, 1));
+            return call(record, null);
         }
 
-        private ArrayData judge(byte[] frame, byte[] header) {
-            if (frame == null) {
-                return null;
+        /** Return the outcomes of a record with headers at a place. */
+        public ArrayData call(InternalRow record, InternalRow place) {
+            return record == null
+                    ? judge(null, null, place)
+                    : judge(Decode.bytes(record, 0), Decode.bytes(record, 1), place);
+        }
+
+        /** Count from now on in the state of an aggregate function. */
+        private void countInto(Map<String, Object[]> state, Replay counter) {
+            if (this.state != state) {
+                this.state = state;
+                this.counter = counter;
+                good = null;
+                changed = new HashMap<>();
             }
+        }
+
+        private ArrayData judge(byte[] frame, byte[] header, InternalRow place) {
+            this.frame = frame;
+            this.place = place;
             try {
-                if (work == null) {
-                    work = Decode.Work.ofJudge(plan, settings, files);
+                if (frame == null || isRead(header)) {
+                    addRead();
                 }
-                work.decode(frame, header);
-            } catch (Refusal refusal) {
-                List<InternalRow> found = new ArrayList<>();
-                found.add(outcome(refusal.reason, refusal.schemaId(), refusal.path, frame, null, null));
-                if (work.isOfMessages()) { // what a column does not hold, a parser may read
-                    addChanges(frame, header, found);
-                }
-                return outcomes(found);
             } catch (RegistryFailure failure) {
                 throw new IllegalStateException(failure.getMessage());
             }
-            List<InternalRow> found = new ArrayList<>(0);
-            boolean isRead = addChanges(frame, header, found);
-            if (found.isEmpty()) {
+            if (rows == null) {
                 return null;
             }
-            if (isRead) {
-                found.add(outcome(null, work.schemaId(), null, null, null, null)); // it is read, too
-            }
-            return outcomes(found);
+            ArrayData outcomes = new GenericArrayData(rows.toArray());
+            rows = null;
+            return outcomes;
         }
 
-        /** Add the values of the last frame that are read otherwise; return whether the reader schema reads it. */
-        private boolean addChanges(byte[] frame, byte[] header, List<InternalRow> found) {
+        /** Note the outcomes of a record, except that it is read; return whether it is. */
+        private boolean isRead(byte[] header) {
+            if (work == null) {
+                work = Decode.Work.ofJudge(plan, settings, files);
+                changes = (path, written, read) -> add(CHANGED, work.schemaId(), path, written, read);
+            }
+            boolean isDecoded = true;
+            try {
+                work.decode(frame, header);
+            } catch (Refusal refusal) {
+                add(refusal);
+                isDecoded = false;
+            }
+            if (!isDecoded && !work.isOfMessages()) { // what a column does not hold, a parser of messages may read
+                return false;
+            }
             try {
                 if (work.mayChange()) {
-                    Integer schema = work.schemaId();
-                    work.find(
-                            header,
-                            (path, written, read) -> found.add(outcome(CHANGED, schema, path, frame, written, read)));
+                    work.find(header, changes, isDecoded);
                 }
             } catch (Refusal refusal) { // it cannot be read as it was written, or lacks what is required
-                boolean isDecoded = found.isEmpty()
-                        || CHANGED.equals(found.get(0).getUTF8String(0).toString());
                 if (isDecoded) {
-                    found.add(outcome(refusal.reason, refusal.schemaId(), refusal.path, frame, null, null));
+                    add(refusal);
                 }
-                return refusal.path == null || !work.isOfMessages();
+                return isDecoded && (refusal.path == null || !work.isOfMessages());
             } catch (IllegalArgumentException unsupported) {
                 String reason = "values are not compared: " + unsupported.getMessage();
-                found.add(outcome(reason, work.schemaId(), null, frame, null, null));
+                add(reason, work.schemaId(), null, NOTHING, NOTHING);
             }
-            return true;
+            return isDecoded;
         }
 
-        private static InternalRow outcome(
-                String reason, Integer schema, String path, byte[] frame, String written, String read) {
-            return new GenericInternalRow(
-                    new Object[] {text(reason), schema, text(path), frame, text(written), text(read)});
+        private void addRead() {
+            if (state == null) {
+                addRow(new Object[OUTCOME.size()]);
+                return;
+            }
+            if (good == null) {
+                good = good(state);
+            }
+            counter.count(good, place);
         }
 
-        private static ArrayData outcomes(List<InternalRow> rows) {
-            return new GenericArrayData(rows.toArray());
+        private void add(Refusal refusal) {
+            add(refusal.reason, refusal.schemaId(), refusal.path, NOTHING, NOTHING);
+        }
+
+        private void add(
+                String reason, Integer schema, String path, Supplier<String> written, Supplier<String> read) {
+            if (state != null) {
+                counter.count(entry(reason, schema, path), place, frame, written, read);
+                return;
+            }
+            addRow(new Object[] {text(reason), schema, text(path), frame, text(written.get()), text(read.get())});
+        }
+
+        private void addRow(Object[] outcome) {
+            if (rows == null) {
+                rows = new ArrayList<>();
+            }
+            rows.add(new GenericInternalRow(outcome));
+        }
+
+        private Object[] entry(String reason, Integer schema, String path) {
+            if (!reason.equals(CHANGED)) {
+                return Replay.entry(state, reason, schema, path);
+            }
+            return changed.computeIfAbsent(schema, absent -> new HashMap<>())
+                    .computeIfAbsent(path, absent -> Replay.entry(state, reason, schema, absent));
         }
     }
 }

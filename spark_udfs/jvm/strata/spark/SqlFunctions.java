@@ -74,12 +74,12 @@ final class SqlFunctions {
     }
 
     private static Expression judge(String catalog, List<Expression> arguments) {
-        require(arguments.size() == 2, catalog + "_judge(FRAMES, 'SUBJECT')");
+        require(arguments.size() >= 2, catalog + "_judge(FRAMES, 'SUBJECT'[, PLACE])");
         return call(catalog, Replay.Judge.NAMESPACE, arguments);
     }
 
     private static Expression replay(String catalog, List<Expression> arguments) {
-        require(arguments.size() == 2, catalog + "_replay(" + catalog + "_judge(FRAMES, 'SUBJECT'), PLACE)");
+        require(arguments.size() == 2, catalog + "_replay(" + catalog + "_judge(FRAMES, 'SUBJECT', PLACE), PLACE)");
         Replay function = new Replay(arguments.get(1).dataType());
         Expression call = Scala.make(V2Aggregator.class, function, Scala.list(arguments), 0, 0);
         call.setTagValue(FunctionRegistry.FUNC_ALIAS(), catalog + "_replay");

@@ -104,7 +104,7 @@ public final class StrataCatalog implements FunctionCatalog {
             requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
             types[0] = isRecord ? RECORD : DataTypes.BinaryType;
             return files != null
-                    ? new Replay.Judge(label, plan, settings, types[0], files)
+                    ? new Replay.Judge(label, plan, settings, types, files)
                     : new Decode(label, plan, settings, types);
         }
 

@@ -17,6 +17,7 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.avro.SparkTypes.Logical;
+import strata.spark.frame.Program.Changes;
 import strata.spark.row.RowBuffer;
 
 /**
@@ -30,11 +31,6 @@ public final class ValueChanges {
     private static final double TOO_LARGE = 0x1p63;
     private static final double EXACT_DOUBLE = 0x1p53;
     private static final float EXACT_FLOAT = 0x1p24f;
-
-    /** Takes what is found: the path in the reader's record, and the value before and after. */
-    public interface Sink {
-        void changed(String path, String written, String read);
-    }
 
     /** A value with its schema, which is not a union. */
     private record Value(Schema schema, DataType type, Object value) {}
@@ -101,7 +97,7 @@ public final class ValueChanges {
      * @param read the row whose field 0 is what the reader gets, or those of its fields that may change
      * @throws strata.spark.frame.FrameHeader.Refusal if the record cannot be read as it was written
      */
-    public void find(byte[] frame, byte[] header, int start, InternalRow read, Sink sink) {
+    public void find(byte[] frame, byte[] header, int start, InternalRow read, Changes changes) {
         if (fields != null && !isInDoubt(read.getStruct(0, reader.getFields().size()))) {
             return;
         }
@@ -109,9 +105,9 @@ public final class ValueChanges {
         Value before = value(writer, writtenType, row.row(), 0);
         Value after = value(reader, readType, read, 0);
         if (fields == null) {
-            compare(before, after, "", sink);
+            compare(before, after, "", changes);
         } else {
-            compareFields(fields, before, after, "", sink);
+            compareFields(fields, before, after, "", changes);
         }
     }
 
@@ -250,20 +246,20 @@ public final class ValueChanges {
         return null;
     }
 
-    private static void compare(Value written, Value read, String path, Sink sink) {
+    private static void compare(Value written, Value read, String path, Changes changes) {
         if (written == null && read == null) {
             return;
         }
         if (written == null || read == null || !alike(written.value(), read.value())) {
-            sink.changed(path, shown(written), shown(read));
+            changes.changed(path, () -> shown(written), () -> shown(read));
         } else if (written.value() instanceof InternalRow && read.value() instanceof InternalRow) {
-            compareFields(read.schema().getFields(), written, read, path, sink);
+            compareFields(read.schema().getFields(), written, read, path, changes);
         } else if (written.value() instanceof ArrayData before && read.value() instanceof ArrayData after) {
             compareItems(
                     new Items(written.schema().getElementType(), ((ArrayType) written.type()).elementType(), before),
                     new Items(read.schema().getElementType(), ((ArrayType) read.type()).elementType(), after),
                     path + "[]",
-                    sink);
+                    changes);
         } else if (written.value() instanceof MapData before && read.value() instanceof MapData after) {
             compareItems(
                     new Items(
@@ -272,13 +268,13 @@ public final class ValueChanges {
                             before.valueArray()),
                     new Items(read.schema().getValueType(), ((MapType) read.type()).valueType(), after.valueArray()),
                     path + "{}",
-                    sink);
+                    changes);
         } else if (!isSame(written, read)) {
-            sink.changed(path, shown(written), shown(read));
+            changes.changed(path, () -> shown(written), () -> shown(read));
         }
     }
 
-    private static void compareFields(List<Schema.Field> fields, Value written, Value read, String path, Sink sink) {
+    private static void compareFields(List<Schema.Field> fields, Value written, Value read, String path, Changes changes) {
         InternalRow before = (InternalRow) written.value();
         InternalRow after = (InternalRow) read.value();
         StructType writtenType = (StructType) written.type();
@@ -292,20 +288,20 @@ public final class ValueChanges {
                         value(source.schema(), writtenType.fields()[from].dataType(), before, from),
                         value(field.schema(), readType.fields()[to].dataType(), after, to),
                         path.isEmpty() ? field.name() : path + "." + field.name(),
-                        sink);
+                        changes);
             }
         }
     }
 
     private record Items(Schema schema, DataType type, ArrayData values) {}
 
-    private static void compareItems(Items written, Items read, String path, Sink sink) {
+    private static void compareItems(Items written, Items read, String path, Changes changes) {
         for (int index = 0; index < written.values().numElements(); index++) {
             compare(
                     value(written.schema(), written.type(), written.values(), index),
                     value(read.schema(), read.type(), read.values(), index),
                     path,
-                    sink);
+                    changes);
         }
     }
 

@@ -13,6 +13,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Supplier;
+import strata.spark.frame.Program.Changes;
 import strata.spark.schema.ProtoSchema.Field;
 import strata.spark.schema.ProtoSchema.Message;
 import strata.spark.schema.ProtoSchema.Numbers;
@@ -25,11 +27,12 @@ import strata.spark.schema.ProtoSchema.Numbers;
  */
 final class MessageChanges {
     private static final int LONGEST = 200;
+    private static final Supplier<String> NOTHING = () -> null;
 
-    private final MessageJudge.Sink sink;
+    private final Changes changes;
 
-    MessageChanges(MessageJudge.Sink sink) {
-        this.sink = sink;
+    MessageChanges(Changes changes) {
+        this.changes = changes;
     }
 
     /**
@@ -80,7 +83,7 @@ final class MessageChanges {
     // Messages
 
     void compare(ProtoTree written, ProtoTree read, String path) {
-        for (Field field : read.type.fields.values()) {
+        for (Field field : read.watched()) {
             compare(written, read, field, within(path, field.name));
         }
     }
@@ -91,7 +94,7 @@ final class MessageChanges {
         boolean isSet = read.isSet(field);
         if (source == null) {
             if (isSet && written.type.fields.containsKey(field.number)) { // the bytes of another field
-                changed(path, null, shown(field, read.get(field)));
+                changed(path, NOTHING, () -> shown(field, read.get(field)));
             }
             return;
         }
@@ -100,15 +103,15 @@ final class MessageChanges {
         Object other = read.get(field);
         if (ProtoTree.hasPresence(written.type, source) && !written.isSet(source)) {
             if (isSet || !(hasPresence || field.isRepeated)) {
-                changed(path, null, shown(field, other));
+                changed(path, NOTHING, () -> shown(field, other));
             } else if (hasPresence && isScalar(source) && isScalar(field)) { // defaults of proto2
                 compareValue(source, value, field, other, path);
             }
         } else if (ProtoTree.hasPresence(written.type, source) && hasPresence && !isSet) {
-            changed(path, shown(source, value), null);
+            changed(path, () -> shown(source, value), NOTHING);
         } else if (source.isRepeated && !field.isRepeated && !written.isSet(source)) {
             if (isSet || !hasPresence) {
-                changed(path, "[]", shown(field, other));
+                changed(path, () -> "[]", () -> shown(field, other));
             }
         } else if (source.isMap() && field.isMap()) {
             compareMaps(source, (Map<?, ?>) value, field, (Map<?, ?>) other, path);
@@ -116,7 +119,7 @@ final class MessageChanges {
             Map<String, String> before = entries(source, value);
             Map<String, String> after = entries(field, other);
             if (!Objects.equals(before, after) || before == null && (written.isSet(source) || isSet)) {
-                changed(path, shown(source, value), shown(field, other));
+                changed(path, () -> shown(source, value), () -> shown(field, other));
             }
         } else {
             compareItems(source, items(source, value), field, items(field, other), path);
@@ -125,7 +128,7 @@ final class MessageChanges {
 
     private void compareItems(Field source, List<?> values, Field field, List<?> others, String path) {
         if (values.size() != others.size()) {
-            changed(path, shown(source, values), shown(field, others));
+            changed(path, () -> shown(source, values), () -> shown(field, others));
             return;
         }
         String item = field.isRepeated ? path + "[]" : path;
@@ -142,10 +145,10 @@ final class MessageChanges {
             if (read.containsKey(key)) {
                 compareValue(before, written, after, read.remove(key), path + "{}");
             } else {
-                changed(path + "{}", text(key), null);
+                changed(path + "{}", () -> text(key), NOTHING);
             }
         });
-        read.keySet().forEach(key -> changed(path + "{}", null, text(key)));
+        read.keySet().forEach(key -> changed(path + "{}", NOTHING, () -> text(key)));
     }
 
     /** Return the entries of a map, or of a list of messages in its place, as texts; null if it is neither. */
@@ -183,7 +186,7 @@ final class MessageChanges {
         if (value instanceof ProtoTree before && other instanceof ProtoTree after) {
             compare(before, after, path);
         } else if (!isSame(source, value, field, other)) {
-            changed(path, shown(source, value), shown(field, other));
+            changed(path, () -> shown(source, value), () -> shown(field, other));
         }
     }
 
@@ -245,8 +248,8 @@ final class MessageChanges {
 
     // Texts
 
-    private void changed(String path, String written, String read) {
-        sink.changed(path, shortened(written), shortened(read));
+    private void changed(String path, Supplier<String> written, Supplier<String> read) {
+        changes.changed(path, () -> shortened(written.get()), () -> shortened(read.get()));
     }
 
     static String within(String path, String name) {

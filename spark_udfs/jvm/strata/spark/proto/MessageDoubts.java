@@ -73,6 +73,14 @@ final class MessageDoubts {
 
     private int bits;
     private boolean mayChange;
+    /** Whether a field of the two messages, or of those inside, is required. */
+    private boolean isRequiring;
+    /** The reader's fields that may change. */
+    private List<Field> watched = List.of();
+    /** The other fields as the writer and as the reader checks them, by number. */
+    private ProtoTree.Idle[] idleOfWriter = {};
+
+    private ProtoTree.Idle[] idleOfReader = {};
 
     private MessageDoubts(Message writer, Message reader) {
         this.writer = writer;
@@ -104,6 +112,7 @@ final class MessageDoubts {
             }
         }
         made.values().forEach(MessageDoubts::forgetIdle);
+        first.isRequiring = isRequiring(writer, new HashSet<>()) || isRequiring(reader, new HashSet<>());
         return first;
     }
 
@@ -154,6 +163,50 @@ final class MessageDoubts {
             }
         }
         others.values().removeIf(Part::isIdle);
+        watched = reader.fields.values().stream()
+                .filter(field -> isAlways || find(field.number) != null)
+                .toList();
+        idleOfWriter = idleFields(writer);
+        idleOfReader = idleFields(reader);
+    }
+
+    private ProtoTree.Idle[] idleFields(Message side) {
+        ProtoTree.Idle[] idle = new ProtoTree.Idle[isAlways ? 0 : dense.length];
+        for (int number = 0; number < idle.length; number++) {
+            Field field = side.fields.get(number);
+            idle[number] = field == null || dense[number] != null ? null : ProtoTree.Idle.of(field, side);
+        }
+        return idle;
+    }
+
+    private static boolean isRequiring(Message message, Set<Message> seen) {
+        return seen.add(message)
+                && message.fields.values().stream()
+                        .anyMatch(field -> field.isRequired
+                                || field.messageOrKnown() != null && isRequiring(field.messageOrKnown(), seen));
+    }
+
+    // What is kept of a message
+
+    /** Return whether a message may lack a field that is required. */
+    boolean isRequiring() {
+        return isRequiring;
+    }
+
+    /** Return the reader's fields that may change. */
+    List<Field> watched() {
+        return watched;
+    }
+
+    /** Return what is checked of the other fields of one of the two messages, by number. */
+    ProtoTree.Idle[] idle(Message side) {
+        return side.equals(writer) ? idleOfWriter : idleOfReader;
+    }
+
+    /** Return the same of the messages in a field; null if all of their fields count, since they may be shown. */
+    MessageDoubts inside(int number) {
+        Part part = find(number);
+        return isAlways || part == null || part.isDoubt || part.own != 0 ? null : part.inner;
     }
 
     private Part find(int number) {

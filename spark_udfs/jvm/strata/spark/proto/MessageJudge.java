@@ -5,21 +5,21 @@ import java.util.Map;
 import strata.spark.bytes.Cursor;
 import strata.spark.bytes.Cursor.Damage;
 import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.frame.Program.Changes;
 import strata.spark.schema.ProtoSchema;
 import strata.spark.schema.ProtoSchema.Message;
 
 /** Finds the values of messages that a candidate reads otherwise than they were written; {@link MessageChanges} compares. */
 public final class MessageJudge {
-    /** Takes what is found: the path in the reader's message, and the value before and after; null if it is not set. */
-    public interface Sink {
-        void changed(String path, String written, String read);
-    }
-
     private static final int MAX_WRITERS = 1000;
 
     private final Message reader;
     private final Map<Message, MessageDoubts> doubts = new HashMap<>();
     private final Cursor cursor = new Cursor();
+    /** The writer of the last message, and its doubts. */
+    private Message last;
+
+    private MessageDoubts ofLast;
 
     public MessageJudge(ProtoSchema candidate, String message) {
         reader = candidate.named(message);
@@ -33,9 +33,25 @@ public final class MessageJudge {
      * @throws IllegalArgumentException if messages of this schema cannot be compared
      */
     public boolean mayChange(Message writer, byte[] frame, int start) {
-        if (writer == null || !writer.name.equals(reader.name)) {
+        if (writer == null || !writer.equals(last) && !writer.name.equals(reader.name)) {
             return false;
         }
+        if (!writer.equals(last)) {
+            ofLast = of(writer);
+            last = writer;
+        }
+        if (!ofLast.mayChange()) {
+            return false;
+        }
+        cursor.open(frame, start, false);
+        try {
+            return ofLast.isInDoubt(cursor);
+        } catch (Damage malformed) {
+            return true;
+        }
+    }
+
+    private MessageDoubts of(Message writer) {
         MessageDoubts known = doubts.get(writer);
         if (known == null) {
             known = MessageDoubts.of(writer, reader);
@@ -44,38 +60,36 @@ public final class MessageJudge {
             }
             doubts.put(writer, known);
         }
-        if (!known.mayChange()) {
-            return false;
-        }
-        cursor.open(frame, start, false);
-        try {
-            return known.isInDoubt(cursor);
-        } catch (Damage malformed) {
-            return true;
-        }
+        return known;
     }
 
     /**
      * Find the changes of a message.
      *
      * @param name the name of the schema in its frame
+     * @param isDecoded whether the bytes are sound, so that only the fields that may change are looked at
      * @throws Refusal if a parser refuses its bytes, or the candidate requires a field that it lacks
      */
-    public void find(Object name, Message writer, byte[] frame, int start, Sink sink) {
-        ProtoTree written = parsed(name, writer, frame, start);
-        ProtoTree read = parsed(name, reader, frame, start);
-        String missing = MessageChanges.missing(written, "") == null ? MessageChanges.missing(read, "") : null;
-        if (missing != null) {
-            String reason = Damage.MALFORMED + ": the message lacks a required field";
-            throw new Refusal(reason, name, reason, missing);
+    public void find(Object name, Message writer, byte[] frame, int start, Changes changes, boolean isDecoded) {
+        MessageDoubts known = of(writer);
+        MessageDoubts watch = isDecoded && !known.isRequiring() ? known : null;
+        ProtoTree written = parsed(name, new ProtoTree(writer, watch), frame, start);
+        ProtoTree read = parsed(name, new ProtoTree(reader, watch), frame, start);
+        if (known.isRequiring()) {
+            String missing = MessageChanges.missing(written, "") == null ? MessageChanges.missing(read, "") : null;
+            if (missing != null) {
+                String reason = Damage.MALFORMED + ": the message lacks a required field";
+                throw new Refusal(reason, name, reason, missing);
+            }
         }
-        new MessageChanges(sink).compare(written, read, "");
+        new MessageChanges(changes).compare(written, read, "");
     }
 
-    private ProtoTree parsed(Object name, Message type, byte[] frame, int start) {
+    private ProtoTree parsed(Object name, ProtoTree tree, byte[] frame, int start) {
         cursor.open(frame, start, false);
         try {
-            return ProtoTree.of(type, cursor);
+            tree.readAll(cursor);
+            return tree;
         } catch (Damage damage) {
             throw new Refusal(damage.reason, name, damage.getMessage());
         }

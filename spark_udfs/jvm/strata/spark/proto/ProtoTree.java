@@ -3,6 +3,7 @@ package strata.spark.proto;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -23,23 +24,36 @@ import strata.spark.schema.ProtoType;
 final class ProtoTree {
     private static final int END_GROUP = 4;
     private static final int MAX_DEPTH = 100;
+    private static final Idle[] NONE = {};
     static final int KEY = 1;
     static final int VALUE = 2;
 
     final Message type;
+    private final MessageDoubts watch;
+    private final Idle[] idle;
     private final Map<Integer, Object> values = new LinkedHashMap<>();
     /** Whether it had a field that is unknown, or a number that a closed enum does not have. */
     private boolean hasUnknown;
 
     ProtoTree(Message type) {
+        this(type, null);
+    }
+
+    /** @param watch says which fields are kept; the others are checked only. Null: all */
+    ProtoTree(Message type, MessageDoubts watch) {
         this.type = type;
+        this.watch = watch;
+        this.idle = watch == null ? NONE : watch.idle(type);
     }
 
     /** Parse all bytes that are left. */
-    static ProtoTree of(Message type, Cursor in) {
-        ProtoTree tree = new ProtoTree(type);
-        tree.read(in, 0, MAX_DEPTH);
-        return tree;
+    void readAll(Cursor in) {
+        read(in, 0, MAX_DEPTH);
+    }
+
+    /** Return the fields that can be compared. */
+    Collection<Field> watched() {
+        return watch == null ? type.fields.values() : watch.watched();
     }
 
     // Fields
@@ -116,6 +130,9 @@ final class ProtoTree {
                 }
                 return;
             }
+            if (tag >>> 3 < idle.length && check(idle[tag >>> 3], tag & 7, in)) {
+                continue;
+            }
             Field field = type.fields.get(tag >>> 3);
             if (field == null || !put(field, tag & 7, in, depth)) {
                 hasUnknown = true;
@@ -125,6 +142,40 @@ final class ProtoTree {
         if (group != 0) {
             throw ProtoWire.malformed();
         }
+    }
+
+    /** A field that is checked only: its wire type, whether it is a text, and whether it may be packed. */
+    record Idle(int wire, boolean isText, boolean isPackable) {
+        /** Return what is checked of a field; null if more depends on it than its own value. */
+        static Idle of(Field field, Message owner) {
+            boolean isText = field.type == ProtoType.STRING && owner.syntax.equals(ProtoSchema.PROTO3);
+            boolean isPackable = field.isRepeated && !field.type.isSized();
+            return field.oneof >= 0 || field.type.isMessage() ? null : new Idle(field.type.wire, isText, isPackable);
+        }
+    }
+
+    /** Check a value as {@link #put} does; return false, and read nothing, if that has to be asked. */
+    private static boolean check(Idle field, int wire, Cursor in) {
+        if (field == null || wire != field.wire && !(field.isPackable && wire == ProtoWire.BYTES)) {
+            return false;
+        }
+        if (field.isText) {
+            ProtoWire.checkText(in);
+        } else if (wire == field.wire) {
+            ProtoWire.skip(in, wire);
+        } else {
+            int length = ProtoWire.length(in);
+            if (field.wire != ProtoWire.VARINT) {
+                int width = field.wire == ProtoWire.FIXED32 ? Integer.BYTES : Long.BYTES;
+                if (length % width != 0) {
+                    throw ProtoWire.malformed();
+                }
+            } else {
+                ProtoWire.countVarints(in, length);
+            }
+            in.at += length;
+        }
+        return true;
     }
 
     /** Read a value; return false, and read nothing, if its wire type does not fit. */
@@ -145,7 +196,7 @@ final class ProtoTree {
         } else if (field.type.isMessage()) {
             ProtoTree inner = !field.isRepeated && values.get(field.number) instanceof ProtoTree known
                     ? known
-                    : new ProtoTree(message);
+                    : new ProtoTree(message, watch == null ? null : watch.inside(field.number));
             if (field.type == ProtoType.GROUP) {
                 inner.read(in, field.number, depth - 1);
             } else {

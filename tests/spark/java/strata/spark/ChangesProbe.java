@@ -35,11 +35,15 @@ final class ChangesProbe {
             byte[] bytes = HexFormat.of().parseHex(payload.asText());
             ObjectNode answer = answers.addObject();
             answer.put("doubt", judge.mayChange(writer.named(name), bytes, 0));
-            ArrayNode paths = answer.putArray("paths");
-            try {
-                judge.find(1, writer.named(name), bytes, 0, (path, written, read) -> paths.add(path));
-            } catch (Refusal refusal) {
-                answer.put("refused", refusal.reason);
+            for (boolean isDecoded : new boolean[] {false, true}) {
+                ArrayNode paths = answer.putArray(isDecoded ? "watched" : "paths");
+                try {
+                    judge.find(
+                            1, writer.named(name), bytes, 0, (path, written, read) -> paths.add(path), isDecoded);
+                } catch (Refusal refusal) {
+                    answer.put("refused", refusal.reason);
+                    paths.add(refusal.reason);
+                }
             }
         }
         return answers;

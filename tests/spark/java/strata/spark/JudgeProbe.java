@@ -7,6 +7,7 @@ import java.util.HexFormat;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import strata.spark.client.RegistrySettings;
@@ -29,12 +30,16 @@ final class JudgeProbe {
         RegistrySettings settings = RegistrySettings.of(new CaseInsensitiveStringMap(options), name -> null);
         FunctionName name = FunctionName.parse(task.get("plan").asText());
         Replay.Judge judge = new Replay.Judge(
-                "probe", DecodePlan.of(name, settings), settings, DataTypes.BinaryType, name.files(settings));
+                "probe",
+                DecodePlan.of(name, settings),
+                settings,
+                new DataType[] {DataTypes.BinaryType},
+                name.files(settings));
         ArrayNode answers = JSON.createArrayNode();
         for (JsonNode frame : task.get("frames")) {
             ArrayNode answer = answers.addArray();
             ArrayData outcomes = judge.call(HexFormat.of().parseHex(frame.asText()));
-            for (int index = 0; outcomes != null && index < outcomes.numElements(); index++) {
+            for (int index = 0; index < outcomes.numElements(); index++) {
                 InternalRow outcome = outcomes.getStruct(index, PARTS);
                 ArrayNode parts = answer.addArray();
                 for (int part : new int[] {0, 2, 4, 5}) {
