@@ -15,7 +15,7 @@ _KINDS = ("unknown schema", "rule", *(reason.value for reason in DecodeReason))
 """The beginnings of the reasons of dead letters that have metrics of their own."""
 
 _WAITS = {"registry_wait_ms": "milliseconds", "registry_retries": "retries"}
-"""The metrics of waits, and the JVM's functions for them, see jvm/strata/spark/WaitFunction.java."""
+"""The metrics of waits, and the JVM's functions for them, see jvm/strata/spark/StrataCatalog.java."""
 
 
 def observe_dead_letters(df: DataFrame, column: str = "decoded", name: str | Observation = "strata") -> DataFrame:

@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.StructType;
 import strata.spark.avro.AvroProgram;
 import strata.spark.avro.AvroProgram.Defaults;
 import strata.spark.avro.ValueChanges;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.client.Waits;

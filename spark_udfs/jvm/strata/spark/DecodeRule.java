@@ -244,7 +244,8 @@ final class DecodeRule extends Rule<LogicalPlan> {
                 List<DataType> types = Arrays.asList(function.inputTypes());
                 return invoked(function, Decode.METHOD, Scala.list(expression, "children"), types);
             }
-            if (judges.containsKey(expression) && ((V2Aggregator<?, ?>) expression).aggrFunc() instanceof Replay replay) {
+            if (judges.containsKey(expression)
+                    && ((V2Aggregator<?, ?>) expression).aggrFunc() instanceof Replay replay) {
                 List<Expression> columns = Scala.list(expression, "children");
                 return Scala.make(
                         V2Aggregator.class, replay.lendingTo(judges.get(expression)), Scala.list(columns), 0, 0);

@@ -15,9 +15,9 @@ import strata.spark.json.EncodeJson;
 import strata.spark.plan.EncodePlan;
 import strata.spark.plan.FunctionName;
 import strata.spark.proto.EncodeProto;
+import strata.spark.write.EncodeOutput.EncodeFailure;
+import strata.spark.write.EncodeOutput.EncodeWriter;
 import strata.spark.write.EncodeSource.EncodeTypes;
-import strata.spark.write.EncodeWriter;
-import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /**
  * The encode function: values of a column's type to frames of one schema, which the driver has looked up or registered.

@@ -67,8 +67,6 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     /** The key of the records that are read. */
     private static final String GOOD = "";
 
-    private static final Supplier<String> NOTHING = () -> null;
-
     private final DataType placeType;
     /** The judge of the rows below, which counts by itself once it has the state; null if there is none. */
     private final Judge judge;
@@ -143,9 +141,8 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     @Override
     public HashMap<String, Object[]> update(HashMap<String, Object[]> state, InternalRow input) {
-        InternalRow place = placeType instanceof StructType parts && !input.isNullAt(1)
-                ? input.getStruct(1, parts.size())
-                : null;
+        InternalRow place =
+                placeType instanceof StructType parts && !input.isNullAt(1) ? input.getStruct(1, parts.size()) : null;
         ArrayData outcomes = input.getArray(0);
         for (int index = 0; index < outcomes.numElements(); index++) {
             InternalRow outcome = outcomes.getStruct(index, OUTCOME.size());
@@ -182,6 +179,10 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         return state.size() < MOST_REASONS
                 ? state.computeIfAbsent(key, absent -> entry(reason, schema, path))
                 : state.computeIfAbsent(FURTHER, absent -> entry(FURTHER, null, null));
+    }
+
+    private static String nothing() {
+        return null;
     }
 
     private static Object[] entry(String reason, Integer schema, String path) {
@@ -488,7 +489,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
                 return isDecoded && (refusal.path == null || !work.isOfMessages());
             } catch (IllegalArgumentException unsupported) {
                 String reason = "values are not compared: " + unsupported.getMessage();
-                add(reason, work.schemaId(), null, NOTHING, NOTHING);
+                add(reason, work.schemaId(), null, Replay::nothing, Replay::nothing);
             }
             return isDecoded;
         }
@@ -505,11 +506,10 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         }
 
         private void add(Refusal refusal) {
-            add(refusal.reason, refusal.schemaId(), refusal.path, NOTHING, NOTHING);
+            add(refusal.reason, refusal.schemaId(), refusal.path, Replay::nothing, Replay::nothing);
         }
 
-        private void add(
-                String reason, Integer schema, String path, Supplier<String> written, Supplier<String> read) {
+        private void add(String reason, Integer schema, String path, Supplier<String> written, Supplier<String> read) {
             if (state != null) {
                 counter.count(entry(reason, schema, path), place, frame, written, read);
                 return;

@@ -20,11 +20,11 @@ import strata.spark.avro.EncodeNode.EncodeContainers;
 import strata.spark.avro.SparkTypes.Logical;
 import strata.spark.schema.SchemaTexts;
 import strata.spark.write.EncodeOutput;
+import strata.spark.write.EncodeOutput.EncodeFailure;
+import strata.spark.write.EncodeOutput.EncodeWriter;
 import strata.spark.write.EncodeSource;
 import strata.spark.write.EncodeSource.EncodeTime;
 import strata.spark.write.EncodeSource.EncodeTypes;
-import strata.spark.write.EncodeWriter;
-import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /**
  * Writes Avro frames: compiles a schema and a column's type to nodes, by the rules of {@code serdes/arrow/encode.py}.

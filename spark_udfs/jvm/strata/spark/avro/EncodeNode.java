@@ -11,8 +11,8 @@ import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.write.EncodeOutput;
+import strata.spark.write.EncodeOutput.EncodeFailure;
 import strata.spark.write.EncodeSource;
-import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /** Writes the values of one column, or of one part of it, as one Avro type. */
 abstract class EncodeNode {

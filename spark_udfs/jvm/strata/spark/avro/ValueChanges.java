@@ -274,7 +274,8 @@ public final class ValueChanges {
         }
     }
 
-    private static void compareFields(List<Schema.Field> fields, Value written, Value read, String path, Changes changes) {
+    private static void compareFields(
+            List<Schema.Field> fields, Value written, Value read, String path, Changes changes) {
         InternalRow before = (InternalRow) written.value();
         InternalRow after = (InternalRow) read.value();
         StructType writtenType = (StructType) written.type();

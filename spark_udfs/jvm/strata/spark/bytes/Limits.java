@@ -27,4 +27,13 @@ public final class Limits {
             }
         }
     }
+
+    /** A writer schema with which no frame can be decoded. */
+    public static class UnusableSchema extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        public UnusableSchema(String message) {
+            super(message);
+        }
+    }
 }

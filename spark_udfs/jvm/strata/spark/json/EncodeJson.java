@@ -30,10 +30,10 @@ import strata.spark.valid.ValidCheck.ValidErrors;
 import strata.spark.valid.ValidCompiler;
 import strata.spark.write.EncodeJsonValue;
 import strata.spark.write.EncodeOutput;
+import strata.spark.write.EncodeOutput.EncodeFailure;
+import strata.spark.write.EncodeOutput.EncodeWriter;
 import strata.spark.write.EncodeSource;
 import strata.spark.write.EncodeSource.EncodeTypes;
-import strata.spark.write.EncodeWriter;
-import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /**
  * Writes JSON frames by the rules of {@code spark_udfs/encoding/json_payloads.py}.

@@ -15,7 +15,7 @@ import java.util.function.BinaryOperator;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.json.JsonParts.JsonPart;
 import strata.spark.schema.Columns;
 import strata.spark.schema.Columns.Nesting;

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.json.JsonParts.JsonPart.Kind;
 import strata.spark.schema.JsonDocuments;
 import strata.spark.schema.JsonDocuments.JsonDialect;

@@ -11,7 +11,7 @@ import java.util.TreeSet;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import strata.spark.avro.SparkTypes;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.json.JsonColumns;

@@ -11,7 +11,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.UUID;
 import strata.spark.avro.SparkTypes;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.proto.EncodeProto.EncodeMessages;

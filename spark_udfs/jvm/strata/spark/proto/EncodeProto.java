@@ -28,15 +28,15 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.proto.EncodeProtoValue.EncodeProtoFields;
 import strata.spark.schema.ProtoSchema;
-import strata.spark.schema.ProtoType;
+import strata.spark.schema.ProtoSchema.ProtoType;
 import strata.spark.write.EncodeOutput.EncodeBackwards;
+import strata.spark.write.EncodeOutput.EncodeFailure;
+import strata.spark.write.EncodeOutput.EncodeWriter;
 import strata.spark.write.EncodeSource;
 import strata.spark.write.EncodeSource.EncodeTypes;
-import strata.spark.write.EncodeWriter;
-import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /**
  * Writes Protobuf frames: compiles the message of {@code spark_udfs/encoding/protobuf_jvm.py} and a column's type, by

@@ -14,9 +14,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.bytes.ProtoWire;
 import strata.spark.write.EncodeOutput;
 import strata.spark.write.EncodeOutput.EncodeBackwards;
+import strata.spark.write.EncodeOutput.EncodeFailure;
 import strata.spark.write.EncodeSource;
 import strata.spark.write.EncodeSource.EncodeTime;
-import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /** Writes values of one Protobuf type without their tag. A value is not null. */
 abstract class EncodeProtoValue {

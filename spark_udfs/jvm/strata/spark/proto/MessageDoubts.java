@@ -14,7 +14,7 @@ import strata.spark.schema.ProtoSchema;
 import strata.spark.schema.ProtoSchema.Field;
 import strata.spark.schema.ProtoSchema.Message;
 import strata.spark.schema.ProtoSchema.Numbers;
-import strata.spark.schema.ProtoType;
+import strata.spark.schema.ProtoSchema.ProtoType;
 
 /**
  * Says of the bytes of a message whether a reader may have another value than was written, so that most messages need

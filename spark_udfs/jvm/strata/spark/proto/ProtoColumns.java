@@ -21,14 +21,14 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.proto.EncodeProto.EncodeMessages;
 import strata.spark.schema.Columns;
 import strata.spark.schema.Columns.Nesting;
 import strata.spark.schema.ProtoSchema;
 import strata.spark.schema.ProtoSchema.Field;
 import strata.spark.schema.ProtoSchema.Message;
-import strata.spark.schema.ProtoType;
+import strata.spark.schema.ProtoSchema.ProtoType;
 
 /**
  * Makes the columns of a message, from the descriptors of a registry: what {@code protobuf_types.py} and

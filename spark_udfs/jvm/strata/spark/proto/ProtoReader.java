@@ -16,7 +16,7 @@ import strata.spark.proto.ProtoField.Check;
 import strata.spark.proto.ProtoField.ProtoMap;
 import strata.spark.row.Node;
 import strata.spark.schema.ProtoSchema;
-import strata.spark.schema.ProtoType;
+import strata.spark.schema.ProtoSchema.ProtoType;
 
 /**
  * The reader schema's message, as the driver describes it, and the nodes that read it from a writer's messages.

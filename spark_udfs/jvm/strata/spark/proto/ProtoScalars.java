@@ -10,7 +10,7 @@ import strata.spark.bytes.Cursor.Damage;
 import strata.spark.bytes.ProtoWire;
 import strata.spark.row.Node;
 import strata.spark.row.RowBuffer;
-import strata.spark.schema.ProtoType;
+import strata.spark.schema.ProtoSchema.ProtoType;
 
 /** Values of Protobuf that contain no others. */
 final class ProtoScalars {

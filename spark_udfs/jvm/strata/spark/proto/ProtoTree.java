@@ -12,7 +12,7 @@ import strata.spark.bytes.ProtoWire;
 import strata.spark.schema.ProtoSchema;
 import strata.spark.schema.ProtoSchema.Field;
 import strata.spark.schema.ProtoSchema.Message;
-import strata.spark.schema.ProtoType;
+import strata.spark.schema.ProtoSchema.ProtoType;
 
 /**
  * A message as Protobuf's parsers have it: a field whose wire type does not fit is unknown, the last member of a oneof

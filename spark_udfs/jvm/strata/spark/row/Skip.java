@@ -7,7 +7,7 @@ import strata.spark.bytes.Cursor;
 import strata.spark.bytes.Cursor.Damage;
 import strata.spark.bytes.Limits;
 import strata.spark.bytes.Limits.Budget;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.row.Node.SimpleForm;
 
 /** The skipping of a value that no column needs: it finds the end of the bytes without interpreting them. */

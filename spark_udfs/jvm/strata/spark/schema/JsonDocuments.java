@@ -19,7 +19,7 @@ import java.util.Set;
 import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 
 /**
  * Finds what a {@code $ref} means: in its own document, in another that has a name, or in a known metaschema. Nothing is

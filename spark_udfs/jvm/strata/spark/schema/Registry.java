@@ -16,7 +16,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.function.Function;
 import org.apache.avro.Schema;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.client.Http;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;

@@ -9,7 +9,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.valid.ValidShapes.ValidKind;
-import strata.spark.write.EncodeWriter.EncodeFailure;
+import strata.spark.write.EncodeOutput.EncodeFailure;
 
 /** Whether values of a column, as JSON, are valid by a part of a JSON Schema. */
 public interface ValidCheck {

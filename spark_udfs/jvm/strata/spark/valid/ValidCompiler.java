@@ -34,7 +34,7 @@ import strata.spark.valid.ValidObjects.ValidMembers;
 import strata.spark.valid.ValidShapes.ValidKind;
 import strata.spark.write.EncodeJsonValue;
 import strata.spark.write.EncodeOutput;
-import strata.spark.write.EncodeWriter.EncodeFailure;
+import strata.spark.write.EncodeOutput.EncodeFailure;
 
 /**
  * The rules of a JSON Schema, as {@link ValidSchema} writes them, and the type of a column → checks.

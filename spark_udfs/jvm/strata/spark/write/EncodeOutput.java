@@ -7,9 +7,9 @@ import java.nio.ByteOrder;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
-import strata.spark.write.EncodeWriter.EncodeFailure;
 
 /**
  * The bytes of a frame, written from the first to the last, and how its failures are found.
@@ -328,6 +328,38 @@ public final class EncodeOutput {
                 at = grown.length - size;
                 bytes = grown;
             }
+        }
+    }
+
+    /** Writes frames of one format. Not thread-safe. */
+    public interface EncodeWriter {
+        /**
+         * Return the frame of a row's first field, which is not null.
+         *
+         * @throws EncodeFailure if the value does not fit the schema
+         */
+        byte[] write(InternalRow row);
+    }
+
+    /** Why a row, or a column as a whole, does not fit the schema. */
+    public static final class EncodeFailure extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        public static final String IS_NULL = "expected a value, got null";
+
+        public final String detail;
+        public final String path;
+
+        public EncodeFailure(String detail, String path) {
+            // Millions of rows may not fit, so no stack trace.
+            super(path.isEmpty() ? detail : detail + " (at field " + path + ")", null, false, false);
+            this.detail = detail;
+            this.path = path;
+        }
+
+        /** Return the path of a part of the value at a path. */
+        public static String within(String path, String part) {
+            return path.isEmpty() && part.startsWith(".") ? part.substring(1) : path + part;
         }
     }
 }

@@ -33,7 +33,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
-import strata.spark.write.EncodeWriter.EncodeFailure;
+import strata.spark.write.EncodeOutput.EncodeFailure;
 
 /**
  * Conversions of a column's values to the type that the schema wants, as Arrow casts them: nothing is ever lost.

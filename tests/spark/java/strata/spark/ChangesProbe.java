@@ -38,8 +38,7 @@ final class ChangesProbe {
             for (boolean isDecoded : new boolean[] {false, true}) {
                 ArrayNode paths = answer.putArray(isDecoded ? "watched" : "paths");
                 try {
-                    judge.find(
-                            1, writer.named(name), bytes, 0, (path, written, read) -> paths.add(path), isDecoded);
+                    judge.find(1, writer.named(name), bytes, 0, (path, written, read) -> paths.add(path), isDecoded);
                 } catch (Refusal refusal) {
                     answer.put("refused", refusal.reason);
                     paths.add(refusal.reason);

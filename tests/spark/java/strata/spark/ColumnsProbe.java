@@ -7,7 +7,7 @@ import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import strata.spark.bytes.UnusableSchema;
+import strata.spark.bytes.Limits.UnusableSchema;
 import strata.spark.json.JsonColumns;
 import strata.spark.plan.DecodePlan;
 import strata.spark.plan.FunctionName;
