@@ -62,9 +62,9 @@ def replay(
 ) -> DataFrame:
     """Count what a candidate makes of frames, so that a job can guard a deployment.
 
-    Values that the candidate reads as others without an error are found in Protobuf, in JSON, and in Avro in the JVM
-    (see `path`). In Protobuf they are those that a parser has, whatever a column could hold; what `decode` refuses in
-    the JVM is a row of its own.
+    Values that the candidate reads as others without an error are found in Protobuf, in JSON, and in Avro in the JVM;
+    Python workers do not find those of Avro (see `path`). In Protobuf they are those that a parser has, whatever a
+    column could hold; what `decode` refuses in the JVM is a row of its own.
 
     Args:
         frames: a data frame of frames, batch or stream. On a stream the output mode is `complete` or `update`.

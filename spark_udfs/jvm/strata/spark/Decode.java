@@ -289,11 +289,15 @@ public final class Decode implements ScalarFunction<Object> {
                     : row.row().get(0, type);
         }
 
-        /** Return whether values of the last record may be read otherwise than they were written. */
-        public boolean mayChange() {
+        /**
+         * Return whether values of the last record may be read otherwise than they were written.
+         *
+         * @param isDecoded whether it was decoded
+         */
+        public boolean mayChange(boolean isDecoded) {
             return messages != null
                     ? last instanceof ProtoProgram program
-                            && messages.mayChange(program.written(), named.bytes(), program.payload())
+                            && messages.mayChange(program.written(), named.bytes(), program.payload(), isDecoded)
                     : last != null && changes.containsKey(last.name);
         }
 
@@ -363,7 +367,7 @@ public final class Decode implements ScalarFunction<Object> {
             return switch (format) {
                 case AVRO -> new AvroProgram(
                         name, (Schema) writer, (Schema) reader, type, built(name, (Schema) writer), row);
-                case PROTOBUF -> new ProtoProgram(name, (ProtoSchema) writer, (ProtoReader) reader, row);
+                case PROTOBUF -> new ProtoProgram(name, (ProtoSchema) writer, (ProtoReader) reader, row, messages);
                 case JSON -> new JsonProgram(name, (JsonReader) reader, row);
             };
         }

@@ -435,7 +435,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         }
 
         /** Count from now on in the state of an aggregate function. */
-        private void countInto(Map<String, Object[]> state, Replay counter) {
+        void countInto(Map<String, Object[]> state, Replay counter) {
             if (this.state != state) {
                 this.state = state;
                 this.counter = counter;
@@ -479,7 +479,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
                 return false;
             }
             try {
-                if (work.mayChange()) {
+                if (work.mayChange(isDecoded)) {
                     work.find(header, changes, isDecoded);
                 }
             } catch (Refusal refusal) { // it cannot be read as it was written, or lacks what is required

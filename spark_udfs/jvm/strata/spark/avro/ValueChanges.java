@@ -3,7 +3,9 @@ package strata.spark.avro;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.avro.Schema;
@@ -49,6 +51,7 @@ public final class ValueChanges {
     private final DataType readType;
     private final RowBuffer row = new RowBuffer(1);
     private final AvroProgram program;
+    private final Map<Schema, Integer> times = new IdentityHashMap<>();
     /** The reader's fields that may change; null if the reader is not a record. */
     private final List<Schema.Field> fields;
     /** What shows that a field has not changed, for each of these fields. */
@@ -246,7 +249,7 @@ public final class ValueChanges {
         return null;
     }
 
-    private static void compare(Value written, Value read, String path, Changes changes) {
+    private void compare(Value written, Value read, String path, Changes changes) {
         if (written == null && read == null) {
             return;
         }
@@ -274,8 +277,7 @@ public final class ValueChanges {
         }
     }
 
-    private static void compareFields(
-            List<Schema.Field> fields, Value written, Value read, String path, Changes changes) {
+    private void compareFields(List<Schema.Field> fields, Value written, Value read, String path, Changes changes) {
         InternalRow before = (InternalRow) written.value();
         InternalRow after = (InternalRow) read.value();
         StructType writtenType = (StructType) written.type();
@@ -296,7 +298,7 @@ public final class ValueChanges {
 
     private record Items(Schema schema, DataType type, ArrayData values) {}
 
-    private static void compareItems(Items written, Items read, String path, Changes changes) {
+    private void compareItems(Items written, Items read, String path, Changes changes) {
         for (int index = 0; index < written.values().numElements(); index++) {
             compare(
                     value(written.schema(), written.type(), written.values(), index),
@@ -318,7 +320,7 @@ public final class ValueChanges {
         return value instanceof MapData entries ? entries.numElements() : -1;
     }
 
-    private static boolean isSame(Value written, Value read) {
+    private boolean isSame(Value written, Value read) {
         if (kindOfTime(written.schema()) != kindOfTime(read.schema())) {
             return false;
         }
@@ -333,8 +335,17 @@ public final class ValueChanges {
         return one.equals(other);
     }
 
+    private int kindOfTime(Schema schema) {
+        Integer known = times.get(schema);
+        if (known == null) {
+            known = timeOf(schema);
+            times.put(schema, known);
+        }
+        return known;
+    }
+
     /** Return what a number counts: moments, moments without a zone, dates, times of a day, or nothing of time. */
-    private static int kindOfTime(Schema schema) {
+    private static int timeOf(Schema schema) {
         Logical logical = Logical.of(schema);
         String name = logical == null ? "" : logical.name();
         return name.startsWith("timestamp")

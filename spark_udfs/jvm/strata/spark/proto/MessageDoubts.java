@@ -25,7 +25,8 @@ import strata.spark.schema.ProtoSchema.ProtoType;
  */
 final class MessageDoubts {
     private static final int DENSE = 1024;
-    private static final int MAX_BITS = 64;
+    private static final int MAX_BITS = 63;
+    private static final long IN_DOUBT = -1;
     private static final int MAX_DEPTH = 100;
 
     private record Pair(Message writer, Message reader) {}
@@ -81,6 +82,7 @@ final class MessageDoubts {
     private ProtoTree.Idle[] idleOfWriter = {};
 
     private ProtoTree.Idle[] idleOfReader = {};
+    private ProtoMessage.Marks marks;
 
     private MessageDoubts(Message writer, Message reader) {
         this.writer = writer;
@@ -113,6 +115,7 @@ final class MessageDoubts {
         }
         made.values().forEach(MessageDoubts::forgetIdle);
         first.isRequiring = isRequiring(writer, new HashSet<>()) || isRequiring(reader, new HashSet<>());
+        first.marks = first.canMark() ? new ProtoMessage.Marks(first.marked()) : null;
         return first;
     }
 
@@ -177,6 +180,47 @@ final class MessageDoubts {
             idle[number] = field == null || dense[number] != null ? null : ProtoTree.Idle.of(field, side);
         }
         return idle;
+    }
+
+    /** Return whether decoding checks all fields that are not watched, as both messages have them. */
+    private boolean canMark() {
+        return mayChange
+                && !isAlways
+                && !isRequiring
+                && others.isEmpty()
+                && writer.fields.keySet().equals(reader.fields.keySet())
+                && reader.fields.values().stream()
+                        .allMatch(field -> find(field.number) != null
+                                || isSame(writer.fields.get(field.number), field, new HashSet<>()));
+    }
+
+    private static boolean isSame(Field source, Field field, Set<Pair> seen) {
+        if (source.type != field.type || source.type == ProtoType.GROUP || source.isRepeated != field.isRepeated) {
+            return false;
+        }
+        if (source.type != ProtoType.MESSAGE) {
+            return true;
+        }
+        Message before = source.messageOrKnown();
+        Message after = field.messageOrKnown();
+        if (before == null || after == null || !before.fields.keySet().equals(after.fields.keySet())) {
+            return false;
+        }
+        return !seen.add(new Pair(before, after))
+                || after.fields.values().stream().allMatch(part -> isSame(before.fields.get(part.number), part, seen));
+    }
+
+    private boolean[] marked() {
+        boolean[] marked = new boolean[dense.length];
+        for (int number = 0; number < marked.length; number++) {
+            marked[number] = dense[number] != null;
+        }
+        return marked;
+    }
+
+    /** Return what marks the fields that may change; null if that does not do. */
+    ProtoMessage.Marks marks() {
+        return marks;
     }
 
     private static boolean isRequiring(Message message, Set<Message> seen) {
@@ -343,6 +387,20 @@ final class MessageDoubts {
         return isInDoubt(in, MAX_DEPTH);
     }
 
+    /** Return the same, of the fields that are marked. */
+    boolean isInDoubtWhereMarked(Cursor in) {
+        long met = 0;
+        for (int index = 0; index < marks.count(); index++) {
+            in.at = marks.place(index);
+            int tag = ProtoWire.tag(in);
+            met = meet(dense[tag >>> 3], tag, in, MAX_DEPTH, met);
+            if (met == IN_DOUBT) {
+                return true;
+            }
+        }
+        return (met & obliged) != obliged;
+    }
+
     private boolean isInDoubt(Cursor in, int depth) {
         if (isAlways || depth == 0) {
             return true;
@@ -355,18 +413,26 @@ final class MessageDoubts {
                 ProtoWire.skip(in, tag);
                 continue;
             }
-            boolean isMisfit = part.own != 0 && (tag & 7) != part.wire;
-            if (part.isDoubt || isMisfit || (met & part.rivals) != 0) {
-                return true;
-            }
-            met |= part.own;
-            if (part.look == Look.AT_ITS_PRESENCE) {
-                ProtoWire.skip(in, tag);
-            } else if (isInDoubt(part, tag, in, depth)) {
+            met = meet(part, tag, in, depth, met);
+            if (met == IN_DOUBT) {
                 return true;
             }
         }
         return (met & obliged) != obliged;
+    }
+
+    /** Look at a field; return the bits of the fields that were met, or {@link #IN_DOUBT}. */
+    private static long meet(Part part, int tag, Cursor in, int depth, long met) {
+        boolean isMisfit = part.own != 0 && (tag & 7) != part.wire;
+        if (part.isDoubt || isMisfit || (met & part.rivals) != 0) {
+            return IN_DOUBT;
+        }
+        if (part.look == Look.AT_ITS_PRESENCE) {
+            ProtoWire.skip(in, tag);
+        } else if (isInDoubt(part, tag, in, depth)) {
+            return IN_DOUBT;
+        }
+        return met | part.own;
     }
 
     private static boolean isInDoubt(Part part, int tag, Cursor in, int depth) {

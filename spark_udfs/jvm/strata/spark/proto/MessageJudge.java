@@ -20,9 +20,15 @@ public final class MessageJudge {
     private Message last;
 
     private MessageDoubts ofLast;
+    private IllegalArgumentException unsupported;
 
     public MessageJudge(ProtoSchema candidate, String message) {
         reader = candidate.named(message);
+    }
+
+    /** Return what marks the fields of a message that may change; null if all of its bytes have to be looked at. */
+    ProtoMessage.Marks marks(Message writer) {
+        return isOfReader(writer) && known(writer) ? ofLast.marks() : null;
     }
 
     /**
@@ -30,25 +36,43 @@ public final class MessageJudge {
      *
      * @param writer the message as the writer's schema has it; null if it is not known
      * @param start where the message begins in the frame
+     * @param isDecoded whether the message was decoded, after {@link #marks}
      * @throws IllegalArgumentException if messages of this schema cannot be compared
      */
-    public boolean mayChange(Message writer, byte[] frame, int start) {
-        if (writer == null || !writer.equals(last) && !writer.name.equals(reader.name)) {
+    public boolean mayChange(Message writer, byte[] frame, int start, boolean isDecoded) {
+        if (!isOfReader(writer)) {
             return false;
         }
-        if (!writer.equals(last)) {
-            ofLast = of(writer);
-            last = writer;
+        if (!known(writer)) {
+            throw unsupported;
         }
         if (!ofLast.mayChange()) {
             return false;
         }
         cursor.open(frame, start, false);
         try {
-            return ofLast.isInDoubt(cursor);
+            return isDecoded && ofLast.marks() != null ? ofLast.isInDoubtWhereMarked(cursor) : ofLast.isInDoubt(cursor);
         } catch (Damage malformed) {
             return true;
         }
+    }
+
+    private boolean isOfReader(Message writer) {
+        return writer != null && (writer.equals(last) || writer.name.equals(reader.name));
+    }
+
+    /** Find the doubts of a writer; return whether there are any, or its messages cannot be compared. */
+    private boolean known(Message writer) {
+        if (!writer.equals(last)) {
+            last = writer;
+            try {
+                ofLast = of(writer);
+            } catch (IllegalArgumentException edition) {
+                ofLast = null;
+                unsupported = edition;
+            }
+        }
+        return ofLast != null;
     }
 
     private MessageDoubts of(Message writer) {
@@ -67,14 +91,15 @@ public final class MessageJudge {
      * Find the changes of a message.
      *
      * @param name the name of the schema in its frame
-     * @param isDecoded whether the bytes are sound, so that only the fields that may change are looked at
+     * @param isDecoded whether the message was decoded, so that only the fields that may change are looked at
      * @throws Refusal if a parser refuses its bytes, or the candidate requires a field that it lacks
      */
     public void find(Object name, Message writer, byte[] frame, int start, Changes changes, boolean isDecoded) {
         MessageDoubts known = of(writer);
         MessageDoubts watch = isDecoded && !known.isRequiring() ? known : null;
-        ProtoTree written = parsed(name, new ProtoTree(writer, watch), frame, start);
-        ProtoTree read = parsed(name, new ProtoTree(reader, watch), frame, start);
+        ProtoMessage.Marks marks = isDecoded ? known.marks() : null;
+        ProtoTree written = parsed(name, new ProtoTree(writer, watch), frame, start, marks);
+        ProtoTree read = parsed(name, new ProtoTree(reader, watch), frame, start, marks);
         if (known.isRequiring()) {
             String missing = MessageChanges.missing(written, "") == null ? MessageChanges.missing(read, "") : null;
             if (missing != null) {
@@ -85,10 +110,10 @@ public final class MessageJudge {
         new MessageChanges(changes).compare(written, read, "");
     }
 
-    private ProtoTree parsed(Object name, ProtoTree tree, byte[] frame, int start) {
+    private ProtoTree parsed(Object name, ProtoTree tree, byte[] frame, int start, ProtoMessage.Marks marks) {
         cursor.open(frame, start, false);
         try {
-            tree.readAll(cursor);
+            tree.readAll(cursor, marks);
             return tree;
         } catch (Damage damage) {
             throw new Refusal(damage.reason, name, damage.getMessage());

@@ -65,8 +65,46 @@ final class ProtoMessage extends Node {
         return word;
     }
 
+    /** Where some fields of the last message are, so that they can be looked at again. */
+    static final class Marks {
+        private final boolean[] fields;
+        private int[] places = new int[16];
+        private int count;
+
+        /** @param fields which fields are marked, by number */
+        Marks(boolean[] fields) {
+            this.fields = fields;
+        }
+
+        private void add(int number, int place) {
+            if (number < fields.length && fields[number]) {
+                if (count == places.length) {
+                    places = Arrays.copyOf(places, 2 * count);
+                }
+                places[count++] = place;
+            }
+        }
+
+        int count() {
+            return count;
+        }
+
+        /** Return where the tag of a field is. */
+        int place(int index) {
+            return places[index];
+        }
+    }
+
     /** Read a message that takes all bytes that are left. */
     long readAll(Cursor in, RowBuffer out, int base) {
+        return readAll(in, out, base, null);
+    }
+
+    /** @param marks takes the places of its fields; null if none are wanted */
+    long readAll(Cursor in, RowBuffer out, int base, Marks marks) {
+        if (marks != null) {
+            marks.count = 0;
+        }
         int row = out.beginRow(size);
         System.arraycopy(empty, 0, out.bytes, row, empty.length);
         for (ProtoField field : later) {
@@ -76,6 +114,9 @@ final class ProtoMessage extends Node {
         while (in.at < end) {
             int before = in.at;
             int tag = ProtoWire.tag(in);
+            if (marks != null) {
+                marks.add(tag >>> 3, before);
+            }
             ProtoField field = find(tag >>> 3);
             if (field == null) {
                 ProtoWire.skip(in, tag);

@@ -33,12 +33,15 @@ public final class ProtoProgram extends Program {
     private ProtoMessage first;
 
     private ProtoSchema.Message written;
+    /** Finds the values that change; null in a decode. */
+    private final MessageJudge judge;
 
     private int payload;
     private final ProtoSchema.Message firstWritten;
 
-    public ProtoProgram(Object name, ProtoSchema writer, ProtoReader reader, RowBuffer row) {
+    public ProtoProgram(Object name, ProtoSchema writer, ProtoReader reader, RowBuffer row, MessageJudge judge) {
         super(name);
+        this.judge = judge;
         this.writer = writer;
         this.reader = reader;
         this.row = row;
@@ -83,7 +86,7 @@ public final class ProtoProgram extends Program {
         try {
             cursor.open(frame, start, false);
             row.begin();
-            row.putField(0, message.readAll(cursor, row, 0));
+            row.putField(0, message.readAll(cursor, row, 0, judge == null ? null : judge.marks(written)));
             if (cursor.overwrote) { // a parser checks what was overwritten, too
                 cursor.open(frame, start, false);
                 message.checkAll(cursor);

@@ -46,9 +46,24 @@ final class ProtoTree {
         this.idle = watch == null ? NONE : watch.idle(type);
     }
 
-    /** Parse all bytes that are left. */
-    void readAll(Cursor in) {
-        read(in, 0, MAX_DEPTH);
+    /**
+     * Parse all bytes that are left.
+     *
+     * @param marks the places of the fields that are kept, if all others are sound; null: they are looked for
+     */
+    void readAll(Cursor in, ProtoMessage.Marks marks) {
+        if (marks == null) {
+            read(in, 0, MAX_DEPTH);
+            return;
+        }
+        for (int index = 0; index < marks.count(); index++) {
+            in.at = marks.place(index);
+            int tag = ProtoWire.tag(in);
+            Field field = type.fields.get(tag >>> 3);
+            if (field != null) {
+                put(field, tag & 7, in, MAX_DEPTH);
+            }
+        }
     }
 
     /** Return the fields that can be compared. */

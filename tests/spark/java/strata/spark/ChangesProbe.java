@@ -7,12 +7,18 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HexFormat;
 import java.util.List;
 import strata.spark.frame.FrameHeader.Refusal;
+import strata.spark.plan.DecodePlan;
+import strata.spark.plan.FunctionName;
 import strata.spark.proto.MessageJudge;
+import strata.spark.proto.ProtoProgram;
+import strata.spark.proto.ProtoReader;
+import strata.spark.row.RowBuffer;
 import strata.spark.schema.ProtoSchema;
 
 /**
  * Says which values of messages a candidate has otherwise. Each line holds the writer's and the candidate's descriptor,
- * the name of a message, and payloads; the answer has, for each, whether it may change, and the paths that do.
+ * the name of a message, and payloads, perhaps a function's name and what precedes messages in frames; the answer has, for
+ * each, whether it may change, and the paths that do, and the same of a message that was decoded before.
  */
 final class ChangesProbe {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -30,21 +36,45 @@ final class ChangesProbe {
         ProtoSchema candidate =
                 ProtoSchema.parseWithKnown(List.of(task.get("reader").asText()));
         MessageJudge judge = new MessageJudge(candidate, name);
+        ProtoProgram program = null;
+        if (task.has("plan")) {
+            DecodePlan plan =
+                    DecodePlan.parse(FunctionName.parse(task.get("plan").asText()));
+            program = new ProtoProgram(1, writer, new ProtoReader(plan.reader()), new RowBuffer(1), judge);
+        }
         ArrayNode answers = JSON.createArrayNode();
         for (JsonNode payload : task.get("payloads")) {
             byte[] bytes = HexFormat.of().parseHex(payload.asText());
             ObjectNode answer = answers.addObject();
-            answer.put("doubt", judge.mayChange(writer.named(name), bytes, 0));
-            for (boolean isDecoded : new boolean[] {false, true}) {
-                ArrayNode paths = answer.putArray(isDecoded ? "watched" : "paths");
-                try {
-                    judge.find(1, writer.named(name), bytes, 0, (path, written, read) -> paths.add(path), isDecoded);
-                } catch (Refusal refusal) {
-                    answer.put("refused", refusal.reason);
-                    paths.add(refusal.reason);
-                }
+            answer.put("doubt", judge.mayChange(writer.named(name), bytes, 0, false));
+            ArrayNode paths = answer.putArray("paths");
+            try {
+                judge.find(1, writer.named(name), bytes, 0, (path, written, read) -> paths.add(path), false);
+            } catch (Refusal refusal) {
+                answer.put("refused", refusal.reason);
+            }
+            if (program != null) {
+                byte[] frame = HexFormat.of().parseHex(task.get("indexes").asText() + payload.asText());
+                decode(program, judge, frame, answer);
             }
         }
         return answers;
+    }
+
+    /** Add the same of a message that was decoded before, whose fields may be marked. */
+    private static void decode(ProtoProgram program, MessageJudge judge, byte[] frame, ObjectNode answer) {
+        try {
+            program.read(frame, null, 0);
+        } catch (Refusal refusal) {
+            return;
+        }
+        ObjectNode decoded = answer.putObject("decoded");
+        decoded.put("doubt", judge.mayChange(program.written(), frame, program.payload(), true));
+        ArrayNode paths = decoded.putArray("paths");
+        try {
+            judge.find(1, program.written(), frame, program.payload(), (path, written, read) -> paths.add(path), true);
+        } catch (Refusal refusal) {
+            decoded.put("refused", refusal.reason);
+        }
     }
 }

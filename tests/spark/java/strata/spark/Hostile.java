@@ -112,7 +112,7 @@ final class Hostile {
         return switch (plan.format()) {
             case AVRO -> new AvroProgram(
                     1, SchemaTexts.parse(texts), Defaults.readerSchema(plan.reader()), plan.dataType(), null, row);
-            case PROTOBUF -> new ProtoProgram(1, ProtoSchema.parse(texts), new ProtoReader(plan.reader()), row);
+            case PROTOBUF -> new ProtoProgram(1, ProtoSchema.parse(texts), new ProtoReader(plan.reader()), row, null);
             case JSON -> new JsonProgram(1, new JsonReader(plan.reader()), row);
         };
     }

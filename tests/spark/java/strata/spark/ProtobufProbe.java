@@ -60,7 +60,7 @@ final class ProtobufProbe {
         DecodePlan plan = DecodePlan.parse(FunctionName.parse(task.get("plan").asText()));
         RowBuffer buffer = new RowBuffer(1);
         ProtoSchema writer = ProtoSchema.parse(List.of(task.get("writer").asText()));
-        Program program = new ProtoProgram(1, writer, new ProtoReader(plan.reader()), buffer);
+        Program program = new ProtoProgram(1, writer, new ProtoReader(plan.reader()), buffer, null);
         byte[] descriptor = Base64.getDecoder().decode(task.get("reader").asText());
         FileDescriptor reader = FileDescriptor.buildFrom(FileDescriptorProto.parseFrom(descriptor), KNOWN);
         ObjectNode answer = JSON.createObjectNode();
