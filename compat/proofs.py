@@ -6,17 +6,16 @@ either says why it ended.
 """
 
 import base64
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.strict_json import Json
 
 __all__ = [
     "LARGEST_WITNESS",
     "Altered",
     "Budget",
-    "JsonValue",
     "NoWitness",
     "Proof",
     "Refused",
@@ -27,8 +26,6 @@ __all__ = [
 
 LARGEST_WITNESS: Final = 4096
 """The most bytes of a witness: of its record as JSON text in UTF-8, and of its payload, each."""
-
-JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +39,8 @@ class Refused:
 class Altered:
     """A reader reads another value: the part of the record at the finding's place, as written and as read."""
 
-    written_as: JsonValue
-    read_as: JsonValue
+    written_as: Json
+    read_as: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class Witness:
         outcome: what the reader makes of it.
     """
 
-    record: JsonValue
+    record: Json
     payload: bytes
     outcome: Refused | Altered
 

@@ -6,11 +6,15 @@ Rules of this file: no schema; orjson bounds the depth.
 """
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import orjson
 
-__all__ = ["NotJson", "load"]
+__all__ = ["Json", "NotJson", "load"]
+
+Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+"""A JSON value that is passed on or printed; who changes one, or keeps all digits, has a type of its own."""
 
 _DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)).ljust(256)
 _LONG_INTEGER = b"0" * 19

@@ -11,7 +11,7 @@ a point or an exponent as a Java double. Infinity and NaN, which JSON does not h
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 try:
     import orjson
@@ -95,7 +95,7 @@ def read_plain_json(text: str, limits: Limits) -> Json:
     return value
 
 
-def decoded(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Any, int]:
+def decoded(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Json, int]:
     """Return the JSON value at a position of a text, and where it ends.
 
     Raises:
@@ -110,7 +110,7 @@ def decoded(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Any, int]
 
 
 def decoder_of_long_numbers(
-    digits: int, constant: Callable[[str], Any], real: Callable[[str], Any]
+    digits: int, constant: Callable[[str], object], real: Callable[[str], object]
 ) -> json.JSONDecoder:
     """Return a decoder that refuses numbers of too many digits.
 

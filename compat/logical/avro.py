@@ -5,8 +5,8 @@ not apply. Source: the policy LOGICAL of the Confluent Schema Registry 8.5, from
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeGuard
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeGuard
 from weakref import WeakKeyDictionary
 
 from strata.compat.avro.model import (
@@ -110,7 +110,7 @@ class _Translation:
                 return _primitive(node)
         raise AssertionError(node)
 
-    def _named(self, name: str, properties: Properties, body: Any) -> LogicalType:
+    def _named(self, name: str, properties: Properties, body: Callable[[], LogicalType]) -> LogicalType:
         if properties.get("logical.anonymous") == "true" and name not in self._begun:
             self._begun.add(name)
             inline: LogicalType = body()

@@ -26,10 +26,11 @@ from strata.compat.avro.wording import Kind
 from strata.compat.difference.avro_reading import logical_type
 from strata.compat.difference.edits import cut
 from strata.compat.difference.outcomes import Cause, Outcome
-from strata.compat.proofs import Altered, Budget, JsonValue, NoWitness, Proof, Refused, RuleOnly, Witness
+from strata.compat.proofs import Altered, Budget, NoWitness, Proof, Refused, RuleOnly, Witness
 from strata.compat.result import Incompatibility
 from strata.compat.witness.avro_resolution import Resolution, Unreadable, missing, unknown
 from strata.compat.witness.avro_values import NoValue, TooLarge, Value, Values, default_value, one_more, shown
+from strata.strict_json import Json
 
 __all__ = ["alters", "breaks"]
 
@@ -171,13 +172,13 @@ class _Search:
     def _defaulted(self, steps: tuple[_Step, ...], field: Field, source: Field | None) -> Proof:
         """Prove that a reader takes the default of a field, although its value is written under another name."""
         value, payload, record = self._written(steps, self._values.smallest)
-        written: dict[str, JsonValue] = {}
+        written: dict[str, Json] = {}
         if source is not None:
             inner: dict[str, Value] = {}
             value, payload, record = self._written((*steps, source.name), lambda node: self._telling(node, inner))
             written[source.name] = self._values.as_json(source.type, inner[""])
         default = default_value(field.type, field.default, self._reader.names)
-        read: JsonValue = {field.name: self._names.as_json(field.type, default)}
+        read: Json = {field.name: self._names.as_json(field.type, default)}
         if not self._is_read(value):
             return NoWitness("undecided")
         return self._witness(record, payload, Altered(written, read))
@@ -234,12 +235,12 @@ class _Search:
             return False
         return True
 
-    def _written(self, steps: tuple[_Step, ...], end: _End) -> tuple[Value, bytes, JsonValue]:
+    def _written(self, steps: tuple[_Step, ...], end: _End) -> tuple[Value, bytes, Json]:
         root = self._writer.root
         value = self._values.along(root, steps, end)
         return value, self._values.as_bytes(root, value), self._values.as_json(root, value)
 
-    def _witness(self, record: JsonValue, payload: bytes, outcome: Refused | Altered) -> Proof:
+    def _witness(self, record: Json, payload: bytes, outcome: Refused | Altered) -> Proof:
         size = self._budget.size
         if len(payload) > size or len(json.dumps(record, ensure_ascii=False).encode(errors="replace")) > size:
             return NoWitness("size")

@@ -28,7 +28,7 @@ from strata.compat.avro.model import (
 )
 from strata.compat.difference.avro_reading import logical_type
 from strata.compat.limits import Limits
-from strata.compat.proofs import JsonValue
+from strata.strict_json import Json as JsonValue
 
 __all__ = ["NoValue", "Taken", "TooLarge", "Value", "Values", "default_value", "one_more", "shown"]
 

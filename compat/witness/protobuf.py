@@ -178,7 +178,7 @@ class _Search:
             if message is None:
                 break
             write(message)
-            read: Any = GetMessageClass(spot.reader)()
+            read = GetMessageClass(spot.reader)()
             read.ParseFromString(message.SerializePartialToString())
             return self._witness(message, Altered(shown(message), shown(read)))
         return NoWitness("undecided")
@@ -215,7 +215,7 @@ class _Search:
             if message is None:
                 break
             write(message)
-            read: Any = GetMessageClass(spot.reader)()
+            read = GetMessageClass(spot.reader)()
             try:
                 read.ParseFromString(message.SerializePartialToString())
             except DecodeError:

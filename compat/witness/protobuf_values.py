@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.compat.difference.edits import cut
-from strata.compat.proofs import JsonValue
+from strata.strict_json import Json
 
 __all__ = ["Write", "candidates", "is_kept", "is_set", "new", "put", "shown", "type_text", "value_of"]
 
@@ -261,7 +261,7 @@ _TYPE_NAMES: Final[Mapping[int, str]] = {
 }
 
 
-def shown(message: Message) -> JsonValue:
+def shown(message: Message) -> Json:
     """Return a message in the JSON encoding of Protobuf, under the names of the file.
 
     A well-known type whose value is out of range has no such encoding, and is shown with its fields.
@@ -270,21 +270,21 @@ def shown(message: Message) -> JsonValue:
         ValueError: a text is not UTF-8.
     """
     try:
-        made: JsonValue = MessageToDict(message, preserving_proto_field_name=True)
+        made: Json = MessageToDict(message, preserving_proto_field_name=True)
     except (SerializeToJsonError, TypeError, ValueError):
         return _plain(message)
     return made
 
 
-def _plain(message: Message) -> JsonValue:
-    made: dict[str, JsonValue] = {}
+def _plain(message: Message) -> Json:
+    made: dict[str, Json] = {}
     for field, _ in message.ListFields():
         parts = [_part(field, item) for item in _listed(message, field)]
         made[field.name] = parts if field.is_repeated else parts[0]
     return made
 
 
-def _part(field: FieldDescriptor, value: Any) -> JsonValue:
+def _part(field: FieldDescriptor, value: Any) -> Json:
     if field.message_type is not None:
         return _plain(value)
     if isinstance(value, bytes):
@@ -294,11 +294,11 @@ def _part(field: FieldDescriptor, value: Any) -> JsonValue:
     return value if isinstance(value, bool | int | str) or math.isfinite(value) else str(value)
 
 
-def value_of(message: Message, field: FieldDescriptor) -> JsonValue:
+def value_of(message: Message, field: FieldDescriptor) -> Json:
     """Return the value of a field in the JSON encoding, also if it is the default."""
     content = shown(message)
     if isinstance(content, dict) and field.name in content:
-        known: JsonValue = content[field.name]
+        known: Json = content[field.name]
         return known
     value = getattr(message, field.name)
     if field.is_repeated:

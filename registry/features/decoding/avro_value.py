@@ -27,7 +27,8 @@ from strata.compat.avro.model import (
     UnionType,
     resolve,
 )
-from strata.registry.features.decoding.parts import Broken, Cursor, Json
+from strata.registry.features.decoding.parts import Broken, Cursor
+from strata.strict_json import Json
 
 __all__ = ["decode_avro"]
 

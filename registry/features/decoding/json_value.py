@@ -13,8 +13,8 @@ from urllib.parse import urljoin
 import jsonschema_rs
 
 from strata.compat.schema import ResolvedReference
-from strata.registry.features.decoding.parts import Broken, Cursor, Json
-from strata.strict_json import NotJson, load
+from strata.registry.features.decoding.parts import Broken, Cursor
+from strata.strict_json import Json, NotJson, load
 
 __all__ = ["decode_json", "refusal"]
 

@@ -1,12 +1,11 @@
 """What decoders share: a cursor over the bytes, the parts that were read so far, and the place where reading broke."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-__all__ = ["Broken", "Cursor", "Json", "Part"]
+from strata.strict_json import Json
 
-Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+__all__ = ["Broken", "Cursor", "Part"]
+
 
 _MOST_STEPS = 100_000  # values in one record, those of no bytes included
 _MOST_PARTS = 2_000

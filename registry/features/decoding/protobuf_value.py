@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from strata.compat.protobuf.model import Enum, Field, Message, is_map_entry, map_types
 from strata.compat.protobuf.names import Known, inside
 from strata.compat.protobuf.schema import ProtobufSchema
-from strata.registry.features.decoding.parts import Broken, Cursor, Json
+from strata.registry.features.decoding.parts import Broken, Cursor
+from strata.strict_json import Json
 
 __all__ = ["decode_protobuf"]
 

@@ -25,10 +25,11 @@ from strata.registry.features.decoding.frames import (
     unpacked,
 )
 from strata.registry.features.decoding.json_value import decode_json, refusal
-from strata.registry.features.decoding.parts import Broken, Cursor, Json, Part
+from strata.registry.features.decoding.parts import Broken, Cursor, Part
 from strata.registry.features.decoding.protobuf_value import decode_protobuf
 from strata.storage.records import DEFAULT_CONTEXT
 from strata.storage.state import SchemaVersion
+from strata.strict_json import Json
 
 __all__ = ["MOST_BYTES", "Decoded", "decoded", "show_decoding"]
 
