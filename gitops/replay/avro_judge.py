@@ -159,7 +159,7 @@ class _Records:
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        sizes = np.frombuffer(batch.sizes, np.int64)
+        sizes = batch.sizes
         ends = np.cumsum(np.maximum(sizes, 0))
         starts = np.concatenate([np.zeros(1, np.int64), ends])
         present = sizes >= 0
@@ -168,7 +168,7 @@ class _Records:
             pa.large_binary(), len(batch), [is_valid, pa.py_buffer(starts), pa.py_buffer(batch.data)]
         )
         self.headers = None if batch.headers is None else pa.array(batch.headers, pa.binary())
-        raw = np.frombuffer(batch.data, np.uint8)
+        raw = batch.data
         is_plain = sizes >= _HEADER
         is_plain[is_plain] = raw[starts[:-1][is_plain]] == 0
         if batch.headers is not None:

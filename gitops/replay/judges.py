@@ -17,7 +17,6 @@ from strata.gitops.replay import outcome as kinds
 from strata.gitops.replay.keys import NO_FIELD, OTHER_VALUE, key_of, label, shown
 from strata.gitops.replay.outcome import Key, Outcome, Place
 from strata.gitops.replay.topic import Batch
-from strata.imports import require
 from strata.serdes.client import RegistryClient, Schema, schema_named
 from strata.serdes.errors import DecodeError, FrameError, RegistryError, SchemaError
 from strata.serdes.framing import MessagePath, SchemaName, open_frame
@@ -59,7 +58,6 @@ def judge_of(candidate: Schema, client: RegistryClient, *, writes: bool) -> Judg
     """
     try:
         if candidate.format == AVRO:
-            require("arrow", "strata replay of Avro", "pyarrow", "numba")
             from strata.gitops.replay.avro_judge import AvroJudge
 
             return AvroJudge(candidate, client, writes=writes)

@@ -61,6 +61,7 @@ class Replay:
             SerdeError: If the registry does not answer.
         """
         require("kafka", "strata replay", "confluent_kafka")
+        require("arrow", "strata replay", "pyarrow", "numba")
         from strata.gitops.replay.judges import judge_of
         from strata.gitops.replay.topic import TopicReader
 

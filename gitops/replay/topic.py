@@ -6,55 +6,66 @@ Rules of this file: Kafka in, batches of bytes out; no schemas.
 """
 
 import time
-from array import array
-from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 from uuid import uuid4
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+import numpy as np
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from numpy.typing import NDArray
 
 from strata.gitops.errors import GitopsError
+from strata.gitops.replay.messages import Messages
 from strata.gitops.replay.outcome import Place
 from strata.gitops.replay.start import Start
 
 __all__ = ["Batch", "TopicReader"]
 
-_CONSUMED: Final = 500
-"""Messages of one call. Python's collector of cycles looks at messages; of more at once it looks at each repeatedly."""
 _BATCH: Final = 10_000
-_BATCH_BYTES: Final = 32 << 20
-_BATCH_S: Final = 0.5
+_WAIT_MS: Final = 100
 """How long a batch may take to fill."""
 _TIMEOUT_S: Final = 30.0
-_POLL_S: Final = 1.0
 _BLOCK: Final = 1_000
 """Records that a sample takes one after the other."""
 _IDS: Final = ("__value_schema_id", "__key_schema_id")
+_SETTINGS: Final = {
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "earliest",
+    "queued.max.messages.kbytes": "65536",
+    "fetch.max.bytes": "33554432",
+    # At the end of a partition a request waits for more records, and those of the next partition wait for it.
+    "fetch.wait.max.ms": "10",
+    "fetch.queue.backoff.ms": "10",  # before more is fetched after the queue was full; a second by default
+    "log_level": "2",  # errors are in our own words
+}
+_FIXED: Final = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+}
+"""Settings that no file can change, which may be that of a program with a group of its own."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Batch:
-    """Records of one partition, in order; their messages are not kept.
+    """Records of one partition, in order.
 
     Attributes:
         partition: the partition.
         data: the values of the records, or their keys, one behind the other.
         sizes: the length of each value; negative if a record has none.
+        offsets: the offset of each record.
         headers: the record headers that name schemas; None if no record has one.
         passed: how many offsets the batch has advanced.
     """
 
     partition: int
-    data: bytes = b""
-    sizes: "array[int]" = field(default_factory=lambda: array("q"))
+    data: NDArray[np.uint8]
+    sizes: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     headers: list[bytes | None] | None = None
     passed: int = 0
-    _runs: list[tuple[int, int]] = field(default_factory=list)
-    """The rows at which consecutive offsets begin, with the first of these offsets."""
-    _parts: list[bytes] = field(default_factory=list)
-    _filled: int = 0
 
     def __len__(self) -> int:
         """Return how many records there are."""
@@ -62,52 +73,14 @@ class Batch:
 
     def place(self, row: int) -> Place:
         """Return where a record is."""
-        first, offset = self._runs[bisect(self._runs, row, key=lambda run: run[0]) - 1]
-        return Place(self.partition, offset + row - first)
+        return Place(self.partition, int(self.offsets[row]))
 
     def frames(self) -> Iterator[bytes | None]:
         """Yield the values."""
         start = 0
-        for size in self.sizes:
-            yield None if size < 0 else self.data[start : start + size]
+        for size in self.sizes.tolist():
+            yield None if size < 0 else self.data[start : start + size].tobytes()
             start += max(size, 0)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the batch should be judged before more is added."""
-        return len(self) >= _BATCH or self._filled >= _BATCH_BYTES
-
-    def add(self, messages: Sequence[Message], passed: int, *, is_key: bool) -> None:
-        """Add records without an error."""
-        values: list[Any] = list(map(Message.key if is_key else Message.value, messages))
-        headers = list(map(Message.headers, messages))
-        if any(headers):
-            self.headers = [*(self.headers or [None] * len(self)), *(_named(each, _IDS[is_key]) for each in headers)]
-        elif self.headers is not None:
-            self.headers += [None] * len(messages)
-        self._add_places(messages)
-        try:
-            self.sizes.extend(list(map(len, values)))
-        except TypeError:  # a record without a value
-            self.sizes.extend(-1 if value is None else len(value) for value in values)
-            values = [value for value in values if value is not None]
-        part = b"".join(values)
-        self._parts.append(part)
-        self._filled += len(part)
-        self.passed += passed
-
-    def _add_places(self, messages: Sequence[Message]) -> None:
-        first, last = messages[0].offset() or 0, messages[-1].offset() or 0
-        if last - first + 1 == len(messages):
-            self._runs.append((len(self), first))
-        else:
-            self._runs.extend((row, message.offset() or 0) for row, message in enumerate(messages, len(self)))
-
-    def closed(self) -> "Batch":
-        """Return the batch with its values in one piece; nothing can be added any more."""
-        self.data = b"".join(self._parts)
-        self._parts.clear()
-        return self
 
 
 class TopicReader:
@@ -123,36 +96,26 @@ class TopicReader:
     """
 
     def __init__(self, topic: str, settings: Mapping[str, str], *, is_key: bool = False) -> None:
-        self._topic, self._is_key = topic, is_key
-        own: dict[str, Any] = {
-            "group.id": f"strata-replay-{uuid4()}",  # librdkafka wants one; it is never joined
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "queued.max.messages.kbytes": 65536,
-            "fetch.max.bytes": 33554432,
-            # At the end of a partition a request waits for more records, and those of the next partition wait for it.
-            "fetch.wait.max.ms": 10,
-            "fetch.queue.backoff.ms": 10,  # before more is fetched after the queue was full; a second by default
-            "log_level": 2,  # errors are in our own words
-        }
+        self._topic = topic
+        # librdkafka wants the name of a group, which is never joined.
+        all_settings = {**_SETTINGS, **settings, **_FIXED, "group.id": f"strata-replay-{uuid4()}"}
         self._error: KafkaError | None = None
         try:
-            self._consumer = Consumer({"error_cb": self._note, **own, **settings})
+            self._consumer = Consumer({"error_cb": self._note, **all_settings})
         except KafkaException as error:
             raise GitopsError(f"the settings of Kafka are not usable: {error.args[0].str()}") from None
         except (TypeError, ValueError) as error:  # settings that are functions, which no file can hold
             raise GitopsError(f"the settings of Kafka are not usable: {error}") from None
         try:
             self._ends = self._find_ends()
+            self._messages = Messages(topic, all_settings, _IDS[is_key], is_key=is_key, most=_BATCH)
         except BaseException:
             self._consumer.close()
             raise
 
     def close(self) -> None:
         """Close the connections."""
+        self._messages.close()
         self._consumer.close()
 
     def _note(self, error: KafkaError) -> None:
@@ -220,46 +183,28 @@ class TopicReader:
             GitopsError: If a partition cannot be read, or the brokers do not answer any more.
         """
         for partition, first, end in ranges:
-            self._consumer.assign([TopicPartition(self._topic, partition, first)])
-            yield from self._range(partition, first, end)
+            try:
+                self._messages.start(partition, first)
+                yield from self._range(partition, first, end)
+            finally:
+                self._messages.stop()
 
     def _range(self, partition: int, first: int, end: int) -> Iterator[Batch]:
-        batch, began = Batch(partition), time.monotonic()
-        for messages, passed in self._messages(partition, first, end):
-            if messages:
-                batch.add(messages, passed, is_key=self._is_key)
-            if len(batch) and (batch.is_full or time.monotonic() - began > _BATCH_S):
-                yield batch.closed()
-                batch, began = Batch(partition), time.monotonic()
-        if len(batch):
-            yield batch.closed()
-
-    def _messages(self, partition: int, first: int, end: int) -> Iterator[tuple[Sequence[Message], int]]:
-        """Yield messages without errors, and how many offsets they have advanced; none if there are none yet."""
         position, heard = first, time.monotonic()
         while position < end:
-            messages = self._consumer.consume(min(_CONSUMED, end - position), timeout=_POLL_S)
-            if not messages:
-                # The rest may be markers of transactions, or records that compaction has dropped.
-                [at] = self._consumer.position([TopicPartition(self._topic, partition)])
-                if at.offset >= end:
-                    return
-                if time.monotonic() - heard > _TIMEOUT_S:
-                    reason = self._error.str() if self._error is not None else "no answer"
-                    raise GitopsError(f"partition {partition} of {self._topic} at offset {position}: {reason}")
-                yield (), 0
-                continue
-            heard = time.monotonic()
-            if any(map(Message.error, messages)):
-                error = next(error for error in map(Message.error, messages) if error is not None)
-                raise GitopsError(f"partition {partition} of {self._topic} at offset {position}: {error.str()}")
-            last = int(messages[-1].offset() or 0)
-            while messages and (messages[-1].offset() or 0) >= end:
-                messages.pop()
-            passed, position = min(last + 1, end) - position, last + 1
-            yield messages, passed
+            try:
+                taken = self._messages.take(end - position, end, _WAIT_MS)
+            except GitopsError as error:
+                raise self._unreadable(partition, position, str(error)) from None
+            if len(taken.sizes):
+                before, position = position, end if taken.is_end else int(taken.offsets[-1]) + 1
+                passed, heard = position - before, time.monotonic()
+                yield Batch(partition, taken.data, taken.sizes, taken.offsets, taken.headers, passed)
+            elif taken.is_end:  # the rest is markers of transactions, or records that compaction has dropped
+                return
+            elif time.monotonic() - heard > _TIMEOUT_S:
+                self._consumer.poll(0)  # calls `_note`
+                raise self._unreadable(partition, position, self._error.str() if self._error else "no answer")
 
-
-def _named(headers: Any, name: str) -> bytes | None:
-    value = dict(headers or ()).get(name)
-    return value.encode() if isinstance(value, str) else value
+    def _unreadable(self, partition: int, position: int, reason: str) -> GitopsError:
+        return GitopsError(f"partition {partition} of {self._topic} at offset {position}: {reason}")

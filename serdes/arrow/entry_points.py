@@ -1,4 +1,6 @@
-"""The entry points of the two VMs, compiled at the first call and cached on disk for the next process.
+"""The entry points of compiled code: the two VMs, and messages of Kafka.
+
+Each is compiled at the first call, and cached on disk for the next process.
 
 Numba validates a cached function by the file of that function only. The functions here have a fingerprint of all
 compiled sources among their constants, so a change in any of these files causes a cache miss.
@@ -18,9 +20,9 @@ from pathlib import Path
 
 import numba
 
-from strata.serdes.arrow import decoding_vm, encoding_vm
+from strata.serdes.arrow import decoding_vm, encoding_vm, messages
 
-__all__ = ["run", "run_writer"]
+__all__ = ["run", "run_messages", "run_writer"]
 
 _SOURCES = (
     "vm_state.py",
@@ -32,6 +34,7 @@ _SOURCES = (
     "vm_values.py",
     "decoding_vm.py",
     "encoding_vm.py",
+    "messages.py",
 )
 
 
@@ -76,7 +79,7 @@ def _own_place() -> Path | None:
     return file
 
 
-_decode, _write = decoding_vm.run, encoding_vm.run
+_decode, _write, _run_step = decoding_vm.run, encoding_vm.run, messages.run
 """Globals, because Numba compares constants of functions by value, and functions differ in each process."""
 
 
@@ -94,5 +97,13 @@ def _make_run_writer(fingerprint: int) -> Callable[[int], int]:
     return _kept(run_writer)
 
 
+def _make_run_messages(fingerprint: int) -> Any:
+    def run_messages(job: int, step: int) -> int:
+        return fingerprint if job == 0 else _run_step(job, step)
+
+    return _kept(run_messages)
+
+
 run = _make_run(_FINGERPRINT)
 run_writer = _make_run_writer(_FINGERPRINT)
+run_messages = _make_run_messages(_FINGERPRINT)

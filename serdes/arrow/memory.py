@@ -16,6 +16,8 @@ from numba.extending import intrinsic
 
 __all__ = [
     "PADDING",
+    "call_2",
+    "call_4",
     "compiled",
     "copy",
     "copy_short",
@@ -142,6 +144,37 @@ def _entry(builder: ir.IRBuilder, address: ir.Value, entry: ir.Value, *_: ir.Val
 
 get: Callable[[int, int], int] = _get
 put: Callable[[int, int, int], None] = _put
+
+
+def _call(context: _Context, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]) -> ir.Value:
+    function, *given = arguments
+    kind = ir.FunctionType(_I32, [_I64] * len(given))
+    return builder.sext(builder.call(builder.inttoptr(function, kind.as_pointer()), given), _I64)
+
+
+@_intrinsic
+def _call_2(
+    typing_context: TypingContext, function: types.Type, first: types.Type, second: types.Type
+) -> tuple[Signature, _Generate]:
+    """Call a C function of pointers; what it returns is an int, or of no meaning if it is void."""
+    return types.int64(types.int64, types.int64, types.int64), _call
+
+
+@_intrinsic
+def _call_4(
+    typing_context: TypingContext,
+    function: types.Type,
+    first: types.Type,
+    second: types.Type,
+    third: types.Type,
+    fourth: types.Type,
+) -> tuple[Signature, _Generate]:
+    """Call a C function of four pointers; see `_call_2`."""
+    return types.int64(types.int64, types.int64, types.int64, types.int64, types.int64), _call
+
+
+call_2: Callable[[int, int, int], int] = _call_2
+call_4: Callable[[int, int, int, int, int], int] = _call_4
 
 
 def _unary(make: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> Any:

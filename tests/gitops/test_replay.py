@@ -1,14 +1,19 @@
 """`strata replay` reads a topic on a real broker with a schema that is not registered yet."""
 
 import json
+from contextlib import closing
+from functools import partial
 from uuid import UUID, uuid4
 
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from strata.gitops.replay.messages import Messages
+from strata.gitops.replay.outcome import Place
 from strata.gitops.replay.start import Start
-from strata.gitops.replay.topic import Batch, TopicReader
+from strata.gitops.replay.topic import TopicReader
 from strata.serdes import AvroSerializer
 from strata.serdes.client import RegistryClient, Schema
 
@@ -237,8 +242,6 @@ def test_an_apply_that_the_data_refuses(topic):
 
 def test_nothing_is_committed(topic):
     """No consumer group is left behind."""
-    from confluent_kafka.admin import AdminClient
-
     topic.avro({"carrier": "UA", "legs": []})
     topic.replay(FLIGHT, code=0)
 
@@ -267,21 +270,99 @@ def test_errors(topic, files):
     assert "no-such-topic" in missing
 
 
-def record(offset):
-    """Return a message, whose value is its offset, or nothing if that is even; two have a header."""
-    headers = [("__value_schema_id", b"x")] if offset in (9, 12) else None
-    return Message(topic="t", offset=offset, value=str(offset).encode() if offset % 2 else None, headers=headers)
+def batches(topic, **options):
+    """Return the records of a topic as batches show them: offset, value or key, and header."""
+    with closing(TopicReader(topic.name, {"bootstrap.servers": topic.broker}, **options)) as reader:
+        return [
+            (batch.place(row), frame, batch.headers and batch.headers[row])
+            for batch in reader.read(reader.plan(Start(), None))
+            for row, frame in enumerate(batch.frames())
+        ]
 
 
-def test_places_of_a_batch():
-    """A record is found by its row where offsets are consecutive, and where compaction has left gaps."""
-    batch = Batch(3)
-    for offsets in ([5, 6, 7], [9, 12], [13]):
-        batch.add([record(offset) for offset in offsets], 0, is_key=False)
+def consumed(topic, header, *, is_key=False):
+    """Return the same as confluent-kafka reads them."""
+    consumer = Consumer({"bootstrap.servers": topic.broker, "group.id": "g", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic.name, 0, 0)])
+    records = []
+    while not (message := consumer.poll(30)).error():
+        headers = dict(message.headers() or ()).get(header)
+        records.append((Place(0, message.offset()), message.key() if is_key else message.value(), headers))
+    consumer.close()
+    return records
 
-    assert [5, 6, 7, 9, 12, 13] == [batch.place(row).offset for row in range(len(batch))]
-    assert [b"5", None, b"7", b"9", None, b"13"] == list(batch.closed().frames())
-    assert [None, None, None, b"x", b"x", None] == batch.headers
+
+def test_the_records_of_a_topic(topic):
+    """Values, keys, headers and offsets are those that confluent-kafka reads."""
+    sizes = [None, 0, 1, 7, 8, 9, 63, 100_000, *range(200)]
+    put = partial(topic._producer.produce, topic.name, partition=0)
+    for number, size in enumerate(sizes):
+        value = None if size is None else bytes(number * place % 251 for place in range(size))
+        put(
+            value=value,
+            key=None if number % 3 else value and value[:5],
+            headers={"other": b"x"} if number % 5 else None,
+        )
+    topic._producer.flush(30)
+    plain = batches(topic)
+    for header in ([("__value_schema_id", b"old"), ("__value_schema_id", b"new")], [("__value_schema_id", None)]):
+        put(value=b"v", headers=header)
+    put(value=b"v", key=b"k", headers={"__key_schema_id": b"", "__value_schema_id": b"guid"})
+    topic._producer.flush(30)
+
+    assert {None} == {header for *_, header in plain}
+    assert consumed(topic, "__value_schema_id") == batches(topic)
+    assert consumed(topic, "__key_schema_id", is_key=True) == batches(topic, is_key=True)
+    assert [b"new", None, b"guid"] == [header for *_, header in batches(topic)][-3:]
+
+
+def test_records_that_are_not_committed(topic):
+    """Aborted records are left out, and an open transaction is the end of its partition."""
+    producer = Producer({"bootstrap.servers": topic.broker, "transactional.id": topic.name})
+    producer.init_transactions(30)
+    for value, end in ((b"a", producer.commit_transaction), (b"b", producer.abort_transaction), (b"c", producer.flush)):
+        producer.begin_transaction()
+        producer.produce(topic.name, value, partition=0)
+        end(30)
+    read = batches(topic)
+    producer.abort_transaction(30)
+
+    assert [(Place(0, 0), b"a", None)] == read
+
+
+def test_records_written_meanwhile(topic):
+    """Reading ends at the end that the topic had at the start."""
+    topic.put([b"a", b"b"])
+    with closing(TopicReader(topic.name, {"bootstrap.servers": topic.broker})) as reader:
+        topic.put([b"c"])
+        read = [frame for batch in reader.read(reader.plan(Start(), None)) for frame in batch.frames()]
+
+    assert [b"a", b"b"] == read
+
+
+def test_what_a_ctrl_c_leaves_behind(topic, monkeypatch):
+    """An interruption between two steps with messages does not keep the reader from closing."""
+
+    def interrupted(self, count, end):
+        assert count == 2
+        raise KeyboardInterrupt
+
+    topic.put([b"a", b"b"])
+    monkeypatch.setattr(Messages, "_taken", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        batches(topic)
+
+
+def test_settings_of_a_program_with_a_group(topic):
+    """A file of settings that belongs to a program cannot make the reading commit."""
+    topic.put([b"a"])
+    settings = {"group.id": topic.name, "enable.auto.commit": "true", "enable.auto.offset.store": "true"}
+    with closing(TopicReader(topic.name, {"bootstrap.servers": topic.broker, **settings})) as reader:
+        assert 1 == sum(map(len, reader.read(reader.plan(Start(), None))))
+    groups = AdminClient({"bootstrap.servers": topic.broker}).list_consumer_groups(request_timeout=30).result()
+
+    assert topic.name not in {group.group_id for group in groups.valid}
 
 
 def test_a_plan_of_blocks(topic):

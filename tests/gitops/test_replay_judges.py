@@ -1,8 +1,8 @@
 """What a judge of `strata replay` finds in records in memory."""
 
 import json
-from array import array
 
+import numpy as np
 import pytest
 
 from strata.gitops.replay.judges import judge_of
@@ -49,7 +49,7 @@ def judged(client, writer, candidate, documents):
     """Return what a judge finds in documents of a writer's schema."""
     schema_id = client.register("replayed-value", writer).schema_id
     frames = [b"\0" + schema_id.to_bytes(4, "big") + json.dumps(one).encode() for one in documents]
-    batch = Batch(0, b"".join(frames), array("q", map(len, frames)), _runs=[(0, 0)])
+    batch = Batch(0, np.frombuffer(b"".join(frames), np.uint8), np.array([*map(len, frames)]), np.arange(len(frames)))
     outcome = Outcome()
     judge_of(candidate, client, writes=False).judge(batch, outcome)
     return schema_id, outcome.findings
