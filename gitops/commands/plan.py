@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from strata.gitops.desired import Desired
     from strata.gitops.plans import Plan
     from strata.gitops.registries import Outcome, Registry
+    from strata.serdes.client import RegistryClient
 
 __all__ = ["apply", "plan"]
 
 _TRIES = 5
 _CHANGES, _FAILED = 1, 2
+_NOT_FOUND = 404
 _DONE = {"settings": "changed", "rights": "changed", "delete": "deleted"}
 _prune = click.option("--prune", is_flag=True, help="delete the owner's subjects that the manifest no longer has")
 
@@ -88,7 +90,8 @@ def apply(
     a failure says what was done.
 
     With --replay, nothing is written if a new schema does not read the records that lie in its topic as they were
-    written; `strata replay` says more.
+    written. The report of `strata replay` goes to standard error, and with --output json that of a topic that refuses
+    to standard output.
 
     Exit codes: 0 the registry has what the manifest says; 2 an error.
 
@@ -99,7 +102,7 @@ def apply(
     """  # noqa: D301 - click wants the character itself
     from strata.gitops.registries import registry_at
 
-    guard = partial(_replay, topics, start, broker, kafka_config, connection)
+    guard = partial(_replay, topics, start, broker, kafka_config, output, connection)
     if plan_file is not None:
         from strata.gitops.errors import GitopsError
         from strata.gitops.plans import read_plan
@@ -116,16 +119,17 @@ def apply(
 
 
 def _replay(
-    topics: Sequence[str], start: str, broker: str | None, kafka_config: Path | None, connection: dict[str, object],
-    made: "Plan",
+    topics: Sequence[str], start: str, broker: str | None, kafka_config: Path | None, output: str,
+    connection: dict[str, object], made: "Plan",
 ) -> None:  # fmt: skip
-    """Read the records of topics with the new schemas of their subjects.
+    """Read the records of topics with the new schemas of their subjects, and say so on standard error.
 
     Raises:
-        GitopsError: If a schema does not read its records as they were written, or a topic cannot be read.
+        GitopsError: If a schema does not read its records as they were written, a topic cannot be read, or there is no
+            such subject.
     """
     from strata.gitops.errors import GitopsError
-    from strata.gitops.replay.reports import as_text, has_problems
+    from strata.gitops.replay.reports import as_json, as_text, has_problems
     from strata.gitops.replay.run import Replay, kafka_settings
     from strata.gitops.replay.start import start_of
     from strata.serdes.model import Schema
@@ -139,15 +143,34 @@ def _replay(
         name, _, named = topic.partition("=")
         subject = named or f"{name}-value"
         if subject not in new:
+            if not _is_known(client, subject):
+                raise GitopsError(
+                    f"--replay {topic}: {subject} is neither in the plan nor in the registry; name the subject of the "
+                    "topic with TOPIC=SUBJECT"
+                )
+            click.echo(f"{subject} gets no new schema, so the records of {name} are not read", err=True)
             continue
         run = Replay(client, name, settings, subject)
         if not run.read(Schema.from_answer(new[subject]["schema"]), start_of(start)):
             raise KeyboardInterrupt
+        click.echo(f"the records of {name}, read with the new schema of {subject}:", err=True)
+        for line in as_text(run.outcome, run.versions(), is_whole=True):
+            click.echo(line, err=True)
         if has_problems(run.outcome):
-            click.echo(f"the records of {name}, read with the new schema of {subject}:", err=True)
-            for line in as_text(run.outcome, run.versions(), is_whole=True):
-                click.echo(line, err=True)
+            if output == "json":
+                click.echo(as_json(run.outcome, run.versions(), is_whole=True))
             raise GitopsError(f"nothing was written: the records of {name} do not fit the new schema of {subject}")
+
+
+def _is_known(client: "RegistryClient", subject: str) -> bool:
+    from strata.serdes.errors import RegistryError
+
+    try:
+        return bool(client.get_versions(subject))
+    except RegistryError as error:
+        if error.status == _NOT_FOUND:
+            return False
+        raise
 
 
 def _desired(manifests: Sequence[str], environment: str | None) -> "Desired":

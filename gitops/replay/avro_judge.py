@@ -168,14 +168,15 @@ class _Records:
             pa.large_binary(), len(batch), [is_valid, pa.py_buffer(starts), pa.py_buffer(batch.data)]
         )
         self.headers = None if batch.headers is None else pa.array(batch.headers, pa.binary())
-        raw = batch.data
-        is_plain = sizes >= _HEADER
-        is_plain[is_plain] = raw[starts[:-1][is_plain]] == 0
-        if batch.headers is not None:
-            is_plain &= np.array([header is None for header in batch.headers])
-        self._ids = np.full(len(batch), _NO_ID)
-        first = starts[:-1][is_plain]
-        self._ids[is_plain] = sum(raw[first + 1 + place].astype(np.int64) << (24 - 8 * place) for place in range(4))
+        is_plain, self._ids = sizes >= _HEADER, np.full(len(batch), _NO_ID)
+        if is_plain.any():
+            last = len(batch.data) - _HEADER
+            begins = np.minimum(starts[:-1], last)  # shorter frames may begin after it
+            is_plain &= batch.data[begins] == 0
+            if batch.headers is not None:
+                is_plain &= np.array([header is None for header in batch.headers])
+            id_at = np.ndarray(last + 1, ">u4", batch.data, offset=1, strides=(1,))
+            self._ids = np.where(is_plain, id_at[begins].astype(np.int64), _NO_ID)
         self._others: dict[int, SchemaName] = {}
         for row in np.flatnonzero(~is_plain & present).tolist():
             with suppress(FrameError):

@@ -9,6 +9,7 @@ for the others.
 
 import ctypes
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,6 +45,8 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {  # what each returns, and what
     "message_destroy": (None, _POINTER),
 }
 _CONSUMER: Final = 1
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_KEPT_BYTES: Final = 128 << 20
 _ERROR_BYTES: Final = 512
 
 
@@ -82,7 +85,8 @@ class Messages:
 
     def __init__(self, topic: str, settings: Mapping[str, str], header: str, *, is_key: bool, most: int) -> None:
         self._call = _functions()
-        self._active: int | None = None
+        _keep_memory()
+        self._queues: dict[int, int] = {}
         error = ctypes.create_string_buffer(_ERROR_BYTES)
         conf = self._call["conf_new"]()
         for name, value in settings.items():
@@ -94,7 +98,6 @@ class Messages:
             self._call["conf_destroy"](conf)
             raise GitopsError(f"the settings of Kafka are not usable: {_decoded(error.value)}")
         self._topic = self._call["topic_new"](self._handle, topic.encode(), None)
-        self._queue = self._call["queue_new"](self._handle)
         self._messages, self._scratch = np.zeros(most, np.int64), np.zeros(3, np.int64)
         self._name = ctypes.create_string_buffer(header.encode())
         self._job = np.zeros(steps.ENTRIES, np.int64)
@@ -117,31 +120,34 @@ class Messages:
 
     def close(self) -> None:
         """Close the connections."""
-        self.stop()
-        self._call["queue_destroy"](self._queue)
+        for partition in [*self._queues]:
+            self.stop(partition)
         self._call["topic_destroy"](self._topic)
         self._call["destroy"](self._handle)
 
     def start(self, partition: int, offset: int) -> None:
-        """Begin to fetch a partition.
+        """Begin to fetch a partition, unless that has begun.
 
         Raises:
             GitopsError: If the partition cannot be read.
         """
-        if self._call["consume_start_queue"](self._topic, partition, offset, self._queue):
-            raise GitopsError(f"partition {partition}: {self._reason(self._call['last_error']())}")
-        self._active = partition
+        if partition not in self._queues:
+            queue = self._call["queue_new"](self._handle)
+            if self._call["consume_start_queue"](self._topic, partition, offset, queue):
+                self._call["queue_destroy"](queue)
+                raise GitopsError(self._reason(self._call["last_error"]()))
+            self._queues[partition] = queue
 
-    def stop(self) -> None:
-        """Fetch no more; messages that were fetched and not taken are dropped."""
-        if self._active is not None:
-            self._call["consume_stop"](self._topic, self._active)
-            self._active = None
+    def stop(self, partition: int) -> None:
+        """Fetch no more of a partition; messages that were fetched and not taken are dropped."""
+        self._call["consume_stop"](self._topic, partition)
+        self._call["queue_destroy"](self._queues.pop(partition))
 
-    def take(self, most: int, end: int, wait_ms: int) -> Taken:
-        """Return what the next messages hold; there may be none.
+    def take(self, partition: int, most: int, end: int, wait_ms: int) -> Taken:
+        """Return what the next messages of a partition hold; there may be none.
 
         Args:
+            partition: the partition.
             most: how many messages to take.
             end: the offset at which to end.
             wait_ms: how long to wait for so many.
@@ -151,8 +157,8 @@ class Messages:
         """
         self._call["poll"](self._handle, 0)  # such as a token of OAuth that expires
         try:
-            size = min(most, len(self._messages))
-            count = self._call["consume_batch_queue"](self._queue, wait_ms, self._messages.ctypes.data, size)
+            queue, size = self._queues[partition], min(most, len(self._messages))
+            count = self._call["consume_batch_queue"](queue, wait_ms, self._messages.ctypes.data, size)
             if count < 0:
                 raise GitopsError(self._reason(self._call["last_error"]()))
             return self._taken(count, end)
@@ -186,6 +192,14 @@ class Messages:
 
     def _reason(self, code: int) -> str:
         return _decoded(self._call["err2str"](code))
+
+
+def _keep_memory() -> None:
+    """Tell glibc to keep memory that is freed: batches of some MB would be mapped anew each time, page by page."""
+    with suppress(AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, _KEPT_BYTES >> 2)
+        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _functions() -> dict[str, Any]:

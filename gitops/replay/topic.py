@@ -8,6 +8,7 @@ Rules of this file: Kafka in, batches of bytes out; no schemas.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 from uuid import uuid4
 
@@ -26,12 +27,15 @@ _BATCH: Final = 10_000
 _WAIT_MS: Final = 100
 """How long a batch may take to fill."""
 _TIMEOUT_S: Final = 30.0
+_STEP_S: Final = 2.0
+_REFUSED: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _BLOCK: Final = 1_000
 """Records that a sample takes one after the other."""
 _IDS: Final = ("__value_schema_id", "__key_schema_id")
 _SETTINGS: Final = {
     "isolation.level": "read_committed",
     "auto.offset.reset": "earliest",
+    "queued.min.messages": "20000",  # two batches; more would only leave the caches of the processor
     "queued.max.messages.kbytes": "65536",
     "fetch.max.bytes": "33554432",
     # At the end of a partition a request waits for more records, and those of the next partition wait for it.
@@ -107,10 +111,14 @@ class TopicReader:
         except (TypeError, ValueError) as error:  # settings that are functions, which no file can hold
             raise GitopsError(f"the settings of Kafka are not usable: {error}") from None
         try:
-            self._ends = self._find_ends()
             self._messages = Messages(topic, all_settings, _IDS[is_key], is_key=is_key, most=_BATCH)
         except BaseException:
             self._consumer.close()
+            raise
+        try:
+            self._ends = self._find_ends()  # while `_messages` connects
+        except BaseException:
+            self.close()
             raise
 
     def close(self) -> None:
@@ -124,20 +132,31 @@ class TopicReader:
     def _find_ends(self) -> dict[int, tuple[int, int]]:
         """Return the first offset and the end of each partition that holds records."""
         try:
-            known = self._consumer.list_topics(self._topic, timeout=_TIMEOUT_S).topics[self._topic]
-            if known.error is not None:
-                raise GitopsError(f"the topic {self._topic}: {known.error.str()}")
             ends = {}
-            for partition in known.partitions:
+            for partition in self._partitions():
                 at = TopicPartition(self._topic, partition)
                 low, high = self._consumer.get_watermark_offsets(at, timeout=_TIMEOUT_S)
                 if low < high:
                     ends[partition] = (low, high)
         except KafkaException as error:
-            self._consumer.poll(0)  # calls `_note`, whose error says more
             reason = self._error.str() if self._error is not None else error.args[0].str()
             raise GitopsError(f"the topic {self._topic} cannot be read: {reason}") from None
         return ends
+
+    def _partitions(self) -> list[int]:
+        """Return the partitions of the topic; give up early if the brokers refuse the credentials."""
+        until = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                known = self._consumer.list_topics(self._topic, timeout=_STEP_S).topics[self._topic]
+            except KafkaException:
+                self._consumer.poll(0)  # calls `_note`, whose error says more
+                if time.monotonic() > until or (self._error is not None and self._error.code() in _REFUSED):
+                    raise
+            else:
+                if known.error is not None:
+                    raise GitopsError(f"the topic {self._topic}: {known.error.str()}")
+                return [*known.partitions]
 
     def plan(self, start: Start, sample: int | None) -> list[tuple[int, int, int]]:
         """Return the ranges to read: partition, first offset and end.
@@ -182,18 +201,18 @@ class TopicReader:
         Raises:
             GitopsError: If a partition cannot be read, or the brokers do not answer any more.
         """
-        for partition, first, end in ranges:
-            try:
-                self._messages.start(partition, first)
-                yield from self._range(partition, first, end)
-            finally:
-                self._messages.stop()
+        for (partition, first, end), following in zip_longest(ranges, ranges[1:]):
+            self._messages.start(partition, first)
+            if following is not None and following[0] != partition:
+                self._messages.start(*following[:2])  # so that nothing waits for its first records
+            yield from self._range(partition, first, end)
+            self._messages.stop(partition)
 
     def _range(self, partition: int, first: int, end: int) -> Iterator[Batch]:
         position, heard = first, time.monotonic()
         while position < end:
             try:
-                taken = self._messages.take(end - position, end, _WAIT_MS)
+                taken = self._messages.take(partition, end - position, end, _WAIT_MS)
             except GitopsError as error:
                 raise self._unreadable(partition, position, str(error)) from None
             if len(taken.sizes):

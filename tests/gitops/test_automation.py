@@ -113,7 +113,7 @@ def test_the_action_takes_paths_and_a_source(files, record, workflow, pull_reque
 
 @pytest.mark.kafka
 def test_the_action_reads_the_records_of_a_topic(files, record, workflow, pull_request, service, kafka_broker):
-    """A schema that does not read the records that lie in its topic fails the job, and says which."""
+    """A schema that does not read the records of its topic fails the job and is annotated; further topics are read."""
     topic, client = f"orders-{uuid4().hex[:12]}", RegistryClient(service.url)
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
     producer.produce(topic, AvroSerializer(client, record("a", "b"))({"a": 1, "b": 2}, topic=topic))
@@ -127,9 +127,18 @@ def test_the_action_reads_the_records_of_a_topic(files, record, workflow, pull_r
     files.commit()
     failed = workflow(base_ref="main", against="HEAD", **inputs)
 
+    files.put("kafka.properties", f"bootstrap.servers={kafka_broker.bootstrap}")
+    both = workflow(
+        base_ref="main", against="HEAD", replay=f"schemas/order.avsc={topic} schemas/order.avsc=no-such-topic",
+        registry=service.url, kafka_config="kafka.properties",
+    )  # fmt: skip
+
     assert passed[0] == 0
     assert failed[0] == 1
     assert "b: resolution: " in failed[1]
+    assert f"::error file=schemas/order.avsc,title=Records in {topic}::" in failed[1]
+    assert both[0] == 2
+    assert failed[1] in both[1]
 
 
 def checkout(files, folder, *options):

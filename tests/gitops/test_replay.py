@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from strata.gitops.replay.messages import Messages
@@ -84,6 +84,16 @@ def test_every_record_is_read(topic):
 
     assert (11, 1, True, []) == (report["records"], report["withoutValue"], report["complete"], report["findings"])
     assert [([f"{topic.name}-value:1"], 10)] == [(one["versions"], one["records"]) for one in report["schemas"]]
+
+
+def test_an_empty_topic(topic):
+    """A topic without records is not a finding."""
+    admin = AdminClient({"bootstrap.servers": topic.broker})
+    admin.create_topics([NewTopic(topic.name, 1)])[topic.name].result(60)
+
+    report = topic.replay(FLIGHT, code=0)
+
+    assert (0, True, []) == (report["records"], report["complete"], report["findings"])
 
 
 def test_every_framing(topic):
@@ -231,11 +241,19 @@ def test_an_apply_that_the_data_refuses(topic):
 
     topic.files.put("new.avsc", json.dumps(changed(FLIGHT, carrier=carrier)))
     refused = topic.files.run("apply", *options, code=2)
+    report = topic.files.run("apply", *options, "--output", "json", code=2)
     topic.files.put("new.avsc", json.dumps(FLIGHT | {"doc": "more"}))
     accepted = topic.files.run("apply", *options, code=0)
 
+    unchanged = topic.files.run("apply", *options, code=0)
+    unknown = topic.files.run("apply", *options, "--replay", "flihgts", code=2)
+
+    assert "every record as it was written" in accepted
+    assert f"{topic.name}-value gets no new schema, so the records of {topic.name} are not read" in unchanged
+    assert "flihgts-value is neither in the plan nor in the registry" in unknown
     assert "1  carrier: resolution: the reader's enum has no symbol AA" in refused
     assert "nothing was written" in refused
+    assert '"path": "carrier"' in report
     assert "1 changed" in accepted
     assert [1, 2] == topic.client.get_versions(f"{topic.name}-value")
 
@@ -265,6 +283,14 @@ def test_errors(topic, files):
     callback = files.run("replay", "t", "--schema", "new.avsc", "--kafka-config", "kafka.properties", *options, code=2)
 
     assert "strata: the settings of Kafka are not usable: expected error_cb property as a callable" in callback
+    files.put(
+        "kafka.properties", "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=a\nsasl.password=b"
+    )
+    options = ["--broker", topic.broker, *url]
+    refused = files.run("replay", "t", "--schema", "new.avsc", "--kafka-config", "kafka.properties", *options, code=2)
+
+    assert "the topic t cannot be read: sasl_plaintext://" in refused
+    assert "SASL PLAIN mechanism handshake failed" in refused
     assert "no broker: name one" in no_broker
     assert "the candidate cannot be used" in bad
     assert "no-such-topic" in missing
