@@ -163,7 +163,7 @@ class Messages:
                 raise GitopsError(self._reason(self._call["last_error"]()))
             return self._taken(count, end)
         finally:
-            run_messages(self._job.ctypes.data, steps.RELEASE)
+            self._run(steps.RELEASE)
 
     def _taken(self, count: int, end: int) -> Taken:
         sizes, offsets, headers = (np.empty(number, np.int64) for number in (count, count, 2 * count))
@@ -177,7 +177,7 @@ class Messages:
                 **dict.fromkeys((steps.IS_END, steps.ERROR, steps.HAS_HEADERS), 0),
             }
         )
-        run_messages(self._job.ctypes.data, steps.DESCRIBE)
+        self._run(steps.DESCRIBE)
         if self._job[steps.ERROR]:
             raise GitopsError(self._reason(int(self._job[steps.ERROR])))
         rows = int(self._job[steps.COUNT])
@@ -187,8 +187,12 @@ class Messages:
             named = [ctypes.string_at(at, length) if at else None for at, length in pairs]
         data = np.empty(int(self._job[steps.BYTES]), np.uint8)
         self._job[steps.DATA] = data.ctypes.data
-        run_messages(self._job.ctypes.data, steps.TAKE)
+        self._run(steps.TAKE)
         return Taken(data, sizes[:rows], offsets[:rows], named, bool(self._job[steps.IS_END]))
+
+    def _run(self, step: int) -> None:
+        self._job[steps.STEP] = step
+        run_messages(self._job.ctypes.data)
 
     def _reason(self, code: int) -> str:
         return _decoded(self._call["err2str"](code))

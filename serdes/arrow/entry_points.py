@@ -97,9 +97,9 @@ def _make_run_writer(fingerprint: int) -> Callable[[int], int]:
     return _kept(run_writer)
 
 
-def _make_run_messages(fingerprint: int) -> Any:
-    def run_messages(job: int, step: int) -> int:
-        return fingerprint if job == 0 else _run_step(job, step)
+def _make_run_messages(fingerprint: int) -> Callable[[int], int]:
+    def run_messages(job: int) -> int:
+        return fingerprint if job == 0 else _run_step(job)
 
     return _kept(run_messages)
 

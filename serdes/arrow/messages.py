@@ -32,7 +32,8 @@ IS_END = 14  # whether the end has been reached
 ERROR = 15  # an error code of librdkafka, or 0
 HAS_HEADERS = 16
 ROOM = 17  # the size of each table
-ENTRIES = 18
+STEP = 18
+ENTRIES = 19
 
 # The fields of `rd_kafka_message_t`, in bytes from its start. A key lies 16 bytes behind the value, and so its size.
 _PAYLOAD, _SIZE, _OFFSET = 24, 32, 56
@@ -110,8 +111,9 @@ def _release(job: int) -> None:
 
 
 @compiled
-def run(job: int, step: int) -> int:
+def run(job: int) -> int:
     """Do one step with a table of messages: describe them, take their values, or destroy what is left of them."""
+    step = get(job, STEP)
     if step == DESCRIBE:
         _describe(job)
     elif step == TAKE:
