@@ -199,7 +199,7 @@ class Messages:
 
 
 def _keep_memory() -> None:
-    """Tell glibc to keep memory that is freed: batches of some MB would be mapped anew each time, page by page."""
+    """Tell glibc to keep freed memory: batches of some MB would cost page faults each time."""
     with suppress(AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, _KEPT_BYTES >> 2)
