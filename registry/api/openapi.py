@@ -4,10 +4,10 @@ It is imported on the first request for the document: no other request needs Fas
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
 from functools import wraps
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import fastapi
 
@@ -20,11 +20,12 @@ from strata.registry.http.route_facts import PROBES
 
 __all__ = ["documented", "openapi_document", "with_marks_of_fastapi"]
 
+_T = TypeVar("_T")
 _TOO_MANY, _REFUSALS = (429,), (401, 40301)
 """The errors of a route while rates are limited, and of one that needs a right while access control is on."""
 
 
-def openapi_document(routers: Iterable[Router]) -> dict[str, Any]:
+def openapi_document(routers: Iterable[Router]) -> dict[str, object]:
     """Return the OpenAPI document of some groups of routes; this takes seconds of computation."""
     application = fastapi.FastAPI(
         title="Strata",
@@ -69,13 +70,13 @@ def _content(answer: object) -> dict[str, object]:
     return {"content": {"text/plain": {}}} if answer is TextAnswer else {"model": answer}
 
 
-def with_marks_of_fastapi(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_marks_of_fastapi(function: Callable[..., Awaitable[_T]]) -> Callable[..., Awaitable[_T]]:
     """Return a function whose signature has FastAPI's own marks in place of ours."""
     hints = get_type_hints(function, include_extras=True)
     signature = inspect.signature(function)
 
     @wraps(function)
-    async def documented_function(*args: Any, **kwargs: Any) -> Any:
+    async def documented_function(*args: object, **kwargs: object) -> _T:
         return await function(*args, **kwargs)
 
     documented_function.__signature__ = signature.replace(  # type: ignore[attr-defined]
@@ -87,7 +88,7 @@ def with_marks_of_fastapi(function: Callable[..., Any]) -> Callable[..., Any]:
     return documented_function
 
 
-def _translated(hint: Any) -> Any:
+def _translated(hint: object) -> object:
     if get_origin(hint) is not Annotated:
         return hint
     type_, *notes = get_args(hint)
