@@ -24,6 +24,7 @@ PARTITIONS = 2
 ROUNDS = 7
 _BATCH, _FEW = 10_000, 500
 _TOPIC = "orders"
+_FASTEST = "`consume` of confluent-kafka, 500 at a time, and `value()` of each"
 
 
 def run() -> str:
@@ -41,7 +42,7 @@ def run() -> str:
                 broker.bootstrap, _BATCH, is_read=False
             ),
             "the same, and `value()` of each": lambda: _consumed(broker.bootstrap, _BATCH, is_read=True),
-            "500 at a time, and `value()` of each": lambda: _consumed(broker.bootstrap, _FEW, is_read=True),
+            _FASTEST: lambda: _consumed(broker.bootstrap, _FEW, is_read=True),
             "`strata replay`, 3 writer schemas": lambda: _replayed(broker.bootstrap, client),
         }
         rates: dict[str, list[float]] = {name: [] for name in ways}
@@ -54,17 +55,18 @@ def run() -> str:
                 if number:
                     rates[name].append(RECORDS / (time.perf_counter() - began))
                     costs[name].append((time.process_time() - used) / RECORDS * 1e6)
-    [bare, *_] = rates.values()
+    fastest = rates[_FASTEST]
     rows = [
-        [name, f"{max(each):,.0f}", f"{_ratio(each, bare):.2f}", f"{min(costs[name]):.2f}"]
+        [name, f"{max(each):,.0f}", f"{_ratio(each, fastest):.2f}", f"{min(costs[name]):.2f}"]
         for name, each in rates.items()
     ]
     scale = (
         f"{RECORDS:,} records of 20 fields and some 200 bytes in {PARTITIONS} partitions, the broker on the same "
         f"machine, {ROUNDS} rounds in turn after one to warm up: the best of each, and the median of its ratio to "
-        "the bare consumer in the same round; CPU time is that of the process, the threads of librdkafka included"
+        "the bare consumer of 500 at a time in the same round; CPU time is that of the process, the threads of "
+        "librdkafka included"
     )
-    return f"{scale}.\n\n{table(['way', 'records/s', 'to the bare consumer', 'CPU µs a record'], rows)}"
+    return f"{scale}.\n\n{table(['way', 'records/s', 'to 500 at a time', 'CPU µs a record'], rows)}"
 
 
 def _ratio(rates: list[float], others: list[float]) -> float:
