@@ -11,6 +11,8 @@ from harness.jars import tla_jars
 
 __all__ = ["Checked", "Model", "check"]
 
+_LARGE = ("-XX:+UseParallelGC", "-Xmx3g")
+_SMALL = ("-XX:+UseSerialGC", "-Xmx512m", "-XX:TieredStopAtLevel=1")
 _VIOLATED = re.compile(r"Invariant (\w+) is violated|(Temporal properties) were violated")
 _COUNTS = re.compile(r"(\d+) states generated, (\d+) distinct states found, (\d+) states left on queue")
 _DEPTH = re.compile(r"The depth of the complete state graph search is (\d+)")
@@ -65,8 +67,8 @@ class Checked:
     trace: str
 
 
-def check(model: Model, *, timeout_s: float, workers: int = 2) -> Checked:
-    """Check a model.
+def check(model: Model, *, timeout_s: float, workers: int = 2, is_small: bool = False) -> Checked:
+    """Check a model; a small one, of some thousand states, with a JVM that starts sooner and compiles less.
 
     Raises:
         RuntimeError: TLC cannot read the model, or ended before it had checked all states; the message has its output.
@@ -77,7 +79,8 @@ def check(model: Model, *, timeout_s: float, workers: int = 2) -> Checked:
         (scratch / model.file.name).write_text(model.file.read_text())
         (scratch / "model.cfg").write_text(model.configuration)
         paths = ":".join(str(jar) for jar in tla_jars())
-        java = ["java", "-XX:+UseParallelGC", "-Xmx3g", f"-Djava.io.tmpdir={folder}", "-cp", paths, "tlc2.TLC"]
+        jvm = _SMALL if is_small else _LARGE
+        java = ["java", *jvm, f"-Djava.io.tmpdir={folder}", "-cp", paths, "tlc2.TLC"]
         options = ["-workers", str(workers), "-metadir", f"{folder}/states", "-config", "model.cfg", model.file.name]
         done = subprocess.run(
             [*java, *options],

@@ -12,7 +12,7 @@ LIVENESS = "Temporal properties"
 NONE = {"Crashes": 0, "Outages": 0, "Losses": 0, "Cuts": 0, "Expiries": 0, "Foreigns": 0, "Leases": False}
 
 
-def run(nodes, *, clients=3, live=False, flaws=(), writes=1, invariants=SAFETY, timeout_s=1500, **bounds) -> Checked:
+def run(nodes, *, clients=3, live=False, flaws=(), writes=1, invariants=SAFETY, is_small=False, **bounds) -> Checked:
     """Check the model with some bounds, of which `clients` nodes have a client; with `live` the liveness too."""
     bounds = {"Reading": False, **NONE, **bounds}
     names = "abc"[:nodes]
@@ -32,7 +32,7 @@ def run(nodes, *, clients=3, live=False, flaws=(), writes=1, invariants=SAFETY, 
         ("WritesSucceed",) if live else (),
         None if live else "Symmetry",
     )
-    return check(model, timeout_s=timeout_s)
+    return check(model, timeout_s=1500, is_small=is_small)
 
 
 def _set(members) -> str:
@@ -41,7 +41,7 @@ def _set(members) -> str:
 
 def test_two_nodes_and_a_crash():
     """With two nodes and a crash the design is safe."""
-    checked = run(2, Crashes=1)
+    checked = run(2, is_small=True, Crashes=1)
 
     assert checked.violated is None, checked.trace
     assert checked.states > 1000

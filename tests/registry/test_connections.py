@@ -27,7 +27,7 @@ def node() -> Iterator[RegistryNode]:
 @pytest.fixture(scope="module")
 def stalled() -> Iterator[dict[bytes, Future[list[tuple[int, object]]]]]:
     """Yield what clients get that send some bytes and then nothing; the node waits longer for them than a pause."""
-    waits = "--request-seconds=10", "--idle-seconds=10"
+    waits = "--request-seconds=4", "--idle-seconds=4"
     sent = [row.values[0] for row in INCOMPLETE]
     with RegistryNode("memory:", *waits) as started, ThreadPoolExecutor(len(sent)) as clients:
         yield {part: clients.submit(talk, started.port, part) for part in sent}
