@@ -23,6 +23,7 @@ setup: .venv/.installed $(JAR)  ## create .venv with the strata command in it, f
 	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev $(addprefix --constraint ,$(CONSTRAINTS))
 	$(BIN)/python -m harness.jars
 	$(BIN)/python -m harness.kafka
+	$(BIN)/python -m harness.spark_jvm >/dev/null
 	touch $@
 
 $(JAR): .venv/.installed $(shell find spark_udfs/jvm -name "*.java")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from harness import spark_jar
 from harness.jars import offline_ivy_settings
+from harness.spark_jvm import spark_jvm
 
 __all__ = ["spark_conf"]
 
 # Settings that keep a session small and on loopback, and its UI off fixed ports.
 _DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.adaptive.enabled": "false",
@@ -31,10 +31,11 @@ def spark_conf(folder: Path, *, tables: bool = False) -> Path:
     spark_jar.build()
     settings = folder / "spark-conf"
     settings.mkdir()
-    ivy = {
+    computed = {
+        "spark.driver.extraJavaOptions": spark_jvm(),
         "spark.jars.ivy": str(folder / "ivy"),
         "spark.jars.ivySettings": str(offline_ivy_settings(settings, tables=tables)),
     }
-    lines = (f"{name} {value}\n" for name, value in (_DEFAULTS | ivy).items())
+    lines = (f"{name} {value}\n" for name, value in (_DEFAULTS | computed).items())
     (settings / "spark-defaults.conf").write_text("".join(lines))
     return settings

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.processes import Process, free_port, start_tied, stop_process, tail
+from harness.spark_jvm import spark_jvm
 
 __all__ = [
     "CHECKOUT",
@@ -39,7 +40,6 @@ _HOST = "127.0.0.1"
 _READY_S = 240.0
 _JOB_S = 560.0
 _POLL_S = 0.05
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class _Server:
@@ -132,8 +132,8 @@ def small(folder: Path) -> dict[str, str]:
     return {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": _JVM,
-        "spark.executor.extraJavaOptions": _JVM,
+        "spark.driver.extraJavaOptions": spark_jvm(),
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": _HOST,
         "spark.driver.bindAddress": _HOST,
         "spark.sql.shuffle.partitions": "2",

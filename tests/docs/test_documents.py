@@ -81,7 +81,11 @@ def live(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         url = request.getfixturevalue("postgres_url")
         addresses["localhost:5432/registry"] = url.partition("@")[2]
     if "spark" in names:
-        monkeypatch.setenv("SPARK_CONF_DIR", str(spark_conf(tmp_path, tables="slow" in names)))
+        settings = spark_conf(tmp_path, tables="slow" in names)
+        if "slow" in names:
+            monkeypatch.setenv("SPARK_CONF_DIR", str(settings))
+        else:  # a folder of settings would be on the class path, which the JVM's archive of classes does not have
+            monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {settings}/spark-defaults.conf pyspark-shell")
     if "kafka" not in names:
         yield addresses
         return

@@ -29,6 +29,7 @@ from harness.avro_cases import Case, Maker
 from harness.jars import protobuf_jars
 from harness.processes import free_port
 from harness.registry import RegistryNode
+from harness.spark_jvm import spark_jvm
 from strata.serdes.client import RegistryClient, Schema
 from strata.spark_udfs import decode, encode, install
 from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
@@ -57,7 +58,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", spark_jvm())
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
