@@ -137,7 +137,7 @@ public final class StrataCatalog implements FunctionCatalog {
      *
      * <p>The argument comes from the decoded column and is not used: Spark must decode the row first.
      */
-    static final class WaitFunction implements UnboundFunction, ScalarFunction<Long> {
+    public static final class WaitFunction implements UnboundFunction, ScalarFunction<Long> {
         private static final long serialVersionUID = 1L;
         public static final String NAMESPACE = "waits";
         private static final Map<String, Function<Waits.Count, AtomicLong>> PARTS =
