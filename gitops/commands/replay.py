@@ -63,7 +63,7 @@ def replay(
     if output == "json":
         click.echo(as_json(outcome, versions, is_whole=is_whole))
     else:
-        for line in as_text(outcome, versions, is_whole=is_whole):
+        for line in as_text(outcome, versions, is_whole=is_whole, part="key" if is_key else "value"):
             click.echo(line)
     if not is_whole:
         raise KeyboardInterrupt

@@ -65,9 +65,11 @@ def as_json(outcome: Outcome, versions: Mapping[str, Sequence[str]], *, is_whole
     )
 
 
-def as_text(outcome: Outcome, versions: Mapping[str, Sequence[str]], *, is_whole: bool) -> Iterator[str]:
-    """Yield the lines of the outcome for people; see `as_json`."""
-    without = f", {outcome.empty:,} of them without value" if outcome.empty else ""
+def as_text(
+    outcome: Outcome, versions: Mapping[str, Sequence[str]], *, is_whole: bool, part: str = "value"
+) -> Iterator[str]:
+    """Yield the lines of the outcome for people; see `as_json`. The part of a record that was read is value or key."""
+    without = f", {outcome.empty:,} of them without {part}" if outcome.empty else ""
     yield f"{outcome.records:,} records{without}{'' if is_whole else '; interrupted, this is what was seen until then'}"
     for name, count in outcome.schemas.most_common():
         yield f"  {count:>12,}  schema {name}{_of(versions.get(name, ()))}"
@@ -84,6 +86,8 @@ def as_text(outcome: Outcome, versions: Mapping[str, Sequence[str]], *, is_whole
             yield f"                written {finding.example[0]}, read {finding.example[1]}"
     if not outcome.records:
         yield "there is nothing to read from there on" if is_whole else "nothing was read until then"
+    elif outcome.records == outcome.empty:
+        yield f"no record has a {part} to read"
     elif not outcome.findings:
         yield "the candidate reads every record as it was written" if is_whole else "nothing found until then"
 

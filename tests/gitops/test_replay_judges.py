@@ -7,6 +7,7 @@ import pytest
 
 from strata.gitops.replay.judges import judge_of
 from strata.gitops.replay.outcome import Key, Outcome, Place
+from strata.gitops.replay.reports import as_text
 from strata.gitops.replay.topic import Batch
 from strata.serdes.client import Reference, RegistryClient, Schema
 
@@ -83,3 +84,11 @@ def test_a_number_of_a_referenced_schema(client):
 
     assert [Key("changed", "n", "another value is read", str(schema_id))] == [*findings]
     assert ["9007199254740993"] == [finding.example[0] for finding in findings.values()]
+
+
+@pytest.mark.parametrize("part", ["value", "key"])
+def test_records_with_nothing_to_read(part):
+    """A report of records without values, or without keys, does not say that the candidate reads them."""
+    lines = list(as_text(Outcome(records=2, empty=2), {}, is_whole=True, part=part))
+
+    assert [f"2 records, 2 of them without {part}", f"no record has a {part} to read"] == lines
