@@ -21,6 +21,15 @@ __all__ = ["Loader"]
 
 _CONDITIONS: Final = frozenset({"if", "then", "else"})
 _REFERENCES: Final = ("$ref", "$dynamicRef")  # the second leads to an anchor in its own document
+_BESIDE_TYPES: Final = _CONDITIONS.union(
+    _REFERENCES, {"enum", "not", "const"}, [criterion.value for criterion in model.Criterion]
+)
+"""The keywords besides `type` and those of one type that make a part of a schema."""
+_ANNOTATIONS: Final = frozenset(
+    {"$id", "id", "$anchor", "$dynamicAnchor", "readOnly", "writeOnly", "deprecated"}
+    | {"title", "description", "default", "connect.type"}
+)
+"""The keywords that are not compared but checked or kept, in any dialect."""
 
 _Object = dict[str, Json]
 
@@ -120,7 +129,7 @@ class Loader:
         own = value.get(place.dialect.id_keyword) if isinstance(value, dict) else None
         if isinstance(own, str):
             base = self._documents.join(base, own)
-        return self._node(place._replace(value=value, base=base, root=False))
+        return self._node(Place(value, base, place.document, place.dialect))
 
 
 class _Reader:
@@ -148,14 +157,10 @@ class _Reader:
         return self._annotated(model.CombinedNode(criterion=model.Criterion.ALL, branches=combined_first))
 
     def _parts(self) -> list[model.Node]:
+        if _BESIDE_TYPES.isdisjoint(self._json):
+            return self._typed_parts()
         references = [word for word in _REFERENCES[: 2 if self._modern else 1] if word in self._json]
-        parts: list[model.Node] = [*map(self._reference, references), *self._combined()]
-        if "type" in self._json:
-            parts.append(self._typed())
-        for words, build in _UNTYPED:
-            if self._keywords.has(words):
-                parts.append(build(self))
-                parts[-1].implied = True
+        parts: list[model.Node] = [*map(self._reference, references), *self._combined(), *self._typed_parts()]
         if "enum" in self._json:
             values = self._keywords.typed("enum", list) or []
             parts.append(model.EnumNode(values=frozenset(map(json_key, values))))
@@ -167,6 +172,17 @@ class _Reader:
             for word in _CONDITIONS & self._json.keys():
                 self._schema(self._json[word])
             parts.append(model.ConditionalNode())
+        return parts
+
+    def _typed_parts(self) -> list[model.Node]:
+        """Return what `type` says, and what keywords of other types say."""
+        parts: list[model.Node] = []
+        if "type" in self._json:
+            parts.append(self._typed())
+        for words, build in _UNTYPED:
+            if self._keywords.has(words):
+                parts.append(build(self))
+                parts[-1].implied = True
         return parts
 
     def _conditional(self) -> bool:
@@ -181,6 +197,9 @@ class _Reader:
         return node
 
     def _annotated(self, node: model.Node) -> model.Node:
+        node.written = self._json
+        if _ANNOTATIONS.isdisjoint(self._json):
+            return node
         if not self._modern or self._place.root:  # the newer loader keeps only the name of the root
             node.id = self._keywords.typed(self._place.dialect.id_keyword, str, strict=not self._modern)
         self._keywords.check_annotations()
@@ -189,7 +208,6 @@ class _Reader:
         if "default" in self._json:
             node.default = json_key(self._json["default"])
         node.connect_type = self._json.get("connect.type")
-        node.written = self._json
         return node
 
     def _reference(self, word: str = "$ref") -> model.ReferenceNode:

@@ -19,6 +19,9 @@ _BLANKS: Final = re.compile(r"[ \t]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.\-]*")
 _PART: Final = re.compile(r"[A-Za-z0-9_\-]*")  # a word without dots
 _PLAIN: Final = re.compile(r"[^\"'\\]*")  # the characters of a literal between quotes and escapes
+_PLAIN_FIELD: Final = re.compile(
+    r"[ \t\r\n]*+([A-Za-z_][A-Za-z0-9_.\-]*+)[ \t]*+=[ \t]*+([0-9]{1,9})[ \t]*+;[ \t]*+(?=[^/])"
+)
 _DIGITS: Final = {10: re.compile(r"-?[0-9]{1,64}"), 16: re.compile(r"-?[0-9A-Fa-f]{1,64}")}
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{1,2}")
@@ -65,10 +68,13 @@ class Reader:
         Raises:
             SchemaParseError: The text ends, or a comment is invalid.
         """
+        text, at = self._text, self._at
+        if at < len(text) and text[at] not in _SKIPPED:  # without the call, since each word comes this way
+            return text[at]
         self._skip()
-        if self._at >= len(self._text):
+        if self._at >= len(text):
             raise self.fault(_ENDS_EARLY)
-        return self._text[self._at]
+        return text[self._at]
 
     def take(self, character: str) -> bool:
         """Read the character if it is the next one."""
@@ -147,6 +153,17 @@ class Reader:
         if number is None or not -(2**31) <= number < 2**31:
             raise self.fault(f"Expected a 32-bit integer, got {digits[:_LONGEST_SHOWN]}")
         return number
+
+    def plain_field(self) -> tuple[str, int, int] | None:
+        """Read `name = tag;` up to the next word if nothing else stands there; return the name, the tag and where.
+
+        Most fields have no options and no comments, and are read in a third of the time.
+        """
+        match = _PLAIN_FIELD.match(self._text, self._at)
+        if match is None:
+            return None
+        self._at = match.end()
+        return match[1], int(match[2]), match.start(1)
 
     def literal(self) -> str:
         """Read adjacent literals in quotes and join them.

@@ -256,6 +256,10 @@ class _FileReader:
     def _field(self, label: str | None, type_name: str) -> model.Field:
         reader = self._reader
         self._count("fields")
+        plain = reader.plain_field()
+        if plain is not None:
+            name, tag, at = plain
+            return model.Field(label, type_name, name, tag, (), None, None, at)
         name, at = self._name(leading_digit=False)
         reader.require("=")
         tag = reader.integer()
