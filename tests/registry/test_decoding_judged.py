@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.message import DecodeError as ParseError
 
 from harness.avro_cases import Maker as AvroMaker
+from harness.avro_cases import zigzag
 from harness.json_payloads import Maker as JsonMaker
 from harness.protobuf_cases import Maker as ProtobufMaker
 from harness.protobuf_cases import fill, message_class
@@ -70,6 +71,20 @@ def test_a_block_of_negative_length():
 
         assert not reads(compile_decoder(text), payload)
         assert not is_good(SchemaFormat.AVRO, text, payload)
+
+
+NULLS = {"type": "record", "name": "R", "fields": [{"name": name, "type": "null"} for name in "ab"]}
+NOTHING = {"type": "fixed", "name": "F", "size": 0}
+
+
+@pytest.mark.parametrize(("items", "most"), [("null", 10_000), (NOTHING, 10_000), (NULLS, 3_333)])
+def test_items_of_no_bytes(items, most):
+    """An array has as many items of no bytes as the deserializer reads, and no more; those of a record count too."""
+    text = json.dumps({"type": "array", "items": items})
+    blocks = [zigzag(count) + zigzag(1) + b"\0" for count in (most - 1, most)]
+
+    assert [True, False] == [reads(compile_decoder(text), payload) for payload in blocks]
+    assert [True, False] == [is_good(SchemaFormat.AVRO, text, payload) for payload in blocks]
 
 
 @pytest.mark.parametrize("size", [400, pytest.param(20_000, marks=pytest.mark.slow)])

@@ -33,6 +33,8 @@ from strata.strict_json import Json
 __all__ = ["decode_avro"]
 
 _MOST_DIGITS = 4096
+_MOST_WEIGHTLESS = 10_000
+"""Values of no bytes in the arrays of a record, as many as the deserializer reads."""
 _EXACT = Context(prec=100_000)
 
 
@@ -57,6 +59,7 @@ class _Decoder:
     def __init__(self, names: Names, cursor: Cursor) -> None:
         self._names = names
         self._cursor = cursor
+        self._weightless = 0
 
     def value(self, node: Node, path: str) -> Json:
         cursor, node = self._cursor, resolve(node, self._names)
@@ -73,7 +76,7 @@ class _Decoder:
             value = self._union(node, path)
         elif isinstance(node, ArrayType):
             items: list[Json] = []
-            self._blocks(path, lambda: items.append(self.value(node.items, f"{path}[{len(items)}]")))
+            self._blocks(path, lambda: items.append(self._item(node.items, f"{path}[{len(items)}]")))
             value = items
         elif isinstance(node, MapType):
             value = self._map(node, path)
@@ -144,6 +147,17 @@ class _Decoder:
 
         self._blocks(path, read)
         return entries
+
+    def _item(self, node: Node, path: str) -> Json:
+        """Read an item of an array; the bytes that are left do not bound the number of those that take none."""
+        cursor = self._cursor
+        start, steps = cursor.offset, cursor.steps
+        item = self.value(node, path)
+        if cursor.offset == start:
+            self._weightless += cursor.steps - steps
+            if self._weightless > _MOST_WEIGHTLESS:
+                raise Broken(start, path, f"the record has more than {_MOST_WEIGHTLESS} values of no bytes")
+        return item
 
     def _blocks(self, path: str, read: Callable[[], None]) -> None:
         """Read the blocks of an array or a map; a negative count is followed by the size of its block."""
