@@ -157,10 +157,20 @@ class _Reader:
         return self._annotated(model.CombinedNode(criterion=model.Criterion.ALL, branches=combined_first))
 
     def _parts(self) -> list[model.Node]:
-        if _BESIDE_TYPES.isdisjoint(self._json):
-            return self._typed_parts()
-        references = [word for word in _REFERENCES[: 2 if self._modern else 1] if word in self._json]
-        parts: list[model.Node] = [*map(self._reference, references), *self._combined(), *self._typed_parts()]
+        # One function for all: another frame at each level would lower the depth that a schema may have.
+        parts: list[model.Node] = []
+        is_plain = _BESIDE_TYPES.isdisjoint(self._json)
+        if not is_plain:
+            references = [word for word in _REFERENCES[: 2 if self._modern else 1] if word in self._json]
+            parts += [*map(self._reference, references), *self._combined()]
+        if "type" in self._json:
+            parts.append(self._typed())
+        for words, build in _UNTYPED:
+            if self._keywords.has(words):
+                parts.append(build(self))
+                parts[-1].implied = True
+        if is_plain:
+            return parts
         if "enum" in self._json:
             values = self._keywords.typed("enum", list) or []
             parts.append(model.EnumNode(values=frozenset(map(json_key, values))))
@@ -172,17 +182,6 @@ class _Reader:
             for word in _CONDITIONS & self._json.keys():
                 self._schema(self._json[word])
             parts.append(model.ConditionalNode())
-        return parts
-
-    def _typed_parts(self) -> list[model.Node]:
-        """Return what `type` says, and what keywords of other types say."""
-        parts: list[model.Node] = []
-        if "type" in self._json:
-            parts.append(self._typed())
-        for words, build in _UNTYPED:
-            if self._keywords.has(words):
-                parts.append(build(self))
-                parts[-1].implied = True
         return parts
 
     def _conditional(self) -> bool:
