@@ -109,9 +109,10 @@ class Seen:
             self._marks.append(self._newest)
 
     def _is_known(self, last: int, moment: Moment) -> bool:
-        """Return whether the newest mark says as much."""
+        """Return whether the newest mark says as much; one that is too old says nothing of a log that lost records."""
         newest, then = self._newest
-        return last < newest or moment.since(then) < self._limit_s / _MARKS
+        age = moment.since(then)
+        return age < self._limit_s / _MARKS or (last < newest and age <= self._limit_s)
 
     @property
     def _limit_s(self) -> float:

@@ -73,6 +73,12 @@ ABSENCES = [
     ("another reader went on", [("read", 10), ("wait", 0.4 * _DAY_S), ("read", 20), ("wait", 0.2 * _DAY_S)], 10, False),
     ("another reader has read again", [("read", 10), ("wait", _DAY_S), ("read", 10)], 10, True),
     ("many short pauses", [("read", 10), ("wait", 0.3 * _DAY_S)] * 20, 10, True),
+    (
+        "the log has lost its end",
+        [("wait", 0.1 * _DAY_S), ("read", 20), ("wait", 0.6 * _DAY_S), ("read", 10)],
+        10,
+        True,
+    ),
     ("many reads, then a pause", [("read", 10), ("wait", 0.01)] * 50 + [("wait", 0.6 * _DAY_S)], 10, False),
 ]
 
