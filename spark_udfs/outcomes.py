@@ -1,6 +1,6 @@
 """What a candidate makes of the frames of a data frame: a lake, a topic, or a stream of one.
 
-In the JVM a function judges each frame with the candidate, and counts in the state of an aggregate function. In Python
+In the JVM an aggregate function judges each frame with the candidate, and counts. In Python
 workers, frames of Avro are decoded in mode DEADLETTER, and the dead letters are grouped; one frame of each group is
 read again, by the deserializer, to find the place in the record. Messages of Protobuf are parsed there by the writer's
 file and by the candidate's, and compared. Documents of JSON Schema are always validated there (`decode` validates
@@ -28,7 +28,7 @@ from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Registry, names_of, settings_of
 from strata.spark_udfs.dead_letters import column_named
 from strata.spark_udfs.decoding.columns import DecodeOptions, planned
-from strata.spark_udfs.decoding.jvm_function import count_in_jvm, judge_in_jvm, jvm_path
+from strata.spark_udfs.decoding.jvm_function import jvm_path, replay_in_jvm
 from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable, client_of, is_unknown
 
 if TYPE_CHECKING:
@@ -102,19 +102,13 @@ def replay(
     }  # fmt: skip
     column, plan, chosen = planned(column_named(value), options)
     if chosen is jvm_path:
-        judge = judge_in_jvm(plan, column, where if places else None)
-        judged = frames.select(judge.alias("judged"), where.alias("place")).where("judged IS NOT NULL")
-        return _counted(judged, count_in_jvm(plan, column_named("judged"), column_named("place")))
+        records = frames.select(column.alias("frame"), where.alias("place"))
+        outcomes = records.agg(replay_in_jvm(plan, column_named("frame"), column_named("place")).alias("outcomes"))
+        return outcomes.select(functions.explode("outcomes").alias("outcome")).select("outcome.*")
     if schema.format == PROTOBUF:
         return _of_single(frames, where, column, _judged_messages(schema, settings, message))
     groups = _grouped(frames, where, value, chosen(plan, [column])["error"])
     return groups.withColumn("path", _place_in_record(schema, settings)(column_named("frame"))).select(*_COLUMNS)
-
-
-def _counted(judged: DataFrame, counted: Column) -> DataFrame:
-    """Return outcomes that an aggregate function has counted, as rows."""
-    outcomes = judged.agg(counted.alias("outcomes"))
-    return outcomes.select(functions.explode("outcomes").alias("outcome")).select("outcome.*")
 
 
 def _grouped(frames: DataFrame, place: Column, value: str, error: Column) -> DataFrame:

@@ -37,14 +37,13 @@ __all__ = [
     "NotInstalled",
     "a_catalog_of",
     "catalog_of",
-    "count_in_jvm",
     "function_name",
     "install",
     "is_installed",
     "is_installed_otherwise",
-    "judge_in_jvm",
     "jvm_path",
     "packed",
+    "replay_in_jvm",
 ]
 
 JAR = Path(__file__).parents[1] / "strata-spark.jar"
@@ -183,35 +182,19 @@ def jvm_path(plan: DecodePlan, columns: Sequence[Column]) -> Column:
     )
 
 
-def judge_in_jvm(plan: DecodePlan, frames: Column, place: Column | None) -> Column:
-    """Return what a plan's reader schema makes of frames: outcomes, or null if `count_in_jvm` has them already.
+def replay_in_jvm(plan: DecodePlan, frames: Column, place: Column) -> Column:
+    """Return the aggregate that counts what a plan's reader schema makes of frames: an array of outcomes.
 
     Args:
         plan: the plan of the decode.
         frames: the column of frames.
-        place: a struct that says where a record is; None if records have no places.
-
-    Raises:
-        NotInstalled: If `install` was not called for the registry.
-    """
-    more = [] if place is None else [place]
-    return functions.call_function(
-        f"{catalog_of(plan.registry)}_judge", frames, functions.lit(function_name(plan)), *more
-    )
-
-
-def count_in_jvm(plan: DecodePlan, judged: Column, place: Column) -> Column:
-    """Return the aggregate that counts what `judge_in_jvm` has found: an array of outcomes.
-
-    Args:
-        plan: the plan of the decode.
-        judged: the column of `judge_in_jvm`.
         place: a struct that says where a record is, or a column of another type.
 
     Raises:
         NotInstalled: If `install` was not called for the registry.
     """
-    return functions.call_function(f"{catalog_of(plan.registry)}_replay", judged, place)
+    name = functions.lit(function_name(plan))
+    return functions.call_function(f"{catalog_of(plan.registry)}_replay", frames, name, place)
 
 
 def function_name(plan: DecodePlan) -> str:

@@ -117,10 +117,10 @@ def test_the_same_paths(run_java: RunJava, size: int, every: int) -> None:
     assert min(*seen.values(), *seen_decoded.values()) > 40
 
 
-JUDGED = [  # the bytes of a message, and the reason, path and values before and after of each outcome of a bool
+JUDGED = [  # the bytes of a message, and reason, path and values before and after of each outcome of a bool, by reason
     ("", [[None, None, None, None]]),
     ("0801", [[None, None, None, None]]),
-    ("0805", [["another value is read", "a", "5", "true"], [None, None, None, None]]),
+    ("0805", [[None, None, None, None], ["another value is read", "a", "5", "true"]]),
     ("0a", [["malformed", None, None, None]]),
 ]
 
@@ -146,7 +146,7 @@ def test_a_judge_of_frames(run_java: RunJava) -> None:
 
     assert [outcomes for _, outcomes in JUDGED] == answers["bool"]
     reasons = [[outcome[0].partition(":")[0] for outcome in outcomes] for outcomes in answers["string"]]
-    assert [*[["resolution", "another value is read"]] * 3, ["resolution"]] == reasons
+    assert [*[["another value is read", "resolution"]] * 3, ["resolution"]] == reasons
     paths = [{outcome[2] for outcome in outcomes if outcome[0] == "another value is read"} for outcomes in messages]
     assert [set(), set(), {"a"}, set()] == paths
     assert "malformed" == messages[3][0][0].partition(":")[0]

@@ -1,13 +1,13 @@
 """What a candidate makes of a data frame of frames, counted by reason: batch and stream."""
 
 import json
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import DataFrame, SparkSession
@@ -181,7 +181,8 @@ def seen_by_replay(
 ) -> dict[tuple[str, str], tuple[int, int]]:
     """Return what `strata replay` finds."""
     outcome = Outcome()
-    batch = Batch(0, b"".join(frames), array("q", map(len, frames)), _runs=[(0, 0)])
+    sizes = np.array([*map(len, frames)])
+    batch = Batch(0, np.frombuffer(b"".join(frames), np.uint8), sizes, np.arange(len(frames)))
     judge_of(candidate, client, writes=False).judge(batch, outcome)
     return grouped(
         (key.kind, key.path, finding.count, finding.first[0].offset) for key, finding in outcome.findings.items()

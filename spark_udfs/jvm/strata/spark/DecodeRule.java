@@ -21,10 +21,7 @@ import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.aggregate.V2Aggregator;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -36,7 +33,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.client.Waits;
 
 /**
- * The optimizer's rule for decodes, encodes and judges: each becomes a call from generated code, and a decode builds only the
+ * The optimizer's rule for decodes and encodes: each becomes a call from generated code, and a decode builds only the
  * fields that the query uses.
  *
  * <p>The analyzer knows both as a user's function, which it can move out of {@code GROUP BY} and {@code ORDER BY}.
@@ -128,9 +125,6 @@ final class DecodeRule extends Rule<LogicalPlan> {
     private static final class Uses {
         public final Map<Expression, Use> calls = new IdentityHashMap<>();
         private final Map<ExprId, Use> named = new HashMap<>();
-        /** The judges whose outcomes an aggregate function counts as soon as they are made. */
-        private final Map<Expression, Replay.Judge> judges = new IdentityHashMap<>();
-
         private boolean hasOthers;
         private Waits waits;
 
@@ -139,52 +133,14 @@ final class DecodeRule extends Rule<LogicalPlan> {
             for (Expression one : Scala.<Expression>list(plan, "expressions")) {
                 define(one, plan instanceof Project && one instanceof Alias);
             }
-            if (plan instanceof Aggregate aggregate) {
-                lend(aggregate);
-            }
             Scala.<LogicalPlan>list(plan, "children").forEach(this::define);
-        }
-
-        /** Find the judges right below an aggregate, which counts all of their rows in one state. */
-        private void lend(Aggregate aggregate) {
-            LogicalPlan rows = aggregate.child();
-            if (rows instanceof Filter filter && filter.condition() instanceof IsNotNull) {
-                rows = filter.child();
-            }
-            boolean hasGroups = !Scala.list(aggregate, "groupingExpressions").isEmpty();
-            if (hasGroups || !(rows instanceof Project)) {
-                return;
-            }
-            Map<ExprId, Replay.Judge> below = new HashMap<>();
-            for (Expression column : Scala.<Expression>list(rows, "projectList")) {
-                if (column instanceof Alias alias
-                        && alias.child() instanceof ApplyFunctionExpression call
-                        && call.function() instanceof Replay.Judge judge) {
-                    below.put(alias.exprId(), judge);
-                }
-            }
-            for (Expression column : Scala.<Expression>list(aggregate, "aggregateExpressions")) {
-                lend(column, below);
-            }
-        }
-
-        private void lend(Expression expression, Map<ExprId, Replay.Judge> below) {
-            List<Expression> parts = Scala.list(expression, "children");
-            if (expression instanceof V2Aggregator<?, ?> call
-                    && call.aggrFunc() instanceof Replay
-                    && parts.get(0) instanceof AttributeReference judged
-                    && below.containsKey(judged.exprId())) {
-                judges.put(call, below.get(judged.exprId()));
-            }
-            parts.forEach(part -> lend(part, below));
         }
 
         private void define(Expression expression, boolean isColumn) {
             if (expression instanceof ApplyFunctionExpression call && call.function() instanceof Decode decode) {
                 calls.put(call, new Use(decode));
             }
-            hasOthers |= expression instanceof ApplyFunctionExpression call
-                    && (call.function() instanceof Encode || call.function() instanceof Replay.Judge);
+            hasOthers |= expression instanceof ApplyFunctionExpression call && call.function() instanceof Encode;
             for (Expression child : Scala.<Expression>list(expression, "children")) {
                 define(child, false);
                 if (isColumn && calls.containsKey(child)) {
@@ -244,20 +200,9 @@ final class DecodeRule extends Rule<LogicalPlan> {
                 List<DataType> types = Arrays.asList(function.inputTypes());
                 return invoked(function, Decode.METHOD, Scala.list(expression, "children"), types);
             }
-            if (judges.containsKey(expression)
-                    && ((V2Aggregator<?, ?>) expression).aggrFunc() instanceof Replay replay) {
-                List<Expression> columns = Scala.list(expression, "children");
-                return Scala.make(
-                        V2Aggregator.class, replay.lendingTo(judges.get(expression)), Scala.list(columns), 0, 0);
-            }
             if (expression instanceof ApplyFunctionExpression call && call.function() instanceof Encode function) {
                 Expression row = row(Scala.list(expression, "children"));
                 return invoked(function, Encode.METHOD, List.of(row), List.of(row.dataType()));
-            }
-            if (expression instanceof ApplyFunctionExpression call
-                    && call.function() instanceof Replay.Judge function) {
-                List<DataType> types = Arrays.asList(function.inputTypes());
-                return invoked(function, Decode.METHOD, Scala.list(expression, "children"), types);
             }
             return null;
         }

@@ -1,7 +1,6 @@
 package strata.spark;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -14,7 +13,6 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.connector.catalog.functions.AggregateFunction;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -26,10 +24,11 @@ import strata.spark.frame.Program;
 import strata.spark.plan.DecodePlan;
 
 /**
- * The functions behind {@code replay}: {@link Judge} says what a reader schema makes of a frame, and this one counts that
- * by reason, with the first and the last place of each.
+ * The function behind {@code replay}: it says what a reader schema makes of each frame, and counts that by reason, with the
+ * first and the last place of each.
  *
- * <p>Rows between the two would cost as much as the judgement, so this function lends its state to the judge in its task.
+ * <p>It is one aggregate function, because rows between a judge and a counter would cost as much as the judgement. Texts are
+ * made of the first record of a reason only.
  *
  * <p>Spark keeps the state of an aggregate function of a catalog per partition, and writes it by Java's serialization,
  * whose reader does not know the classes of our jar. The state is therefore made of Java's and Spark's own classes, and
@@ -38,15 +37,7 @@ import strata.spark.plan.DecodePlan;
 @SuppressWarnings("NonApiType")
 public final class Replay implements AggregateFunction<HashMap<String, Object[]>, ArrayData> {
     private static final long serialVersionUID = 1L;
-
-    /** What the judge says of a frame; an outcome without a reason says that it is read. */
-    private static final StructType OUTCOME = new StructType()
-            .add("reason", DataTypes.StringType)
-            .add("schema_id", DataTypes.IntegerType)
-            .add("path", DataTypes.StringType)
-            .add("frame", DataTypes.BinaryType)
-            .add("written_as", DataTypes.StringType)
-            .add("read_as", DataTypes.StringType);
+    public static final String NAMESPACE = "replay";
 
     /** The parts of an entry of the state. */
     private static final int REASON = 0;
@@ -67,35 +58,49 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     /** The key of the records that are read. */
     private static final String GOOD = "";
 
+    private final String label;
+    private final DecodePlan plan;
+    private final RegistrySettings settings;
+    private final DataType frameType;
     private final DataType placeType;
-    /** The judge of the rows below, which counts by itself once it has the state; null if there is none. */
-    private final Judge judge;
+    private final List<String> files;
 
     private transient Comparator<InternalRow> places;
+    private transient Decode.Work work;
+    private transient Program.Changes changes;
+    /** The record that is judged, and where it is. */
+    private transient byte[] frame;
 
-    /** @param placeType the type of the places of records: a struct, or any other type for none */
-    Replay(DataType placeType) {
-        this(placeType, null);
-    }
+    private transient InternalRow place;
+    private transient Map<String, Object[]> state;
+    /** Entries of the state: that of the records that are read, and those of changed values by schema and path. */
+    private transient Object[] good;
 
-    private Replay(DataType placeType, Judge judge) {
-        this.placeType = placeType;
-        this.judge = judge;
-    }
+    private transient Map<Integer, Map<String, Object[]>> changed;
 
     /**
-     * Return the function that lends its state to a judge, so that a record gives no row.
-     *
-     * <p>Both are in one task: each copy of the task has one copy of the judge, which its rows and this function share.
-     * Where it is not so, the judge is lent nothing, and goes on giving rows.
+     * @param frameType the type of frames, or of records with headers
+     * @param placeType the type of the places of records: a struct, or any other type for none
+     * @param files the files of the reader schema
      */
-    Replay lendingTo(Judge judge) {
-        return new Replay(placeType, judge);
+    Replay(
+            String label,
+            DecodePlan plan,
+            RegistrySettings settings,
+            DataType frameType,
+            DataType placeType,
+            List<String> files) {
+        this.label = label;
+        this.plan = plan;
+        this.settings = settings;
+        this.frameType = frameType;
+        this.placeType = placeType;
+        this.files = files;
     }
 
     @Override
     public DataType[] inputTypes() {
-        return new DataType[] {DataTypes.createArrayType(OUTCOME), placeType};
+        return new DataType[] {frameType, placeType};
     }
 
     @Override
@@ -124,15 +129,25 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof Replay replay && placeType.equals(replay.placeType);
+        return other instanceof Replay replay
+                && plan.equals(replay.plan)
+                && settings.equals(replay.settings)
+                && frameType.equals(replay.frameType)
+                && placeType.equals(replay.placeType);
     }
 
     @Override
     public int hashCode() {
-        return placeType.hashCode();
+        return Objects.hash(plan, settings, frameType, placeType);
     }
 
-    // Counting
+    /** Return what plans show. */
+    @Override
+    public String toString() {
+        return name() + "[" + label + "]";
+    }
+
+    // Judging
 
     @Override
     public HashMap<String, Object[]> newAggregationState() {
@@ -141,32 +156,91 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     @Override
     public HashMap<String, Object[]> update(HashMap<String, Object[]> state, InternalRow input) {
-        InternalRow place =
-                placeType instanceof StructType parts && !input.isNullAt(1) ? input.getStruct(1, parts.size()) : null;
-        ArrayData outcomes = input.getArray(0);
-        for (int index = 0; index < outcomes.numElements(); index++) {
-            InternalRow outcome = outcomes.getStruct(index, OUTCOME.size());
-            if (outcome.isNullAt(0)) {
-                count(good(state), place);
-            } else {
-                Integer schema = outcome.isNullAt(1) ? null : outcome.getInt(1);
-                Object[] entry = entry(state, string(outcome, 0), schema, string(outcome, 2));
-                count(entry, place, outcome.getBinary(3), () -> string(outcome, 4), () -> string(outcome, 5));
-            }
+        if (this.state != state) {
+            this.state = state;
+            good = null;
+            changed = new HashMap<>();
         }
-        if (judge != null) {
-            judge.countInto(state, this);
+        place = placeType instanceof StructType parts && !input.isNullAt(1) ? input.getStruct(1, parts.size()) : null;
+        InternalRow record =
+                frameType instanceof StructType parts && !input.isNullAt(0) ? input.getStruct(0, parts.size()) : null;
+        frame = record == null ? Decode.bytes(input, 0) : Decode.bytes(record, 0);
+        try {
+            if (frame == null || isRead(record == null ? null : Decode.bytes(record, 1))) {
+                addRead();
+            }
+        } catch (RegistryFailure failure) {
+            throw new IllegalStateException(failure.getMessage());
         }
         return state;
     }
 
-    private static String string(InternalRow row, int index) {
-        return row.isNullAt(index) ? null : row.getUTF8String(index).toString();
+    /** Count the outcomes of a record, except that it is read; return whether it is. */
+    private boolean isRead(byte[] header) {
+        if (work == null) {
+            work = Decode.Work.ofJudge(plan, settings, files);
+            changes = (path, written, read) -> add(CHANGED, work.schemaId(), path, written, read);
+        }
+        boolean isDecoded = true;
+        try {
+            work.decode(frame, header);
+        } catch (Refusal refusal) {
+            add(refusal);
+            isDecoded = false;
+        }
+        if (!isDecoded && !work.isOfMessages()) { // what a column does not hold, a parser of messages may read
+            return false;
+        }
+        try {
+            if (work.mayChange(isDecoded)) {
+                work.find(header, changes, isDecoded);
+            }
+        } catch (Refusal refusal) { // it cannot be read as it was written, or lacks what is required
+            if (isDecoded) {
+                add(refusal);
+            }
+            return isDecoded && (refusal.path == null || !work.isOfMessages());
+        } catch (IllegalArgumentException unsupported) {
+            String reason = "values are not compared: " + unsupported.getMessage();
+            add(reason, work.schemaId(), null, Replay::nothing, Replay::nothing);
+        }
+        return isDecoded;
     }
+
+    private void addRead() {
+        if (good == null) {
+            good = good(state);
+        }
+        count(good, place);
+    }
+
+    private void add(Refusal refusal) {
+        add(refusal.reason, refusal.schemaId(), refusal.path, Replay::nothing, Replay::nothing);
+    }
+
+    private void add(String reason, Integer schema, String path, Supplier<String> written, Supplier<String> read) {
+        Object[] entry = entry(reason, schema, path);
+        if (count(entry, place) && !FURTHER.equals(entry[REASON])) {
+            entry[FRAME] = frame;
+            entry[WRITTEN] = written.get();
+            entry[READ] = read.get();
+        }
+    }
+
+    /** Return the entry of a reason; those of changed values are found without making a key of text. */
+    private Object[] entry(String reason, Integer schema, String path) {
+        if (!reason.equals(CHANGED)) {
+            return entry(state, reason, schema, path);
+        }
+        return changed.computeIfAbsent(schema, absent -> new HashMap<>())
+                .computeIfAbsent(path, absent -> entry(state, reason, schema, absent));
+    }
+
+    // Counting
 
     /** Return the entry of the records that are read. */
     private static Object[] good(Map<String, Object[]> state) {
-        return state.computeIfAbsent(GOOD, key -> entry(null, null, null));
+        return state.computeIfAbsent(GOOD, key -> newEntry(null, null, null));
     }
 
     /** Return the entry of a reason, or that of all further ones. */
@@ -177,31 +251,21 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             return entry;
         }
         return state.size() < MOST_REASONS
-                ? state.computeIfAbsent(key, absent -> entry(reason, schema, path))
-                : state.computeIfAbsent(FURTHER, absent -> entry(FURTHER, null, null));
+                ? state.computeIfAbsent(key, absent -> newEntry(reason, schema, path))
+                : state.computeIfAbsent(FURTHER, absent -> newEntry(FURTHER, null, null));
     }
 
     private static String nothing() {
         return null;
     }
 
-    private static Object[] entry(String reason, Integer schema, String path) {
+    private static Object[] newEntry(String reason, Integer schema, String path) {
         Object[] entry = new Object[PARTS];
         entry[REASON] = reason;
         entry[SCHEMA] = schema;
         entry[PATH] = path;
         entry[COUNT] = new long[1];
         return entry;
-    }
-
-    /** Count a record, and keep its frame and its values if it is the first one. */
-    private void count(
-            Object[] entry, InternalRow place, byte[] frame, Supplier<String> written, Supplier<String> read) {
-        if (count(entry, place) && !FURTHER.equals(entry[REASON])) {
-            entry[FRAME] = frame;
-            entry[WRITTEN] = written.get();
-            entry[READ] = read.get();
-        }
     }
 
     /** Count a record; return whether it is the first one. */
@@ -229,13 +293,6 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     private static void keepLast(Object[] entry, InternalRow place) {
         if (entry[LAST] instanceof UnsafeRow last && place instanceof UnsafeRow row) {
             last.copyFrom(row);
-        } else if (entry[LAST] instanceof GenericInternalRow last && place instanceof GenericInternalRow row) {
-            for (int part = 0; part < row.numFields(); part++) {
-                Object value = row.genericGet(part);
-                if (!Objects.equals(value, last.genericGet(part))) {
-                    last.update(part, InternalRow.copyValue(value));
-                }
-            }
         } else {
             entry[LAST] = place.copy();
         }
@@ -308,228 +365,5 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     private static UTF8String text(Object text) {
         return text == null ? null : UTF8String.fromString((String) text);
-    }
-
-    /**
-     * What a reader schema makes of a frame: the outcomes, or null if they are counted already.
-     *
-     * <p>The first row of a task goes to the aggregate function, which lends its state. From then on the judge counts, and
-     * gives no rows: neither texts nor rows are made of a record whose outcomes have come before.
-     */
-    public static final class Judge implements ScalarFunction<ArrayData> {
-        private static final long serialVersionUID = 1L;
-        public static final String NAMESPACE = "judge";
-
-        private final String name;
-        private final DecodePlan plan;
-        private final RegistrySettings settings;
-        private final DataType[] inputs;
-        private final List<String> files;
-
-        private transient Decode.Work work;
-        private transient Program.Changes changes;
-        /** The record that is judged, and its outcomes as rows. */
-        private transient byte[] frame;
-
-        private transient InternalRow place;
-        private transient List<InternalRow> rows;
-
-        /** The aggregate function that has lent its state; null if it has not. */
-        private transient Replay counter;
-
-        private transient Map<String, Object[]> state;
-        /** Entries of the state: that of the records that are read, and those of changed values by schema and path. */
-        private transient Object[] good;
-
-        private transient Map<Integer, Map<String, Object[]>> changed;
-
-        /**
-         * @param inputs the type of frames, or of records with headers, and that of their places, if they have any
-         * @param files the files of the reader schema
-         */
-        Judge(String name, DecodePlan plan, RegistrySettings settings, DataType[] inputs, List<String> files) {
-            this.name = name;
-            this.plan = plan;
-            this.settings = settings;
-            this.inputs = inputs;
-            this.files = files;
-        }
-
-        @Override
-        public DataType[] inputTypes() {
-            return inputs.clone();
-        }
-
-        @Override
-        public DataType resultType() {
-            return DataTypes.createArrayType(OUTCOME);
-        }
-
-        /** False, because the registry changes, and so that it is a column of its own below the aggregate. */
-        @Override
-        public boolean isDeterministic() {
-            return false;
-        }
-
-        @Override
-        public String name() {
-            return "strata_judge";
-        }
-
-        @Override
-        public String canonicalName() {
-            return "strata.judge." + Integer.toHexString(hashCode());
-        }
-
-        @Override
-        public boolean equals(Object other) {
-            return other instanceof Judge judge
-                    && plan.equals(judge.plan)
-                    && settings.equals(judge.settings)
-                    && Arrays.equals(inputs, judge.inputs);
-        }
-
-        @Override
-        public int hashCode() {
-            return Objects.hash(plan, settings, Arrays.hashCode(inputs));
-        }
-
-        /** Return what plans show. */
-        @Override
-        public String toString() {
-            return "strata_judge[" + name + "]";
-        }
-
-        @Override
-        public ArrayData produceResult(InternalRow row) {
-            InternalRow where =
-                    inputs.length > 1 && !row.isNullAt(1) ? row.getStruct(1, ((StructType) inputs[1]).size()) : null;
-            if (row.isNullAt(0)) {
-                return judge(null, null, where);
-            }
-            return inputs[0] instanceof StructType record
-                    ? call(row.getStruct(0, record.size()), where)
-                    : judge(row.getBinary(0), null, where);
-        }
-
-        /** Return the outcomes of a frame. */
-        public ArrayData call(byte[] frame) {
-            return judge(frame, null, null);
-        }
-
-        /** Return the outcomes of a frame at a place. */
-        public ArrayData call(byte[] frame, InternalRow place) {
-            return judge(frame, null, place);
-        }
-
-        /** Return the outcomes of a record with headers: its bytes, and the header that names its schema. */
-        public ArrayData call(InternalRow record) {
-            return call(record, null);
-        }
-
-        /** Return the outcomes of a record with headers at a place. */
-        public ArrayData call(InternalRow record, InternalRow place) {
-            return record == null
-                    ? judge(null, null, place)
-                    : judge(Decode.bytes(record, 0), Decode.bytes(record, 1), place);
-        }
-
-        /** Count from now on in the state of an aggregate function. */
-        void countInto(Map<String, Object[]> state, Replay counter) {
-            if (this.state != state) {
-                this.state = state;
-                this.counter = counter;
-                good = null;
-                changed = new HashMap<>();
-            }
-        }
-
-        private ArrayData judge(byte[] frame, byte[] header, InternalRow place) {
-            this.frame = frame;
-            this.place = place;
-            try {
-                if (frame == null || isRead(header)) {
-                    addRead();
-                }
-            } catch (RegistryFailure failure) {
-                throw new IllegalStateException(failure.getMessage());
-            }
-            if (rows == null) {
-                return null;
-            }
-            ArrayData outcomes = new GenericArrayData(rows.toArray());
-            rows = null;
-            return outcomes;
-        }
-
-        /** Note the outcomes of a record, except that it is read; return whether it is. */
-        private boolean isRead(byte[] header) {
-            if (work == null) {
-                work = Decode.Work.ofJudge(plan, settings, files);
-                changes = (path, written, read) -> add(CHANGED, work.schemaId(), path, written, read);
-            }
-            boolean isDecoded = true;
-            try {
-                work.decode(frame, header);
-            } catch (Refusal refusal) {
-                add(refusal);
-                isDecoded = false;
-            }
-            if (!isDecoded && !work.isOfMessages()) { // what a column does not hold, a parser of messages may read
-                return false;
-            }
-            try {
-                if (work.mayChange(isDecoded)) {
-                    work.find(header, changes, isDecoded);
-                }
-            } catch (Refusal refusal) { // it cannot be read as it was written, or lacks what is required
-                if (isDecoded) {
-                    add(refusal);
-                }
-                return isDecoded && (refusal.path == null || !work.isOfMessages());
-            } catch (IllegalArgumentException unsupported) {
-                String reason = "values are not compared: " + unsupported.getMessage();
-                add(reason, work.schemaId(), null, Replay::nothing, Replay::nothing);
-            }
-            return isDecoded;
-        }
-
-        private void addRead() {
-            if (state == null) {
-                addRow(new Object[OUTCOME.size()]);
-                return;
-            }
-            if (good == null) {
-                good = good(state);
-            }
-            counter.count(good, place);
-        }
-
-        private void add(Refusal refusal) {
-            add(refusal.reason, refusal.schemaId(), refusal.path, Replay::nothing, Replay::nothing);
-        }
-
-        private void add(String reason, Integer schema, String path, Supplier<String> written, Supplier<String> read) {
-            if (state != null) {
-                counter.count(entry(reason, schema, path), place, frame, written, read);
-                return;
-            }
-            addRow(new Object[] {text(reason), schema, text(path), frame, text(written.get()), text(read.get())});
-        }
-
-        private void addRow(Object[] outcome) {
-            if (rows == null) {
-                rows = new ArrayList<>();
-            }
-            rows.add(new GenericInternalRow(outcome));
-        }
-
-        private Object[] entry(String reason, Integer schema, String path) {
-            if (!reason.equals(CHANGED)) {
-                return Replay.entry(state, reason, schema, path);
-            }
-            return changed.computeIfAbsent(schema, absent -> new HashMap<>())
-                    .computeIfAbsent(path, absent -> Replay.entry(state, reason, schema, absent));
-        }
     }
 }

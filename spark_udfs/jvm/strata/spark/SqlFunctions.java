@@ -39,7 +39,6 @@ final class SqlFunctions {
             "_decode", SqlFunctions::decode,
             "_encode", SqlFunctions::encode,
             "_headers", SqlFunctions::headers,
-            "_judge", SqlFunctions::judge,
             "_replay", SqlFunctions::replay,
             "_schema", SqlFunctions::schema,
             "_unsupported", SqlFunctions::unsupported);
@@ -73,17 +72,9 @@ final class SqlFunctions {
         return call(catalog, "encode", arguments);
     }
 
-    private static Expression judge(String catalog, List<Expression> arguments) {
-        require(arguments.size() >= 2, catalog + "_judge(FRAMES, 'SUBJECT'[, PLACE])");
-        return call(catalog, Replay.Judge.NAMESPACE, arguments);
-    }
-
     private static Expression replay(String catalog, List<Expression> arguments) {
-        require(arguments.size() == 2, catalog + "_replay(" + catalog + "_judge(FRAMES, 'SUBJECT', PLACE), PLACE)");
-        Replay function = new Replay(arguments.get(1).dataType());
-        Expression call = Scala.make(V2Aggregator.class, function, Scala.list(arguments), 0, 0);
-        call.setTagValue(FunctionRegistry.FUNC_ALIAS(), catalog + "_replay");
-        return call;
+        require(arguments.size() == 3, catalog + "_replay(FRAMES, 'SUBJECT', PLACE)");
+        return call(catalog, Replay.NAMESPACE, arguments);
     }
 
     /** Return the call of a function of the catalog, whose name is the second argument. */
@@ -96,7 +87,9 @@ final class SqlFunctions {
         }
         try {
             BoundFunction bound = function.bind(types);
-            Expression call = Scala.make(ApplyFunctionExpression.class, bound, Scala.list(columns));
+            Expression call = bound instanceof Replay
+                    ? Scala.make(V2Aggregator.class, bound, Scala.list(columns), 0, 0)
+                    : Scala.make(ApplyFunctionExpression.class, bound, Scala.list(columns));
             call.setTagValue(FunctionRegistry.FUNC_ALIAS(), catalog + "_" + kind); // in the names of columns
             return call;
         } catch (UnsupportedOperationException misfit) {

@@ -58,7 +58,7 @@ public final class StrataCatalog implements FunctionCatalog {
         return function(name, identifier.namespace().length == 1 ? identifier.namespace()[0] : "", identifier.name());
     }
 
-    /** Return the function of a kind (decode, encode, judge, waits) whose name says the rest. */
+    /** Return the function of a kind (decode, encode, replay, waits) whose name says the rest. */
     static UnboundFunction function(String catalog, String kind, String name) {
         if (kind.equals(WaitFunction.NAMESPACE)) {
             return new WaitFunction(name);
@@ -69,7 +69,7 @@ public final class StrataCatalog implements FunctionCatalog {
         if (kind.equals(EncodePlan.NAMESPACE)) {
             return new UnboundEncode(shown, EncodePlan.of(called, settings));
         }
-        List<String> files = kind.equals(Replay.Judge.NAMESPACE) ? List.copyOf(called.files(settings)) : null;
+        List<String> files = kind.equals(Replay.NAMESPACE) ? List.copyOf(called.files(settings)) : null;
         return new Unbound(shown, DecodePlan.of(called, settings), settings, files);
     }
 
@@ -94,22 +94,25 @@ public final class StrataCatalog implements FunctionCatalog {
         }
     }
 
-    /** A decode, or, with the files of its reader schema, a judge. */
+    /** A decode, or, with the files of its reader schema, a replay. */
     private record Unbound(String label, DecodePlan plan, RegistrySettings settings, List<String> files)
             implements UnboundFunction {
         @Override
         public BoundFunction bind(StructType inputs) {
             DataType[] types =
                     Arrays.stream(inputs.fields()).map(StructField::dataType).toArray(DataType[]::new);
-            if (types.length == 0 || types.length > 2) {
-                throw new UnsupportedOperationException("expected a column of frames and at most one of their origin");
+            if (types.length == 0 || types.length > 2 || (files != null && types.length != 2)) {
+                throw new UnsupportedOperationException(
+                        files != null
+                                ? "expected a column of frames and one of their places"
+                                : "expected a column of frames and at most one of their origin");
             }
             boolean isRecord =
                     types[0] instanceof StructType record && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
             requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
             types[0] = isRecord ? RECORD : DataTypes.BinaryType;
             return files != null
-                    ? new Replay.Judge(label, plan, settings, types, files)
+                    ? new Replay(label, plan, settings, types[0], types[1], files)
                     : new Decode(label, plan, settings, types);
         }
 
@@ -122,12 +125,12 @@ public final class StrataCatalog implements FunctionCatalog {
 
         @Override
         public String description() {
-            return "decodes registry frames";
+            return files != null ? "counts what a schema makes of registry frames" : "decodes registry frames";
         }
 
         @Override
         public String name() {
-            return "strata_decode";
+            return files != null ? "strata_replay" : "strata_decode";
         }
     }
 
