@@ -102,8 +102,7 @@ def replay(
     }  # fmt: skip
     column, plan, chosen = planned(column_named(value), options)
     if chosen is jvm_path:
-        records = frames.select(column.alias("frame"), where.alias("place"))
-        outcomes = records.agg(replay_in_jvm(plan, column_named("frame"), column_named("place")).alias("outcomes"))
+        outcomes = frames.agg(replay_in_jvm(plan, column, where).alias("outcomes"))
         return outcomes.select(functions.explode("outcomes").alias("outcome")).select("outcome.*")
     if schema.format == PROTOBUF:
         return _of_single(frames, where, column, _judged_messages(schema, settings, message))
