@@ -8,7 +8,7 @@ Rules of this file: sending requests belongs to `strata.serdes.requests`, format
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Unpack
 from urllib.parse import urlencode
@@ -31,7 +31,7 @@ from strata.serdes.model import (
 )
 from strata.serdes.observer import Observer
 from strata.serdes.registry_protocol import Registry
-from strata.serdes.requests import AnyTransport, context_of, flags_set, segment
+from strata.serdes.requests import AnyTransport, context_of, flags_set, numbers, segment, strings
 from strata.serdes.settings import ClientSettings
 from strata.shared_cache import SharedCache
 
@@ -246,7 +246,7 @@ class RegistryClient(ConfigClient):
             RegistryError: If the registry rejects the request.
             RegistryUnavailable: If there is no usable answer after all retries.
         """
-        return self.ask(_strings, "GET", "/subjects", query=flags_set(deleted=deleted))
+        return self.ask(strings, "GET", "/subjects", query=flags_set(deleted=deleted))
 
     def get_versions(self, subject: str, *, deleted: bool = False) -> list[int]:
         """Return the versions of a subject in ascending order; `deleted` adds the soft-deleted ones.
@@ -255,7 +255,7 @@ class RegistryClient(ConfigClient):
             RegistryError: With error code 40401 if the subject is unknown.
             RegistryUnavailable: If there is no usable answer after all retries.
         """
-        return self.ask(_numbers, "GET", _subject(subject, "versions"), query=flags_set(deleted=deleted))
+        return self.ask(numbers, "GET", _subject(subject, "versions"), query=flags_set(deleted=deleted))
 
     def get_version(
         self, subject: str, version: int | Literal["latest"] = LATEST, *, deleted: bool = False
@@ -319,7 +319,7 @@ class RegistryClient(ConfigClient):
                 if `permanent` comes first, 42206 if other schemas refer to it.
             RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
         """
-        versions = self.ask(_numbers, "DELETE", _subject(subject), query=flags_set(permanent=permanent))
+        versions = self.ask(numbers, "DELETE", _subject(subject), query=flags_set(permanent=permanent))
         self._registrations.discard(lambda key: key[1] == subject)
         return versions
 
@@ -402,14 +402,6 @@ def schema_named(client: Registry, name: SchemaName, *, subject: str | None = No
     if isinstance(name, GlueVersion):
         return client.get_schema_by_glue_version(name.uuid)
     return client.get_schema_by_guid(name)
-
-
-def _strings(answer: Iterable[object]) -> list[str]:
-    return [str(text) for text in answer]
-
-
-def _numbers(answer: Iterable[str | int]) -> list[int]:
-    return [int(number) for number in answer]
 
 
 def _subject(subject: str, *tail: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from strata.serdes.conf_types import CompatibilityLevel, Mode
 from strata.serdes.errors import did_you_mean
-from strata.serdes.requests import Requests, flags_set, segment
+from strata.serdes.requests import Requests, flags_set, setting_path
 
 __all__ = ["ConfigClient"]
 
@@ -25,7 +25,7 @@ class ConfigClient(Requests):
             RegistryUnavailable: If there is no usable answer after all retries.
         """
         query = flags_set(defaultToGlobal=default_to_global)
-        return self.ask(_properties, "GET", _scope("config", subject), query=query)
+        return self.ask(_properties, "GET", setting_path("config", subject), query=query)
 
     def set_config(
         self, compatibility: CompatibilityLevel | None = None, subject: str | None = None, **others: object
@@ -44,7 +44,7 @@ class ConfigClient(Requests):
         """
         _check_choice("compatibility", compatibility, get_args(CompatibilityLevel))
         body = others if compatibility is None else {"compatibility": compatibility, **others}
-        return self.ask(_properties, "PUT", _scope("config", subject), body=body)
+        return self.ask(_properties, "PUT", setting_path("config", subject), body=body)
 
     def delete_config(self, subject: str | None = None) -> dict[str, Any]:
         """Delete the config of a subject, or the global one, and return the deleted config.
@@ -53,7 +53,7 @@ class ConfigClient(Requests):
             RegistryError: With error code 40401 if the subject has no config.
             RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
         """
-        return self.ask(_properties, "DELETE", _scope("config", subject))
+        return self.ask(_properties, "DELETE", setting_path("config", subject))
 
     def get_mode(self, subject: str | None = None, *, default_to_global: bool = False) -> str:
         """Return the mode of a subject, or the global one.
@@ -67,7 +67,7 @@ class ConfigClient(Requests):
             RegistryUnavailable: If there is no usable answer after all retries.
         """
         query = flags_set(defaultToGlobal=default_to_global)
-        return self.ask(lambda it: str(it["mode"]), "GET", _scope("mode", subject), query=query)
+        return self.ask(lambda it: str(it["mode"]), "GET", setting_path("mode", subject), query=query)
 
     def set_mode(self, mode: Mode, subject: str | None = None, *, force: bool = False) -> str:
         """Set the mode of a subject, or the global one, and return it.
@@ -84,7 +84,9 @@ class ConfigClient(Requests):
         """
         _check_choice("mode", mode, get_args(Mode))
         query = flags_set(force=force)
-        return self.ask(lambda it: str(it["mode"]), "PUT", _scope("mode", subject), query=query, body={"mode": mode})
+        return self.ask(
+            lambda it: str(it["mode"]), "PUT", setting_path("mode", subject), query=query, body={"mode": mode}
+        )
 
     def delete_mode(self, subject: str | None = None) -> str | None:
         """Delete the mode of a subject, or the global one, and return the deleted mode.
@@ -93,7 +95,7 @@ class ConfigClient(Requests):
             RegistryError: With error code 40401 if the subject has no mode.
             RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
         """
-        mode = self.ask(lambda it: it.get("mode"), "DELETE", _scope("mode", subject))
+        mode = self.ask(lambda it: it.get("mode"), "DELETE", setting_path("mode", subject))
         return None if mode is None else str(mode)
 
 
@@ -106,7 +108,3 @@ def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 
 def _properties(answer: Any) -> dict[str, Any]:
     return dict(answer)
-
-
-def _scope(setting: str, subject: str | None) -> str:
-    return f"/{setting}" if subject is None else f"/{setting}/{segment(subject)}"

@@ -4,7 +4,7 @@ Rules of this file: it knows no route; retries and JSON text belong to `strata.s
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
@@ -15,7 +15,17 @@ from strata.serdes.observer import Observer
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
 
-__all__ = ["AnyTransport", "RequestParts", "Requests", "context_of", "flags_set", "segment"]
+__all__ = [
+    "AnyTransport",
+    "RequestParts",
+    "Requests",
+    "context_of",
+    "flags_set",
+    "numbers",
+    "segment",
+    "setting_path",
+    "strings",
+]
 
 T = TypeVar("T")
 _R = TypeVar("_R", bound="Requests")
@@ -139,6 +149,21 @@ def flags_set(**flags: bool) -> dict[str, str]:
 def segment(text: str) -> str:
     """Return a text as a quoted path segment; proxies would resolve a segment of dots alone as a directory."""
     return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
+
+
+def setting_path(setting: str, scope: str | None) -> str:
+    """Return the path of a setting (`config` or `mode`) of a subject or context; None is the registry."""
+    return f"/{setting}" if scope is None else f"/{setting}/{segment(scope)}"
+
+
+def strings(answer: Iterable[object]) -> list[str]:
+    """Read an answer that lists texts."""
+    return [str(text) for text in answer]
+
+
+def numbers(answer: Iterable[str | int]) -> list[int]:
+    """Read an answer that lists numbers, such as versions."""
+    return [int(number) for number in answer]
 
 
 def context_of(subject: str | None) -> str:

@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     from strata.gitops.desired import Desired
     from strata.gitops.plans import Plan
     from strata.gitops.registries import Outcome, Registry
-    from strata.serdes.client import RegistryClient
 
 __all__ = ["apply", "plan"]
 
 _TRIES = 5
 _CHANGES, _FAILED = 1, 2
-_NOT_FOUND = 404
 _DONE = {"settings": "changed", "rights": "changed", "delete": "deleted"}
 _prune = click.option("--prune", is_flag=True, help="delete the owner's subjects that the manifest no longer has")
 
@@ -137,40 +135,30 @@ def _replay(
     if not topics:
         return
     settings = kafka_settings(broker, kafka_config)
-    client = service_at(connection, planned=made.registry).client
+    service = service_at(connection, planned=made.registry)
     new = {step["subject"]: step for step in made.steps if step["action"] == "register"}
     for topic in topics:
         name, _, named = topic.partition("=")
         subject = named or f"{name}-value"
         if subject not in new:
-            if not _is_known(client, subject):
+            if not service.numbers(subject):
                 raise GitopsError(
                     f"--replay {topic}: {subject} is neither in the plan nor in the registry; name the subject of the "
                     "topic with TOPIC=SUBJECT"
                 )
             click.echo(f"{subject} gets no new schema, so the records of {name} are not read", err=True)
             continue
-        run = Replay(client, name, settings, subject)
+        run = Replay(service.client, name, settings, subject)
         if not run.read(Schema.from_answer(new[subject]["schema"]), start_of(start)):
             raise KeyboardInterrupt
         click.echo(f"the records of {name}, read with the new schema of {subject}:", err=True)
-        for line in as_text(run.outcome, run.versions(), is_whole=True):
+        versions = run.versions()
+        for line in as_text(run.outcome, versions, is_whole=True):
             click.echo(line, err=True)
         if has_problems(run.outcome):
             if output == "json":
-                click.echo(as_json(run.outcome, run.versions(), is_whole=True))
+                click.echo(as_json(run.outcome, versions, is_whole=True))
             raise GitopsError(f"nothing was written: the records of {name} do not fit the new schema of {subject}")
-
-
-def _is_known(client: "RegistryClient", subject: str) -> bool:
-    from strata.serdes.errors import RegistryError
-
-    try:
-        return bool(client.get_versions(subject))
-    except RegistryError as error:
-        if error.status == _NOT_FOUND:
-            return False
-        raise
 
 
 def _desired(manifests: Sequence[str], environment: str | None) -> "Desired":

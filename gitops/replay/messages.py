@@ -89,12 +89,10 @@ class Messages:
         self._queues: dict[int, int] = {}
         error = ctypes.create_string_buffer(_ERROR_BYTES)
         conf = self._call["conf_new"]()
-        for name, value in settings.items():
-            if self._call["conf_set"](conf, name.encode(), value.encode(), error, _ERROR_BYTES):
-                self._call["conf_destroy"](conf)
-                raise GitopsError(f"the settings of Kafka are not usable: {_decoded(error.value)}")
-        self._handle = self._call["new"](_CONSUMER, conf, error, _ERROR_BYTES)
-        if not self._handle:
+        pairs = [(name.encode(), value.encode()) for name, value in settings.items()]
+        is_set = not any(self._call["conf_set"](conf, *pair, error, _ERROR_BYTES) for pair in pairs)
+        self._handle = self._call["new"](_CONSUMER, conf, error, _ERROR_BYTES) if is_set else None
+        if self._handle is None:
             self._call["conf_destroy"](conf)
             raise GitopsError(f"the settings of Kafka are not usable: {_decoded(error.value)}")
         self._topic = self._call["topic_new"](self._handle, topic.encode(), None)

@@ -22,10 +22,10 @@ from strata.registry.transfer.rest import (
     is_list,
     is_names,
     is_object,
-    segment,
 )
 from strata.registry.transfer.rest_associations import read_associations
 from strata.registry.transfer.rest_keys import read_keys
+from strata.registry.transfer.rest_versions import path_of
 from strata.storage.log import Record
 from strata.storage.record_json import RecordError, encode, from_properties
 from strata.storage.records import (
@@ -288,8 +288,7 @@ def _of_each(
     """Return a setting by scope, without the scopes that have no setting of their own."""
 
     def read(scope: Scope) -> _T | None:
-        path = f"/{setting}" if scope is None else f"/{setting}/{segment(scope)}"
-        answer = connection.ask("GET", path, None, is_object)
+        answer = connection.ask("GET", path_of(setting, scope), None, is_object)
         if not answer.good and not answer.missing:
             raise TransferError(f"{connection.name} did not return the {setting} of {scope!r} (error {answer.code})")
         return taken(answer.body) if answer.good else None

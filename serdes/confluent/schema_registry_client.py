@@ -10,7 +10,7 @@ Rules of this file: one route for each method; the engine sends, retries and cac
 """
 
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 from urllib.parse import urlencode
@@ -41,7 +41,7 @@ from strata.serdes.confluent.model import (
 )
 from strata.serdes.confluent.settings import client_settings, latest_ttl
 from strata.serdes.errors import wrong_argument
-from strata.serdes.requests import segment
+from strata.serdes.requests import numbers, segment, setting_path, strings
 
 if TYPE_CHECKING:
     from strata.serdes.model import RegisteredSchema as EngineRegistered
@@ -170,7 +170,7 @@ class SchemaRegistryClient:
     @translates
     def get_schema_types(self) -> list[str]:
         """Return the formats of schemas that the registry supports."""
-        return self.engine.ask(_strings, "GET", "/schemas/types")
+        return self.engine.ask(strings, "GET", "/schemas/types")
 
     @translates
     def lookup_schema(
@@ -200,7 +200,7 @@ class SchemaRegistryClient:
     ) -> list[str]:
         """Return the subjects that hold the schema with an id."""
         query = {"subject": subject_name, "deleted": deleted, **_page(offset, limit)}
-        return self.engine.ask(_strings, "GET", f"/schemas/ids/{schema_id}/subjects{_query(query)}")
+        return self.engine.ask(strings, "GET", f"/schemas/ids/{schema_id}/subjects{_query(query)}")
 
     @translates
     def get_schema_versions(
@@ -232,7 +232,7 @@ class SchemaRegistryClient:
             "deletedOnly": deleted_only,
             **_page(offset, limit),
         }
-        return self.engine.ask(_strings, "GET", f"/subjects{_query(query)}")
+        return self.engine.ask(strings, "GET", f"/subjects{_query(query)}")
 
     @translates
     def delete_subject(self, subject_name: str, permanent: bool = False) -> list[int]:
@@ -278,7 +278,7 @@ class SchemaRegistryClient:
     ) -> list[int]:
         """Return the ids of the schemas that refer to a version of a subject."""
         path = f"/subjects/{segment(subject_name)}/versions/{segment(str(version))}/referencedby"
-        return self.engine.ask(_numbers, "GET", path + _query(_page(offset, limit)))
+        return self.engine.ask(numbers, "GET", path + _query(_page(offset, limit)))
 
     @translates
     def get_versions(
@@ -291,7 +291,7 @@ class SchemaRegistryClient:
     ) -> list[int]:
         """Return the versions of a subject."""
         query = {"deleted": deleted, "deletedOnly": deleted_only, **_page(offset, limit)}
-        return self.engine.ask(_numbers, "GET", f"/subjects/{segment(subject_name)}/versions{_query(query)}")
+        return self.engine.ask(numbers, "GET", f"/subjects/{segment(subject_name)}/versions{_query(query)}")
 
     @translates
     def delete_version(self, subject_name: str, version: int, permanent: bool = False) -> int:
@@ -303,7 +303,7 @@ class SchemaRegistryClient:
         """Set the compatibility level of a subject, or the global one, and return what the registry answers."""
         if level is None:
             raise ValueError("level must be set")
-        return self.engine.ask(dict, "PUT", _scope("config", subject_name), body={"compatibility": level})
+        return self.engine.ask(dict, "PUT", setting_path("config", subject_name), body={"compatibility": level})
 
     @translates
     def get_compatibility(self, subject_name: str | None = None) -> str:
@@ -339,17 +339,17 @@ class SchemaRegistryClient:
         """Set the config of a subject, or the global one, and return what the registry answers."""
         if config is None:
             raise ValueError("config must be set")
-        return self.engine.ask(dict, "PUT", _scope("config", subject_name), body=config.to_dict())
+        return self.engine.ask(dict, "PUT", setting_path("config", subject_name), body=config.to_dict())
 
     @translates
     def delete_config(self, subject_name: str | None = None) -> ServerConfig:
         """Delete the config of a subject, or the global one, and return it."""
-        return self.engine.ask(ServerConfig.from_dict, "DELETE", _scope("config", subject_name))
+        return self.engine.ask(ServerConfig.from_dict, "DELETE", setting_path("config", subject_name))
 
     @translates
     def get_config(self, subject_name: str | None = None) -> ServerConfig:
         """Return the config of a subject, or the global one."""
-        return self.engine.ask(ServerConfig.from_dict, "GET", _scope("config", subject_name))
+        return self.engine.ask(ServerConfig.from_dict, "GET", setting_path("config", subject_name))
 
     @translates
     def get_mode(self, subject_name: str) -> str:
@@ -359,7 +359,7 @@ class SchemaRegistryClient:
     @translates
     def update_mode(self, subject_name: str, mode: str, force: bool = False) -> str:
         """Set the mode of a subject, and return it."""
-        return self._set_mode(_scope("mode", subject_name), mode, force)
+        return self._set_mode(setting_path("mode", subject_name), mode, force)
 
     @translates
     def delete_mode(self, subject_name: str) -> str:
@@ -383,7 +383,7 @@ class SchemaRegistryClient:
     @translates
     def get_contexts(self, offset: int = 0, limit: int = -1) -> list[str]:
         """Return the contexts."""
-        return self.engine.ask(_strings, "GET", f"/contexts{_query(_page(offset, limit))}")
+        return self.engine.ask(strings, "GET", f"/contexts{_query(_page(offset, limit))}")
 
     @translates
     def create_association(self, request: AssociationCreateOrUpdateRequest) -> AssociationResponse:
@@ -526,14 +526,6 @@ def _registered_of(subject: str) -> Callable[[Mapping[str, object]], RegisteredS
     return lambda answer: RegisteredSchema.from_dict({"subject": subject, **answer})
 
 
-def _strings(answer: Iterable[object]) -> list[str]:
-    return [str(text) for text in answer]
-
-
-def _numbers(answer: Iterable[str | int]) -> list[int]:
-    return [int(number) for number in answer]
-
-
 def _page(offset: int, limit: int) -> dict[str, int | None]:
     return {"offset": offset or None, "limit": limit if limit >= 0 else None}
 
@@ -543,7 +535,3 @@ def _query(options: Mapping[str, object], pairs: list[tuple[str, str]] | None = 
     told = [(name, "true" if value is True else value) for name, value in options.items() if value not in (None, False)]
     query = urlencode([*(pairs or ()), *told])
     return f"?{query}" if query else ""
-
-
-def _scope(setting: str, subject: str | None) -> str:
-    return f"/{setting}" if subject is None else f"/{setting}/{segment(subject)}"

@@ -20,7 +20,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.frame.FrameHeader.Refusal;
-import strata.spark.frame.Program;
+import strata.spark.frame.Program.Changes;
 import strata.spark.plan.DecodePlan;
 
 /**
@@ -67,7 +67,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     private transient Comparator<InternalRow> places;
     private transient Decode.Work work;
-    private transient Program.Changes changes;
+    private transient Changes changes;
     /** The record that is judged, and where it is. */
     private transient byte[] frame;
 
@@ -202,7 +202,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             return isDecoded && (refusal.path == null || !work.isOfMessages());
         } catch (IllegalArgumentException unsupported) {
             String reason = "values are not compared: " + unsupported.getMessage();
-            add(reason, work.schemaId(), null, Replay::nothing, Replay::nothing);
+            add(reason, work.schemaId(), null, Changes::nothing, Changes::nothing);
         }
         return isDecoded;
     }
@@ -215,7 +215,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     }
 
     private void add(Refusal refusal) {
-        add(refusal.reason, refusal.schemaId(), refusal.path, Replay::nothing, Replay::nothing);
+        add(refusal.reason, refusal.schemaId(), refusal.path, Changes::nothing, Changes::nothing);
     }
 
     private void add(String reason, Integer schema, String path, Supplier<String> written, Supplier<String> read) {
@@ -253,10 +253,6 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         return state.size() < MOST_REASONS
                 ? state.computeIfAbsent(key, absent -> newEntry(reason, schema, path))
                 : state.computeIfAbsent(FURTHER, absent -> newEntry(FURTHER, null, null));
-    }
-
-    private static String nothing() {
-        return null;
     }
 
     private static Object[] newEntry(String reason, Integer schema, String path) {

@@ -69,8 +69,10 @@ public final class StrataCatalog implements FunctionCatalog {
         if (kind.equals(EncodePlan.NAMESPACE)) {
             return new UnboundEncode(shown, EncodePlan.of(called, settings));
         }
-        List<String> files = kind.equals(Replay.NAMESPACE) ? List.copyOf(called.files(settings)) : null;
-        return new Unbound(shown, DecodePlan.of(called, settings), settings, files);
+        DecodePlan plan = DecodePlan.of(called, settings);
+        return kind.equals(Replay.NAMESPACE)
+                ? new UnboundReplay(shown, plan, settings, List.copyOf(called.files(settings)))
+                : new UnboundDecode(shown, plan, settings);
     }
 
     private record UnboundEncode(String label, EncodePlan plan) implements UnboundFunction {
@@ -94,44 +96,60 @@ public final class StrataCatalog implements FunctionCatalog {
         }
     }
 
-    /** A decode, or, with the files of its reader schema, a replay. */
-    private record Unbound(String label, DecodePlan plan, RegistrySettings settings, List<String> files)
-            implements UnboundFunction {
+    private record UnboundDecode(String label, DecodePlan plan, RegistrySettings settings) implements UnboundFunction {
         @Override
         public BoundFunction bind(StructType inputs) {
-            DataType[] types =
-                    Arrays.stream(inputs.fields()).map(StructField::dataType).toArray(DataType[]::new);
-            if (types.length == 0 || types.length > 2 || (files != null && types.length != 2)) {
-                throw new UnsupportedOperationException(
-                        files != null
-                                ? "expected a column of frames and one of their places"
-                                : "expected a column of frames and at most one of their origin");
+            if (inputs.isEmpty() || inputs.size() > 2) {
+                throw new UnsupportedOperationException("expected a column of frames and at most one of their origin");
             }
-            boolean isRecord =
-                    types[0] instanceof StructType record && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
-            requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
-            types[0] = isRecord ? RECORD : DataTypes.BinaryType;
-            return files != null
-                    ? new Replay(label, plan, settings, types[0], types[1], files)
-                    : new Decode(label, plan, settings, types);
-        }
-
-        private static void requireBinary(DataType type) {
-            if (!(type instanceof BinaryType) && !(type instanceof NullType)) {
-                throw new UnsupportedOperationException(
-                        "expected a binary column of frames, got " + type.simpleString());
-            }
+            return new Decode(label, plan, settings, typesOf(inputs));
         }
 
         @Override
         public String description() {
-            return files != null ? "counts what a schema makes of registry frames" : "decodes registry frames";
+            return "decodes registry frames";
         }
 
         @Override
         public String name() {
-            return files != null ? "strata_replay" : "strata_decode";
+            return "strata_decode";
         }
+    }
+
+    private record UnboundReplay(String label, DecodePlan plan, RegistrySettings settings, List<String> files)
+            implements UnboundFunction {
+        @Override
+        public BoundFunction bind(StructType inputs) {
+            if (inputs.size() != 2) {
+                throw new UnsupportedOperationException("expected a column of frames and one of their places");
+            }
+            DataType[] types = typesOf(inputs);
+            return new Replay(label, plan, settings, types[0], types[1], files);
+        }
+
+        @Override
+        public String description() {
+            return "counts what a schema makes of registry frames";
+        }
+
+        @Override
+        public String name() {
+            return "strata_replay";
+        }
+    }
+
+    /** Return the types of columns, of which the first has frames, or records with headers. */
+    private static DataType[] typesOf(StructType inputs) {
+        DataType[] types =
+                Arrays.stream(inputs.fields()).map(StructField::dataType).toArray(DataType[]::new);
+        boolean isRecord =
+                types[0] instanceof StructType record && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
+        DataType frames = isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0];
+        if (!(frames instanceof BinaryType) && !(frames instanceof NullType)) {
+            throw new UnsupportedOperationException("expected a binary column of frames, got " + frames.simpleString());
+        }
+        types[0] = isRecord ? RECORD : DataTypes.BinaryType;
+        return types;
     }
 
     /**

@@ -138,8 +138,24 @@ public final class ProtoWire {
         }
     }
 
-    /** Return how many varints the next bytes hold. */
-    public static int countVarints(Cursor in, int length) {
+    /** Skip packed values of a wire type, and return how many there are. */
+    public static int skipPacked(Cursor in, int wire) {
+        int length = length(in);
+        int items;
+        if (wire == VARINT) {
+            items = countVarints(in, length);
+        } else {
+            int width = wire == FIXED32 ? Integer.BYTES : Long.BYTES;
+            if (length % width != 0) {
+                throw malformed();
+            }
+            items = length / width;
+        }
+        in.at += length;
+        return items;
+    }
+
+    private static int countVarints(Cursor in, int length) {
         int count = 0;
         int run = 0;
         for (int at = in.at; at < in.at + length; at++) {

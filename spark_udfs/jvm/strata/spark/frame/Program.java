@@ -18,6 +18,11 @@ public abstract class Program {
          * @param read the value after; both can only be asked for now
          */
         void changed(String path, Supplier<String> written, Supplier<String> read);
+
+        /** Return the text of a value that is not set. */
+        static String nothing() {
+            return null;
+        }
     }
 
     /** The id, the GUID or the version in Glue of the writer schema. */

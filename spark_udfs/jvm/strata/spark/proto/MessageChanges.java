@@ -93,7 +93,7 @@ final class MessageChanges {
         boolean isSet = read.isSet(field);
         if (source == null) {
             if (isSet && written.type.fields.containsKey(field.number)) { // the bytes of another field
-                changed(path, MessageChanges::nothing, () -> shown(field, read.get(field)));
+                changed(path, Changes::nothing, () -> shown(field, read.get(field)));
             }
             return;
         }
@@ -102,12 +102,12 @@ final class MessageChanges {
         Object other = read.get(field);
         if (ProtoTree.hasPresence(written.type, source) && !written.isSet(source)) {
             if (isSet || !(hasPresence || field.isRepeated)) {
-                changed(path, MessageChanges::nothing, () -> shown(field, other));
+                changed(path, Changes::nothing, () -> shown(field, other));
             } else if (hasPresence && isScalar(source) && isScalar(field)) { // defaults of proto2
                 compareValue(source, value, field, other, path);
             }
         } else if (ProtoTree.hasPresence(written.type, source) && hasPresence && !isSet) {
-            changed(path, () -> shown(source, value), MessageChanges::nothing);
+            changed(path, () -> shown(source, value), Changes::nothing);
         } else if (source.isRepeated && !field.isRepeated && !written.isSet(source)) {
             if (isSet || !hasPresence) {
                 changed(path, () -> "[]", () -> shown(field, other));
@@ -144,10 +144,10 @@ final class MessageChanges {
             if (read.containsKey(key)) {
                 compareValue(before, written, after, read.remove(key), path + "{}");
             } else {
-                changed(path + "{}", () -> text(key), MessageChanges::nothing);
+                changed(path + "{}", () -> text(key), Changes::nothing);
             }
         });
-        read.keySet().forEach(key -> changed(path + "{}", MessageChanges::nothing, () -> text(key)));
+        read.keySet().forEach(key -> changed(path + "{}", Changes::nothing, () -> text(key)));
     }
 
     /** Return the entries of a map, or of a list of messages in its place, as texts; null if it is neither. */
@@ -249,10 +249,6 @@ final class MessageChanges {
 
     private void changed(String path, Supplier<String> written, Supplier<String> read) {
         changes.changed(path, () -> shortened(written.get()), () -> shortened(read.get()));
-    }
-
-    private static String nothing() {
-        return null;
     }
 
     static String within(String path, String name) {

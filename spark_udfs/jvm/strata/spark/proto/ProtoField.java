@@ -263,26 +263,10 @@ abstract class ProtoField {
                 ProtoWire.skip(in, number << 3 | met);
                 count++;
             } else if (packs && met == ProtoWire.BYTES) {
-                count += countPacked(in);
+                count += ProtoWire.skipPacked(in, wire);
             } else {
                 throw ProtoWire.malformed();
             }
-        }
-
-        private int countPacked(Cursor in) {
-            int length = ProtoWire.length(in);
-            int items;
-            if (wire == ProtoWire.VARINT) {
-                items = ProtoWire.countVarints(in, length);
-            } else {
-                int bytes = wire == ProtoWire.FIXED32 ? 4 : 8;
-                if (length % bytes != 0) {
-                    throw ProtoWire.malformed();
-                }
-                items = length / bytes;
-            }
-            in.at += length;
-            return items;
         }
 
         @Override
@@ -326,7 +310,7 @@ abstract class ProtoField {
                 ProtoWire.skip(in, tag);
                 return false;
             }
-            countPacked(in);
+            ProtoWire.skipPacked(in, wire);
             return true;
         }
     }

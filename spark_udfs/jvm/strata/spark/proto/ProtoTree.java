@@ -179,16 +179,7 @@ final class ProtoTree {
         } else if (wire == field.wire) {
             ProtoWire.skip(in, wire);
         } else {
-            int length = ProtoWire.length(in);
-            if (field.wire != ProtoWire.VARINT) {
-                int width = field.wire == ProtoWire.FIXED32 ? Integer.BYTES : Long.BYTES;
-                if (length % width != 0) {
-                    throw ProtoWire.malformed();
-                }
-            } else {
-                ProtoWire.countVarints(in, length);
-            }
-            in.at += length;
+            ProtoWire.skipPacked(in, field.wire);
         }
         return true;
     }
