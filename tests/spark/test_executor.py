@@ -23,6 +23,11 @@ MakeFrame = Callable[[int, Any, Any], bytes]
 
 NUMBER = {"type": "record", "name": "Number", "fields": [{"name": "n", "type": "int"}]}
 WIDER = {"type": "record", "name": "Number", "fields": [{"name": "n", "type": "long"}]}
+INSTANT = {
+    "type": "record",
+    "name": "Event",
+    "fields": [{"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}],
+}
 
 
 def _decoder(registry: Any, reader: Any, *, mode: Mode = Mode.DEADLETTER, **options: Any) -> AvroDecoder:
@@ -118,6 +123,22 @@ def test_column_that_is_not_binary(scripted_registry: Any) -> None:
     """A text column is refused, since its bytes are no longer frames."""
     with pytest.raises(TypeError, match="expected a binary column of frames, got string"):
         _decoder(scripted_registry, NUMBER).decode(pa.array(["a"]))
+
+
+def test_value_that_spark_cannot_hold(scripted_registry: Any, frame: MakeFrame) -> None:
+    """An instant beyond Spark's microseconds makes its row a dead letter; its neighbours are decoded."""
+    schema_id = scripted_registry.add(INSTANT)
+    raw = {**INSTANT, "fields": [{"name": "at", "type": "long"}]}
+    frames = [frame(schema_id, raw, {"at": at}) for at in (1000, 2**62, 2000)]
+
+    decoded = _decoder(scripted_registry, INSTANT).decode(_binary(frames))
+
+    assert [False, True, False] == [value is None for value in decoded.field("value").to_pylist()]
+    assert [
+        None,
+        {"reason": "out of range", "schema_id": schema_id, "frame": frames[1]},
+        None,
+    ] == decoded.field("error").to_pylist()
 
 
 # name, the registry's schema for the id, reason
