@@ -125,17 +125,24 @@ def _by_fault(results: Sequence[Result]) -> str:
         for fault in result.faults:
             counts[result.log, fault.kind] += 1
     rows = [
-        (log, kind, counts[log, kind], len(times), *(_seconds(times))) for (log, kind), times in sorted(outages.items())
+        (log, kind, counts[log, kind], len(times), f"{median(times):.2f}", f"{max(times):.2f}")
+        for (log, kind), times in sorted(outages.items())
+        if times
     ]
-    return table(("log", "fault", "times", "alone", "outage of writes, median s", "max s"), rows)
+    measured = table(("log", "fault", "times", "alone", "outage of writes, median s", "max s"), rows)
+    overlapping = {
+        log: ", ".join(
+            f"{kind} ({counts[log, kind]})" for (of, kind), times in sorted(outages.items()) if of == log and not times
+        )
+        for log in sorted({log for log, _ in outages})
+    }
+    return "\n\n".join(
+        [measured, *(f"On {log}, only beside other faults: {kinds}." for log, kinds in overlapping.items() if kinds)]
+    )
 
 
 def _overlap(one: Happened, other: Happened) -> bool:
     return one.start < other.end + 1 and other.start < one.end + 1
-
-
-def _seconds(times: Sequence[float]) -> tuple[str, str]:
-    return (f"{median(times):.2f}", f"{max(times):.2f}") if times else ("", "")
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

@@ -244,6 +244,14 @@ def test_results_of_one_commit(results, commit, expected):
     assert expected == of_commit(results, commit)
 
 
+def test_a_fault_beside_others_has_no_outage():
+    """A fault that was never alone has no row of its own: its log's sentence counts it."""
+    overlapping = replace(RESULT, faults=(RESULT.faults[0], replace(RESULT.faults[1], start=1.5, end=3.0)))
+    text = tables([overlapping])
+    assert "On sqlite, only beside other faults: kill -9 of a node (1), restart of a node (1)." in text
+    assert "| sqlite | restart of a node |" not in text
+
+
 def test_tables_name_the_commit():
     """The tables name the commit of the measurement."""
     assert "`abc123`" in tables([RESULT])
