@@ -14,7 +14,7 @@ from strata.gitops.errors import GitopsError
 from strata.gitops.rights import shown
 from strata.gitops.service import APPLY, Service
 from strata.gitops.versions import Held
-from strata.serdes.client import segment
+from strata.http.paths import segment
 from strata.serdes.errors import RegistryError, SerdeError
 
 __all__ = ["Judgement", "Moved", "Outcome", "Registry", "registry_at"]

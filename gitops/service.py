@@ -6,7 +6,8 @@ from typing import Any
 from strata.gitops.desired import Reference
 from strata.gitops.errors import GitopsError
 from strata.gitops.versions import Held
-from strata.serdes.client import RegistryClient, segment
+from strata.http.paths import segment
+from strata.serdes.client import RegistryClient
 from strata.serdes.errors import ErrorCode, RegistryError
 
 __all__ = ["APPLY", "Service"]

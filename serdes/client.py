@@ -14,6 +14,7 @@ from typing import Literal, Unpack
 from urllib.parse import urlencode
 from uuid import UUID
 
+from strata.http.paths import segment
 from strata.serdes.conf_types import ClientOptions
 from strata.serdes.config_client import ConfigClient
 from strata.serdes.errors import ErrorCode, RegistryError
@@ -31,7 +32,7 @@ from strata.serdes.model import (
 )
 from strata.serdes.observer import Observer
 from strata.serdes.registry_protocol import Registry
-from strata.serdes.requests import AnyTransport, context_of, flags_set, numbers, segment, strings
+from strata.serdes.requests import AnyTransport, context_of, flags_set, numbers, strings
 from strata.serdes.settings import ClientSettings
 from strata.shared_cache import SharedCache
 
@@ -47,7 +48,6 @@ __all__ = [
     "Schema",
     "context_of",
     "schema_named",
-    "segment",
 ]
 
 LATEST: Literal["latest"] = "latest"

@@ -6,8 +6,8 @@ Rules of this file: it knows no route; retries and JSON text belong to `strata.s
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, Self, TypedDict, TypeVar, Unpack
-from urllib.parse import quote
 
+from strata.http.paths import segment
 from strata.http.settings import check_files
 from strata.serdes.disk_cache import CachingTransport
 from strata.serdes.errors import SerdeError
@@ -22,7 +22,6 @@ __all__ = [
     "context_of",
     "flags_set",
     "numbers",
-    "segment",
     "setting_path",
     "strings",
 ]
@@ -144,11 +143,6 @@ class Requests:
 def flags_set(**flags: bool) -> dict[str, str]:
     """Return the flags that are set: a missing flag means false, and old registries never see the new ones."""
     return {name: "true" for name, value in flags.items() if value}
-
-
-def segment(text: str) -> str:
-    """Return a text as a quoted path segment; proxies would resolve a segment of dots alone as a directory."""
-    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
 def setting_path(setting: str, scope: str | None) -> str:

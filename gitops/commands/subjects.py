@@ -10,6 +10,7 @@ import click
 
 from strata.gitops.commands.running import connected, reporting, service_at
 from strata.gitops.errors import GitopsError
+from strata.http.paths import segment
 
 __all__ = [
     "compat",
@@ -68,7 +69,7 @@ def register(
     if properties:
         body["metadata"] = {"properties": dict(_pair(property_) for property_ in properties)}
     query = {"normalize": "true"} if normalize else {}
-    answer = service_at(connection).send("POST", f"/subjects/{_segment(subject)}/versions", body, **query)
+    answer = service_at(connection).send("POST", f"/subjects/{segment(subject)}/versions", body, **query)
     _show(
         output, answer, [("subject", "version", "id"), (subject, answer.get("version", ""), answer["id"])], answer["id"]
     )
@@ -87,7 +88,7 @@ def get(
     """Print the schema of a version of SUBJECT, by default the latest, or the schema with an id."""
     if (subject is None) == (schema_id is None):
         raise click.UsageError("expected a subject or --id")
-    tail = f"/subjects/{_segment(subject)}/versions/{_segment(version)}" if subject else f"/schemas/ids/{schema_id}"
+    tail = f"/subjects/{segment(subject)}/versions/{segment(version)}" if subject else f"/schemas/ids/{schema_id}"
     answer = service_at(connection).get(tail)
     names = ("subject", "version", "id", "schemaType")
     shown = {"id": schema_id, "schemaType": "AVRO", **answer}
@@ -130,7 +131,7 @@ def compat(
 ) -> int:  # fmt: skip
     """Ask the registry whether the schema in FILE is compatible with SUBJECT; the exit code is 1 if not."""
     query = {"verbose": "true", "witness": "true", **({"normalize": "true"} if normalize else {})}
-    path = f"/compatibility/subjects/{_segment(subject)}/versions" + (f"/{_segment(version)}" if version else "")
+    path = f"/compatibility/subjects/{segment(subject)}/versions" + (f"/{segment(version)}" if version else "")
     answer = service_at(connection).send("POST", path, _body(file, kind, references), **query)
     fits = bool(answer["is_compatible"])
     from strata.compat.witness.text import lines
@@ -206,9 +207,9 @@ def mode(
 @reporting
 def delete(*, subject: str, version: str | None, permanent: bool, output: str, connection: dict[str, object]) -> None:
     """Soft-delete SUBJECT, or one of its versions."""
-    tail = f"/versions/{_segment(version)}" if version else ""
+    tail = f"/versions/{segment(version)}" if version else ""
     query: dict[str, str] = {"permanent": "true"} if permanent else {}
-    answer = service_at(connection).send("DELETE", f"/subjects/{_segment(subject)}{tail}", None, **query)
+    answer = service_at(connection).send("DELETE", f"/subjects/{segment(subject)}{tail}", None, **query)
     gone = answer if isinstance(answer, list) else [answer]
     _show(output, answer, [("subject", "version"), *((subject, number) for number in gone)], " ".join(map(str, gone)))
 
@@ -221,8 +222,8 @@ def delete(*, subject: str, version: str | None, permanent: bool, output: str, c
 @reporting
 def undelete(*, subject: str, version: str, output: str, connection: dict[str, object]) -> None:
     """Register a soft-deleted VERSION of SUBJECT again, with its metadata and rules, as a new version."""
-    service, path = service_at(connection), f"/subjects/{_segment(subject)}/versions"
-    deleted = service.get(f"{path}/{_segment(version)}", deleted="true")
+    service, path = service_at(connection), f"/subjects/{segment(subject)}/versions"
+    deleted = service.get(f"{path}/{segment(version)}", deleted="true")
     body = {name: deleted[name] for name in ("schema", "schemaType", "references") if name in deleted}
     # Empty ones too: without them, the new version would get those of the latest one.
     body |= {name: deleted.get(name) or {} for name in ("metadata", "ruleSet")}
@@ -255,7 +256,7 @@ def edit(
     for name, tags in (("tagsToAdd", add_tags), ("tagsToRemove", remove_tags)):
         if tags:
             body[name] = [_tagged(tag) for tag in tags]
-    path = f"/subjects/{_segment(subject)}/versions/{_segment(version)}/tags"
+    path = f"/subjects/{segment(subject)}/versions/{segment(version)}/tags"
     answer = service_at(connection).send("POST", path, body)
     _show(
         output, answer, [("subject", "version", "id"), (subject, answer.get("version", ""), answer["id"])], answer["id"]
@@ -335,14 +336,8 @@ def _value(text: str) -> object:
     return text if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _segment(text: str) -> str:
-    from strata.serdes.requests import segment
-
-    return segment(text)
-
-
 def _scope(route: str, subject: str) -> str:
-    return f"{route}/{_segment(subject)}" if subject else route
+    return f"{route}/{segment(subject)}" if subject else route
 
 
 def _show(output: str, answer: object, rows: _Rows, raw: object) -> None:

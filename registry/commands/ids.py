@@ -72,7 +72,8 @@ def lower(url: str, *, context: str, to: int | None, accept_reuse: bool, auth: s
 
 
 def _place(url: str, auth: str | None, tls: "TlsFiles", context: str) -> tuple["Connection", str]:
-    from strata.registry.transfer.rest import Connection, segment
+    from strata.http.paths import segment
+    from strata.registry.transfer.rest import Connection
 
     return Connection(url, auth, tls), f"/v1/highest-ids/{segment(context)}"
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard, TypeVar
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 from strata.http import errors as http_errors
 from strata.http.client import Answer as HttpAnswer
@@ -33,7 +33,6 @@ __all__ = [
     "is_object",
     "is_service",
     "parsed",
-    "segment",
 ]
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -99,11 +98,6 @@ def is_names(body: object) -> TypeGuard[list[str]]:
 
 def _is_anything(_: object) -> bool:
     return True
-
-
-def segment(text: str) -> str:
-    """Return a name as one path segment; encode `.` and `..`, which would otherwise mean directories."""
-    return text.replace(".", "%2E") if text in (".", "..") else quote(text or ":.:", safe="")
 
 
 class Forbidden(TransferError):

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from operator import itemgetter
 
+from strata.http.paths import segment
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, is_list, parsed, segment
+from strata.registry.transfer.rest import THREADS, Connection, is_list, parsed
 from strata.storage.log import Record
 from strata.storage.record_json import encode, properties_of
 from strata.storage.records import AssociationKey, AssociationValue

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from strata.http.paths import segment
 from strata.registry.core.decide.deks import ALGORITHMS
 from strata.registry.core.decide.keks import without_credentials
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, is_list, is_names, parsed, segment
+from strata.registry.transfer.rest import THREADS, Connection, is_list, is_names, parsed
 from strata.storage.log import Record
 from strata.storage.record_json import encode, properties_of
 from strata.storage.records import DekKey, DekValue, KekKey, KekValue, Subject

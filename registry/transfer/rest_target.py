@@ -5,11 +5,12 @@ soft-deleted before anything that would prevent its deletion; configurations and
 already holds is skipped, so an interrupted run can simply be repeated.
 """
 
+from strata.http.paths import segment
 from strata.registry.core.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError
 from strata.registry.transfer.facts import REGISTRY, facts_of
 from strata.registry.transfer.progress import print_line, track
-from strata.registry.transfer.rest import Connection, segment
+from strata.registry.transfer.rest import Connection
 from strata.registry.transfer.rest_associations import write_associations
 from strata.registry.transfer.rest_keys import missing_keys, write_keys
 from strata.registry.transfer.rest_source import read_service

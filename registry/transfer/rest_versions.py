@@ -4,8 +4,9 @@ import heapq
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
+from strata.http.paths import segment
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.rest import Connection, is_object, segment
+from strata.registry.transfer.rest import Connection, is_object
 from strata.storage.record_json import properties_of
 from strata.storage.records import context_of, qualified
 from strata.storage.state import SchemaVersion, State

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
-from strata.serdes.client import RegistryClient, context_of, segment
+from strata.http.paths import segment
+from strata.serdes.client import RegistryClient, context_of
 from strata.serdes.errors import ErrorCode, RegistryError
 from strata.serdes.requests import RequestParts
 

@@ -7,6 +7,6 @@ One place decides which requests are repeated and when, how much of an answer is
 and certificates are used, and when another address takes over. It knows no route, no JSON and no error code of a
 registry: callers turn answers and failures into their own errors.
 
-Calls between the nodes of one registry are apart (`registry/transport/node_calls.py`): they are never repeated, another
+Calls between the nodes of one registry are apart (`registry/http/node_calls.py`): they are never repeated, another
 thread can abort them, and they carry a signature instead of credentials.
 """

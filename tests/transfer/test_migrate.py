@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.logs import version_times
+from strata.http.paths import segment
 from strata.registry.transfer import rest_source
-from strata.registry.transfer.rest import segment
 from strata.registry.transfer.same_registry import is_same_registry
 from strata.storage.record_json import encode
 from strata.storage.records import (

@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Collection
 
+from strata.http.paths import segment
 from strata.registry.features.exporters.choice import Place
 from strata.registry.features.exporters.plan import Held, Plan
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.rest import Connection, is_object, segment
+from strata.registry.transfer.rest import Connection, is_object
 from strata.registry.transfer.rest_source import listed_versions
 from strata.registry.transfer.rest_versions import path_of, take
 from strata.storage.records import DEFAULT_CONTEXT, SchemaId, Subject, Version, context_of

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from strata.http.paths import segment
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
 from strata.registry.transfer.progress import Report, reported, silent
-from strata.registry.transfer.rest import Answer, Connection, Shape, is_object, is_service, segment
+from strata.registry.transfer.rest import Answer, Connection, Shape, is_object, is_service
 from strata.registry.transfer.rest_source import read_schemas, read_service
 from strata.registry.transfer.tls_files import TlsFiles
 from strata.storage.addresses import without_password
