@@ -80,19 +80,34 @@ class Replay:
         return True
 
     def versions(self) -> dict[str, list[str]]:
-        """Return the versions that each schema in the topic belongs to, as `subject:version`."""
+        """Return the versions that each schema in the topic belongs to, as `subject:version`.
+
+        A schema that is named by its GUID, or by a version in AWS Glue, is looked up in the subject of the topic.
+        """
         names = {*self.outcome.schemas, *(key.schema for key in self.outcome.findings)}
         return {name: list(self._versions(name)) for name in names}
 
     def _versions(self, name: str) -> Iterator[str]:
         from strata.serdes.errors import RegistryError
 
-        if name.isdecimal():
-            try:
+        try:
+            if name.isdecimal():
                 for subject, version in self._client.get_schema_versions(int(name)):
                     yield f"{subject}:{version}"
-            except RegistryError:
-                return
+            elif name:
+                registered = self._client.lookup(self._subject, self._by_uuid(name), deleted=True)
+                yield f"{registered.subject}:{registered.version}"
+        except RegistryError:
+            return
+
+    def _by_uuid(self, name: str) -> "Schema":
+        """Return the schema with a GUID or with the UUID of a version in AWS Glue."""
+        from strata.serdes.errors import RegistryError
+
+        try:
+            return self._client.get_schema_by_guid(name)
+        except RegistryError:
+            return self._client.get_schema_by_glue_version(name)
 
     def _writes(self) -> bool:
         """Return whether the level of the subject says that old readers must read new records."""

@@ -112,6 +112,8 @@ def test_every_framing(topic):
     refused = {(one["schema"], one["path"]): [at["offset"] for at in one["first"]] for one in report["findings"]}
     assert (5, 1) == (report["records"], report["withoutValue"])
     assert refused == {(version.guid, "carrier"): [1, 4], (str(version.schema_id), "carrier"): [0, 3]}
+    versions = {one["schema"]: one["versions"] for one in report["schemas"]}
+    assert {version.guid: [f"{topic.name}-value:1"], str(version.schema_id): [f"{topic.name}-value:1"]} == versions
 
 
 def test_what_the_candidate_cannot_read(topic):
