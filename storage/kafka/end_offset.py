@@ -41,7 +41,7 @@ class EndOffset:
 
     def __init__(self, config: Mapping[str, object], topic: str) -> None:
         self._config, self._topic = config, topic
-        # A consumer that reads nothing: it asks at half the cost of an admin client (docs/decisions/0029).
+        # A consumer that reads nothing: it asks at half the cost of an admin client (docs/decisions/0030).
         self._client = Consumer(
             {"group.id": "strata", **config, "isolation.level": "read_committed", "enable.auto.commit": False}
         )

@@ -1,7 +1,7 @@
 """The end of the topic, requested from its leader on an event loop: one request for all callers of a turn.
 
 The Kafka client answers such a request through its own threads, which costs ten times as much CPU time as the request
-itself (docs/decisions/0029). This file speaks the few messages that it takes: Metadata to find the leader, ListOffsets
+itself (docs/decisions/0030). This file speaks the few messages that it takes: Metadata to find the leader, ListOffsets
 to get the last stable offset, and the two messages of a SASL login. They are of versions that all brokers since
 Kafka 2.2 know, and that need no negotiation.
 

@@ -1,6 +1,6 @@
 """A leader that is cut off from the other brokers, but not from some nodes, while another leader has taken its place.
 
-This is what neither a lease nor a question to the leader protects from (docs/decisions/0029 and 0030). The scene shows
+This is what neither a lease nor a question to the leader protects from (docs/decisions/0030). The scene shows
 how far it goes: reads may be stale, and writes are not affected. It also shows that another replica knows of it.
 """
 
