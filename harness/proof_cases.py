@@ -29,6 +29,7 @@ _RECORDED: Final = Path(__file__).resolve().parent.parent / "tests/conformance"
 _DOCUMENT: Final = _RECORDED.parent.parent / "docs/compatibility.md"
 _BEGIN, _END = "<!-- proofs: begin -->", "<!-- proofs: end -->"
 _SIZE: Final = 2000
+_RARE: Final = 150  # fewer findings of a rule have no row of their own
 _SECONDS: Final = 1.0  # of one pair
 _NAMES: Final = {SchemaFormat.AVRO: "avro", SchemaFormat.PROTOBUF: "protobuf", SchemaFormat.JSON: "json"}
 
@@ -144,9 +145,15 @@ def _rows(schema_format: SchemaFormat, size: int) -> Iterator[str]:
     for pair in (*pairs, *(pair for pair, _ in zip(drawn, range(size), strict=False))):
         for finding, proof in proofs(pair):
             counts.setdefault(finding.kind, Counter())[_shape(proof)] += 1
-    for rule in sorted(counts):
-        shown = " | ".join(f"{counts[rule][name]:,}" for name in ("witness", "rule only", "undecided"))
-        yield f"| {_TITLES[schema_format]} | `{rule}` | {shown} |"
+    rare = [rule for rule in counts if counts[rule].total() < _RARE]
+    rows = [(f"`{rule}`", counts[rule]) for rule in sorted(counts) if rule not in rare]
+    if rare:
+        rows.append(
+            (f"others, below {_RARE} findings each ({len(rare)})", sum((counts[rule] for rule in rare), Counter()))
+        )
+    for rule, shapes in rows:
+        shown = " | ".join(f"{shapes[name]:,}" for name in ("witness", "rule only", "undecided"))
+        yield f"| {_TITLES[schema_format]} | {rule} | {shown} |"
 
 
 def main(arguments: Sequence[str]) -> None:

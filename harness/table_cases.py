@@ -214,9 +214,10 @@ def _plain(reason: str) -> str:
 
 def report(name: str, tally: Tally) -> str:
     """Return what came of the pairs of a judge, as Markdown."""
+    unheld = sum(map(len, tally.unheld.values()))
     lines = [
         f"`{name}`: {tally.total:,} pairs, the same verdict on {tally.agreed:,}, {tally.refused:,} of them refusals.",
-        f"For {sum(map(len, tally.unheld.values())):,} more the engine has no table at all.",
+        *([f"For {unheld:,} more the engine has no table at all."] if unheld else []),
         "",
         "| who refuses alone | rule or reason | pairs | for example |",
         "| --- | --- | --: | --- |",
