@@ -125,7 +125,7 @@ def work_out(manifest: Manifest, tree: Tree) -> Desired:
     """Return what a manifest describes.
 
     Raises:
-        GitopsError: If a file or a reference is missing, a name is used twice, or references go round in a circle.
+        GitopsError: If a file or a reference is missing, a name is used twice, or references form a cycle.
     """
     drafts: dict[str, _Draft] = {}
     for entry in manifest.entries:
@@ -228,7 +228,7 @@ def _linked(drafts: Mapping[str, _Draft]) -> dict[str, Subject]:
     try:
         order = list(TopologicalSorter(graph).static_order())
     except CycleError as error:
-        raise GitopsError(f"references go round in a circle: {' -> '.join(reversed(error.args[1]))}") from None
+        raise GitopsError(f"references form a cycle: {' -> '.join(reversed(error.args[1]))}") from None
     return {name: linked[name] for name in order}
 
 

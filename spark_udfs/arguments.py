@@ -149,5 +149,5 @@ def column_of(column: Column | str) -> Column:
     if not isinstance(column, str):
         return column
     if active_session() is None:
-        raise RuntimeError("there is no Spark session yet: start one before columns are made")
+        raise RuntimeError("there is no Spark session yet: start one before you make columns")
     return functions.col(column)

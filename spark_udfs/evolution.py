@@ -87,9 +87,9 @@ def run_stream(
     if evolve not in get_args(Evolve):
         raise ValueError(f"evolve is {evolve!r}; allowed are {', '.join(get_args(Evolve))}")
     if poll <= 0:
-        raise ValueError(f"poll is {poll}; allowed is more than 0")
+        raise ValueError(f"poll is {poll}; expected more than 0")
     if patience < 0:
-        raise ValueError(f"patience is {patience}; allowed is 0 or more")
+        raise ValueError(f"patience is {patience}; expected 0 or more")
     settings = settings_of(registry)
     with open_client(settings) as client:
         reader = client.get_version(subject)

@@ -84,7 +84,7 @@ class _Open:
         elif self.key is not None:
             self.value[self.key], self.key = value, None
         elif not isinstance(value, str):
-            raise InvalidText(f"{_line(mark)}a key is not a text")
+            raise InvalidText(f"{_line(mark)}a key is not a string")
         elif value in self.value:
             raise InvalidText(f"{_line(mark)}the key {value!r} appears twice")
         else:

@@ -79,7 +79,7 @@ _WORDS: Final = {
     Cause.REINTERPRETED: "{Readers} read {before} as {after}: the same bytes become other values, without an error.",
     Cause.FORMAT_UNCHECKED: "Some validators refuse text that is not of the format {after}; others do not check it.",
     Cause.HARMLESS: "No document is refused because of this.",
-    Cause.MISPARSED: "{Readers} take bytes of {before} for {after}; some cannot be read.",
+    Cause.MISPARSED: "{Readers} read bytes of {before} as {after}; some cannot be read.",
     Cause.MOVED: "{Readers} read what was written as {before} as {after}.",
     Cause.NOT_A_UUID: "Text that is not a UUID cannot be read.",
     Cause.NUMBER_CUT: "{Readers} read {before} as {after}: some numbers become other numbers, without an error.",

@@ -106,7 +106,7 @@ _FLINK: Final[Mapping[Kind, str | _Word]] = {
     Kind.TIMESTAMP_LTZ: _with_numbers("TIMESTAMP_LTZ"),
 }
 _NO_LTZ: Final = (
-    "Flink's format avro-confluent (2.1) reads no TIMESTAMP_LTZ: for it, declare TIMESTAMP(3) where the schema has "
+    "Flink's format avro-confluent (2.1) cannot read TIMESTAMP_LTZ: declare TIMESTAMP(3) where the schema has "
     "milliseconds."
 )
 _CLICKHOUSE: Final[Mapping[Kind, str | _Word]] = {

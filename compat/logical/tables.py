@@ -303,9 +303,9 @@ class _Columns:
 
 def _not_in_flink(node: LogicalType) -> str:
     if node.kind is Kind.UNION:
-        return "Flink's Avro format reads no union of several types"
+        return "Flink's Avro format cannot read a union of several types"
     if node.kind is Kind.VARIANT:
-        return "Flink's Avro format reads no VARIANT"
+        return "Flink's Avro format cannot read VARIANT"
     if node.kind in (Kind.MAP, Kind.MULTISET) and node.parts[0].kind not in _TEXTS:
         return f"Flink's Avro format reads maps by text, not by {node.parts[0].kind}"
     if node.kind in _TEMPORAL and node.numbers[0] > _MILLIS:

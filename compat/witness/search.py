@@ -27,7 +27,7 @@ SILENT_CHANGE: Final = "SILENT_CHANGE"
 
 _SECONDS: Final = 1.0  # CPU time for the proofs of one check
 _MOST_SILENT: Final = 100  # changes of values in one check
-_UNJUDGED: Final = "Whether readers get the values that were written is not known: the time for it ran out."
+_UNJUDGED: Final = "It is not known whether readers get the values that were written: the time ran out."
 _REPORTED: Final = (Verdict.BREAKS, Verdict.SILENT)
 
 

@@ -12,7 +12,7 @@ __all__ = ["lines", "lines_of"]
 
 _LONGEST: Final = 500
 _REASONS: Final = {
-    "time": "No record was found in the time for it.",
+    "time": "No record was found in time.",
     "size": "The smallest record that shows it is too large.",
     "undecided": "Whether a record shows it was not decided.",
 }

@@ -76,9 +76,9 @@ def import_(*, file: str, folder: str, manifest: str, schema_type: str | None) -
         _write(Path(folder) / f"{name}.{schema.ending}", schema.text)
         entries.append({"name": schema.subject, "file": f"{name}.{schema.ending}", **schema.entry})
         for check in schema.checks_left_out:
-            click.echo(f"{schema.subject}: left out the check {check}, which one record does not decide", err=True)
+            click.echo(f"{schema.subject}: left out the check {check}, which takes more than one record", err=True)
         for part in schema.left_out:
-            click.echo(f"{schema.subject}: left out {part}, which its schema cannot say", err=True)
+            click.echo(f"{schema.subject}: left out {part}, which its schema cannot express", err=True)
     for path in dict.fromkeys(path for schema in imported for path in schema.unread):
         click.echo(f"{file}: left out {path}, which an import does not take", err=True)
     _write(target, manifest_text({"subjects": entries}))

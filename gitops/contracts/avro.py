@@ -173,15 +173,15 @@ def _by_words(element: Mapping[str, Any], name: str, depth: int, left_out: list[
         return {"type": "record", "name": name, "fields": inner} | more
     if logical == "array":
         if not element.get("items"):
-            left_out.append(f"{name}: the type of its items, which is not there (they are texts)")
+            left_out.append(f"{name}: its items, which have no type (they become strings)")
         return {"type": "array", "items": _avro(element.get("items") or {}, name, depth + 1, left_out)} | more
     if physical == "enum":
         symbols = enum_values(element)
         if symbols and all(isinstance(each, str) and _SYMBOL.fullmatch(each) for each in symbols):
             return {"type": "enum", "name": name, "symbols": symbols} | more
-        left_out.append(f"{name}: its values, which are not symbols of Avro (it is a text)")
+        left_out.append(f"{name}: its values, which are not symbols of Avro (it becomes a string)")
     if logical == "object" and physical not in _PRIMITIVE:
-        left_out.append(f"{name}: the properties of its object, which are not there (it is a record without fields)")
+        left_out.append(f"{name}: its object, which has no properties (it becomes a record without fields)")
         return {"type": "record", "name": name, "fields": []}
     return _plain(physical, logical, name, left_out)
 
@@ -192,7 +192,7 @@ def _plain(physical: str, logical: str, name: str, left_out: list[str]) -> objec
     if physical.startswith(("timestamp-", "local-timestamp-")) or physical == "time-micros":
         return {"type": "long", "logicalType": physical}
     if logical not in _FROM_LOGICAL:
-        left_out.append(f"{name}: its logicalType {logical} (it is a text)")
+        left_out.append(f"{name}: its logicalType {logical} (it becomes a string)")
     return _FROM_LOGICAL.get(logical, "string")
 
 

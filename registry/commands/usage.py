@@ -81,7 +81,7 @@ def usage(
         return
     click.echo(f"since {counted['since']}")
     if counted["forgotten"]:
-        click.echo(f"{counted['forgotten']} versions and ids were fetched too, but are no longer known")
+        click.echo(f"{counted['forgotten']} versions and ids were also fetched, but are no longer known")
     for version in counted["versions"]:
         last = f"{_times(version)}, last {version['last']}" if version["count"] else "not fetched"
         deleted_mark = " (deleted)" if version.get("deleted") else ""

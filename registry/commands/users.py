@@ -117,4 +117,4 @@ def _password(*, from_stdin: bool) -> str:
 
 def _note(had_comments: bool, path: object) -> None:
     if had_comments:
-        click.echo(f"strata: the comments in {path} are gone", err=True)
+        click.echo(f"strata: the comments in {path} were removed", err=True)

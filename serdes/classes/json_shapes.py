@@ -82,7 +82,7 @@ class _Reader:
                 return Items(item, set if is_set else list)
             case str() as type_ if type_ in _TYPES:
                 return _scalar(node, type_)
-        raise SchemaError(f"{where or 'the schema'}: a schema without one of the types has no class")
+        raise SchemaError(f"{where or 'the schema'}: a schema without a known type has no class")
 
     def _referenced(self, reference: object, where: str, depth: int) -> Shape:
         if reference == "#":
@@ -98,14 +98,14 @@ class _Reader:
     def _choice(self, nodes: Sequence[object], name: str, where: str, depth: int) -> Shape:
         branches = [self.shape(node, name, where, depth + 1) for node in nodes]
         if not branches:
-            raise SchemaError(f"{where}: a choice of nothing has no class")
+            raise SchemaError(f"{where}: a choice without branches has no class")
         return Choice(tuple(branches)) if len(branches) > 1 else branches[0]
 
     def _enum(self, node: Mapping[str, object], name: str, where: str) -> Shape:
         values = node["enum"] if isinstance(node["enum"], list) else []
         symbols = [value for value in values if value is not None]
         if not symbols or not all(isinstance(value, str) and value.isidentifier() for value in symbols):
-            raise SchemaError(f"{where or 'the schema'}: the values of an enum are names")
+            raise SchemaError(f"{where or 'the schema'}: expected names as values of the enum")
         made = self._known.get(id(node))
         if made is None:
             doc = _text(node, "description")

@@ -152,7 +152,7 @@ def _check_branch(shape: Shape, where: str, *, is_alone: bool) -> None:
             raise SchemaError(f"{where}: Protobuf cannot tell an empty list or map from None; use a class that has it")
         inner = shape.item if isinstance(shape, Items) else shape.value
         if not isinstance(inner, Symbols | Object) and not (isinstance(inner, Scalar) and inner.kind != "null"):
-            raise SchemaError(f"{where}: the items of lists and maps are plain types or classes; use a class")
+            raise SchemaError(f"{where}: expected plain types or classes as items of lists and maps; use a class")
         _check_branch(inner, where, is_alone=True)
     if isinstance(shape, Scalar):
         if shape.kind == "null":

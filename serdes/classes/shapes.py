@@ -207,7 +207,7 @@ class _Reader:
             return self._items(origin or hint, arguments, variables, where, depth)
         if origin in (dict, Mapping):
             if not arguments or arguments[0] is not str:
-                raise SchemaError(f"{where}: the keys of a map are str, got {hint}")
+                raise SchemaError(f"{where}: expected str as keys of a map, got {hint}")
             return Values(self.shape(arguments[1], variables, f"{where}{{}}", depth + 1))
         if isinstance(hint, type) and issubclass(hint, enum.Enum):
             return self._enum(hint, where)
@@ -323,7 +323,7 @@ def _numbers(values: Sequence[Any]) -> tuple[int, ...]:
 
 def _literal(arguments: Sequence[Any], where: str) -> Symbols:
     if not all(isinstance(argument, str) and argument.isidentifier() for argument in arguments):
-        raise SchemaError(f"{where}: the values of a Literal are names, got {list(arguments)}")
+        raise SchemaError(f"{where}: expected names as values of the Literal, got {list(arguments)}")
     return Symbols("_".join(["Literal", *arguments]), tuple(arguments))
 
 

@@ -83,7 +83,7 @@ class _Reader:
         if entry is not None:
             key, value = entry.fields_by_name["key"], entry.fields_by_name["value"]
             if key.type != _F.TYPE_STRING:
-                raise SchemaError(f"{where}: the keys of a map are strings in a class")
+                raise SchemaError(f"{where}: a class holds only maps whose keys are strings")
             return Member(field.name, field.name, Values(self._single(value, where)), {}, number=field.number)
         shape = self._single(field, where)
         if field.is_repeated:

@@ -56,7 +56,7 @@ WRONG = [
     ("an entry that is not a mapping", "users: [alice]", "users[0]: expected a mapping, got a text"),
     ("a key twice in YAML", "users: []\nusers: []", "line 2: the key 'users' appears twice"),
     ("a key twice in JSON", '{"users": [], "users": []}', "the key 'users' appears twice"),
-    ("a key that is not text", "[a]: b", "line 1: a key is not a text"),
+    ("a key that is not text", "[a]: b", "line 1: a key is not a string"),
     ("an alias", "users: &a []\nroles: *a", "line 1: anchors and aliases are not supported"),
     ("a tag", "users: !!python/object:os.system []", "line 1: tags are not supported"),
     ("an unknown field", user(passwort=HASH), "users[0].passwort: unknown field; expected name, password, groups"),

@@ -378,7 +378,7 @@ subjects:
 WRONG = [
     ("a circle",
      "subjects: [{name: a, file: a.avsc, references: [b.avsc]}, {name: b, file: b.avsc, references: [a.avsc]}]",
-     "references go round in a circle"),
+     "references form a cycle"),
     ("a name twice", "subjects: [{name: a, files: '*.avsc'}]", "the subject a is also"),
     ("two sources", "subjects: [{name: a, file: a.avsc, schema: x}]", "expected one of file, files, schema and alias"),
     ("an unknown level", "subjects: [{name: a, file: a.avsc, compatibility: SOME}]", "expected NONE, BACKWARD"),

@@ -380,8 +380,8 @@ def _unused(_: RegisteredSchema) -> StreamingQuery:
     ("build", "options", "message"),
     [
         pytest.param(_unused, {"evolve": "never"}, "allowed are keep, restart", id="evolve"),
-        pytest.param(_unused, {"evolve": "restart", "poll": 0}, "poll is 0; allowed is more than 0", id="poll"),
-        pytest.param(_unused, {"patience": -1}, "patience is -1; allowed is 0 or more", id="patience"),
+        pytest.param(_unused, {"evolve": "restart", "poll": 0}, "poll is 0; expected more than 0", id="poll"),
+        pytest.param(_unused, {"patience": -1}, "patience is -1; expected 0 or more", id="patience"),
         pytest.param(
             lambda _: None, {}, "expected build to return the query that it started, got NoneType", id="build"
         ),

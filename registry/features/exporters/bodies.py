@@ -213,7 +213,7 @@ def _check(exporter: ExporterValue) -> None:
         raise errors.invalid_exporter_config("contextType CUSTOM needs a context, such as .first")
     if kept := never_sent(exporter):
         raise errors.invalid_exporter_subjects(
-            f"{kept[0]!r} would never be sent below the context {exporter.context!r}, because it is taken for a copy; "
+            f"{kept[0]!r} would never be sent below the context {exporter.context!r}, because it looks like a copy; "
             "choose another context, or contextType NONE to keep it"
         )
     if SUBJECT not in exporter.subject_format or ":" in exporter.subject_format:

@@ -253,11 +253,11 @@ def test_names():
 # hint, part of the error
 NO_TYPE = [
     (tuple[int, str], "a tuple of several types"),
-    (dict[int, str], "the keys of a map are str"),
+    (dict[int, str], "expected str as keys of a map"),
     (complex, "has no type in a schema"),
     (Decimal, "has no type in a schema"),
     (list, "expected the type of the items"),
-    (Literal[1, 2], "the values of a Literal are names"),
+    (Literal[1, 2], "expected names as values of the Literal"),
 ]
 
 

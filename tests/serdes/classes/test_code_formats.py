@@ -116,10 +116,10 @@ def test_objects_of_a_json_schema(style, client):
 # schema, part of the error
 NO_CLASS = [
     ({"type": "object"}, "the schema: an object without properties"),
-    ({"type": "object", "properties": {"a": {}}}, r"Order\.a: a schema without one of the types"),
+    ({"type": "object", "properties": {"a": {}}}, r"Order\.a: a schema without a known type"),
     ({"type": "object", "properties": {"a": True}}, r"Order\.a: a schema for any value"),
     ({"type": "object", "properties": {"a": {"$ref": "other.json"}}}, r"Order\.a: only references to definitions"),
-    ({"type": "object", "properties": {"a": {"enum": [1]}}}, r"Order\.a: the values of an enum are names"),
+    ({"type": "object", "properties": {"a": {"enum": [1]}}}, r"Order\.a: expected names as values of the enum"),
     ({"type": "object", "properties": {"a": {"type": "array"}}}, r"Order\.a\[\]: a schema for any value"),
     ({"$ref": "#/definitions/A", "definitions": {"A": {"$ref": "#/definitions/A"}}}, "nested too deeply"),
 ]
@@ -135,7 +135,7 @@ def test_json_schemas_without_a_class(document, words):
 # body of a message, part of the error
 NO_MESSAGE = [
     ("oneof a { string b = 1; string c = 2; }", r"M\.a: a oneof with two fields of one Python type"),
-    ("map<int32, string> a = 1;", r"M\.a: the keys of a map are strings"),
+    ("map<int32, string> a = 1;", r"M\.a: a class holds only maps whose keys are strings"),
     ("google.protobuf.Any a = 1;", r"M\.a: google\.protobuf\.Any of another file has no class"),
 ]
 
