@@ -23,15 +23,15 @@ from faults.services import Services
 __all__ = ["Trial", "main", "reasons", "trial"]
 
 _SEEDS = 70
-_REASON = 160
+_REASON = 80
 _CONTRADICTED = re.compile(
     r"subject (?P<name>\S+): contradicted.*?\n"
-    r" +Operation\([^\n]*kind='(?P<kind>\w+)'[^\n]*answer=(?P<answer>\([^\n]*)\)",
+    r" +Operation\([^\n]*kind='(?P<kind>\w+)'[^\n]*answer=\([^\n]*\)",
     re.DOTALL,
 )
 _DIFFERS = re.compile(
-    r"(?P<what>in the end node \d+ differs from the log, which says) (?P<truth>.*?): Operation\(.*"
-    r"kind='(?P<kind>\w+)', subject='(?P<name>[^']*)'.*answer=(?P<answer>.*)\)"
+    r"(?P<what>in the end node \d+ differs from the log), which says .*?: Operation\(.*"
+    r"kind='(?P<kind>\w+)', subject='(?P<name>[^']*)'.*answer=.*\)"
 )
 
 
@@ -129,11 +129,11 @@ def _line(found: Trial) -> str:
 
 
 def _short(reason: str) -> str:
-    """Return a reason's wrong answer and where it was given, without the other operations."""
+    """Return what a reason is about; the results have it whole."""
     if found := _CONTRADICTED.match(reason):
-        return f"no order of the operations on {found['name']} explains {found['kind']}, answered {found['answer']}"
+        return f"no order explains {found['kind']} of {found['name']}"
     if found := _DIFFERS.match(reason):
-        return f"{found['what']} {found['truth']}: {found['kind']} of {found['name']}, answered {found['answer']}"
+        return f"{found['what']}: {found['kind']} of {found['name']}"
     first = reason.splitlines()[0] if reason else ""
     return first if len(first) <= _REASON else f"{first[:_REASON]}…"
 
