@@ -88,8 +88,8 @@ def apply(
     a failure says what was done.
 
     With --replay, nothing is written if a new schema does not read the records that lie in its topic as they were
-    written. The report of `strata replay` goes to standard error, and with --output json that of a topic that refuses
-    to standard output.
+    written. The report of `strata replay` goes to standard error. With --output json, the report of a refused topic
+    goes to standard output.
 
     Exit codes: 0 the registry has what the manifest says; 2 an error.
 

@@ -41,7 +41,7 @@ def replay(
 ) -> int:  # fmt: skip
     """Read the records of TOPIC with the schema in a file, as if it were the newest version.
 
-    Says which records the schema cannot read, by path and reason; which values it would read as others without an
+    Says which records the schema cannot read, by path and reason; which values it would read differently, without an
     error; which schemas in the topic the registry does not know; and, where the level of the subject includes FORWARD,
     which records the schema could not have written. It joins no group and commits nothing.
 

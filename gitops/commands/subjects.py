@@ -248,7 +248,7 @@ def edit(
 ) -> None:  # fmt: skip
     """Register VERSION of SUBJECT (default: the latest) again with other metadata or tags, as a new version.
 
-    PATH names a field, as in shop.Order.email, or with `record:` before it a record.
+    PATH names a field, such as shop.Order.email, or a record, such as record:shop.Order.
     """
     body: dict[str, Any] = {}
     if metadata is not None:
