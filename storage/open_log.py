@@ -23,7 +23,7 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+]*):", re.IGNORECASE)
 _KAFKA = re.compile(r"kafka://(?P<bootstrap>[^/?#\s]+)/(?P<topic>[A-Za-z0-9._-]{1,249})")
 _SQL = {"sqlite", "sqlite+pysqlite", "postgresql", "postgres", "postgresql+psycopg"}
 _SERVICE = ("http", "https")
-_EXTRAS = {"confluent_kafka": "kafka", "sqlalchemy": "server", "psycopg": "postgres"}
+_EXTRAS = {"confluent_kafka": "kafka", "google_crc32c": "kafka", "sqlalchemy": "server", "psycopg": "postgres"}
 
 
 def open_log(

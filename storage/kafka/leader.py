@@ -1,9 +1,8 @@
 """The end of the topic, requested from its leader on an event loop: one request for all callers of a turn.
 
 The Kafka client answers such a request through its own threads, which costs ten times as much CPU time as the request
-itself (docs/decisions/0030). This file speaks the few messages that it takes: Metadata to find the leader, ListOffsets
-to get the last stable offset, and the two messages of a SASL login. They are of versions that all brokers since
-Kafka 2.2 know, and that need no negotiation.
+itself (docs/decisions/0030). It takes few messages (`messages.py`): Metadata to find the leader, ListOffsets to get the
+last stable offset, and the two messages of a SASL login.
 
 The answer is only ever an offset, or None for "unknown": an error, another leader, an older leader epoch, a lost
 connection, a slow answer. The caller then reads the log in its usual way, while this connection is opened again in the
@@ -23,32 +22,31 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, cast
 
-from strata.storage.kafka.credentials import Credentials, CredentialsRefused, Exchange
+from strata.storage.kafka.credentials import Credentials, CredentialsRefused
+from strata.storage.kafka.messages import (
+    LIST_OFFSETS,
+    METADATA,
+    MOST_BYTES,
+    Login,
+    Place,
+    framed,
+    list_offsets,
+    list_offsets_answer,
+    metadata,
+    metadata_answer,
+)
 
-__all__ = ["Leader", "list_offsets_answer", "metadata_answer"]
+__all__ = ["Leader"]
 
 _logger = logging.getLogger(__name__)
 
-_CLIENT = b"strata"
-_LIST_OFFSETS, _METADATA, _HANDSHAKE, _AUTHENTICATE = (2, 5), (3, 7), (17, 1), (36, 1)
-_READ_COMMITTED, _LATEST = 1, -1
-_MOST_BYTES = 1 << 20
 _AT_ONCE = 2  # requests on their way; later callers share the one after them
 _ANSWER_S, _CONNECT_S = 0.5, 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _UNKNOWN_PAUSE_S = 60.0  # while no attempt has worked: brokers log each login that fails
-_LIFETIME = 0.8  # the share of a login's lifetime after which the connection is replaced
 _FAILURES = (OSError, ValueError, TimeoutError, CredentialsRefused, EOFError)
 
 _Caller = asyncio.Future[int | None]
-
-
-class _Place(NamedTuple):
-    """Where the leader is, and the epoch of its leadership."""
-
-    host: str
-    port: int
-    epoch: int
 
 
 class Leader:
@@ -112,7 +110,7 @@ class Leader:
             return
         self._shared = len(callers)
         self._on_the_way += 1
-        link.send(_LIST_OFFSETS, self._request, _ANSWER_S, partial(self._answered, link, callers))
+        link.send(LIST_OFFSETS, self._request, _ANSWER_S, partial(self._answered, link, callers))
 
     def _answered(self, link: "_Link", callers: "list[_Caller]", body: bytes | None) -> None:
         self._on_the_way -= 1
@@ -151,13 +149,13 @@ class Leader:
             longest = _LONGEST_PAUSE_S if self._has_worked else _UNKNOWN_PAUSE_S
             self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), longest)
             link, place = await self._found()
-            self._request, self._link = _list_offsets(self._topic, place.epoch), link
+            self._request, self._link = list_offsets(self._topic, place.epoch), link
         except _FAILURES as error:
             _logger.debug("cannot ask the leader of topic %s directly: %s", self._topic, type(error).__name__)
         finally:
             self._opening = None
 
-    async def _found(self) -> tuple["_Link", _Place]:
+    async def _found(self) -> tuple["_Link", Place]:
         """Connect to the leader that the first broker to answer names."""
         failure: Exception = OSError("no broker")
         for address in list(self._brokers):
@@ -171,11 +169,11 @@ class Leader:
                 self._brokers.append(address)
         raise failure
 
-    async def _found_by(self, host: str, port: int) -> tuple["_Link", _Place]:
+    async def _found_by(self, host: str, port: int) -> tuple["_Link", Place]:
         link = await self._connected(host, port)
         try:
-            request = struct.pack(">i", 1) + _string(self._topic.encode()) + b"\0"
-            place = metadata_answer(await link.ask(_METADATA, request, _CONNECT_S), self._topic)
+            answer = await link.ask(METADATA, metadata(self._topic), _CONNECT_S)
+            place = metadata_answer(answer, self._topic)
             if (place.host, place.port) == (host, port):
                 return link, place
         except BaseException:
@@ -198,35 +196,14 @@ class Leader:
         return link
 
     async def _log_in(self, link: "_Link") -> None:
-        begin, name = self._credentials.mechanism, (self._credentials.mechanism_name or "").encode()
-        assert begin is not None  # noqa: S101 - the caller has checked it
-        loop = asyncio.get_running_loop()
+        loop, login = asyncio.get_running_loop(), Login(self._credentials)
         # In threads: a token may have to be fetched, and a proof takes some milliseconds of hashing.
-        exchange = await loop.run_in_executor(None, begin)
-        message = await loop.run_in_executor(None, _next_message, exchange, None)
-        reader = _Reader(await link.ask(_HANDSHAKE, _string(name), _CONNECT_S))
-        if reader.int16() != 0:
-            raise CredentialsRefused("the broker does not offer the mechanism")
-        lifetime_ms = 0
-        while message is not None:
-            request = struct.pack(">i", len(message)) + message
-            reader = _Reader(await link.ask(_AUTHENTICATE, request, _CONNECT_S))
-            code = reader.int16()
-            reader.text()
-            reply, lifetime_ms = reader.take(max(0, reader.int32())), reader.int64()
-            if code != 0:
-                raise CredentialsRefused("the broker refuses the credentials")
-            message = await loop.run_in_executor(None, _next_message, exchange, reply)
-        if lifetime_ms > 0:
-            link.end_after(lifetime_ms / 1000 * _LIFETIME)
-
-
-def _next_message(exchange: Exchange, reply: bytes | None) -> bytes | None:
-    """Return the client's next message after a reply of the server; None after the last one."""
-    try:
-        return next(exchange) if reply is None else exchange.send(reply)
-    except StopIteration:
-        return None
+        request = await loop.run_in_executor(None, login.first)
+        while request is not None:
+            answer = await link.ask(*request, _CONNECT_S)
+            request = await loop.run_in_executor(None, login.following, answer)
+        if login.lifetime_s > 0:
+            link.end_after(login.lifetime_s)
 
 
 class _Request(NamedTuple):
@@ -265,7 +242,7 @@ class _Link(asyncio.Protocol):
         buffer += data
         while len(buffer) >= 8:
             size, number = struct.unpack_from(">ii", buffer)
-            if not 4 <= size <= _MOST_BYTES or not self._waiting or number != self._waiting[0].number:
+            if not 4 <= size <= MOST_BYTES or not self._waiting or number != self._waiting[0].number:
                 self.lose()
                 return
             if len(buffer) < 4 + size:
@@ -308,8 +285,7 @@ class _Link(asyncio.Protocol):
         self._waiting.append(_Request(self._number, ends, answered))
         if ends < self._rings:
             self._ring_at(ends)
-        head = struct.pack(">ihhih", 10 + len(_CLIENT) + len(body), *api, self._number, len(_CLIENT))
-        self._transport.write(head + _CLIENT + body)
+        self._transport.write(framed(api, self._number, body))
 
     def _ring_at(self, moment: float) -> None:
         if self._timer is not None:
@@ -343,90 +319,3 @@ class _Link(asyncio.Protocol):
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
             request.answered(None)
-
-
-# --- bytes
-
-
-class _Reader:
-    """The fields of an answer, in order.
-
-    Raises:
-        ValueError: The answer is shorter than its fields say.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def take(self, size: int) -> bytes:
-        end = self._at + size
-        if size < 0 or end > len(self._data):
-            raise ValueError("the answer is cut off")
-        taken, self._at = self._data[self._at : end], end
-        return taken
-
-    def int16(self) -> int:
-        return int.from_bytes(self.take(2), "big", signed=True)
-
-    def int32(self) -> int:
-        return int.from_bytes(self.take(4), "big", signed=True)
-
-    def int64(self) -> int:
-        return int.from_bytes(self.take(8), "big", signed=True)
-
-    def text(self) -> str:
-        return self.take(max(0, self.int16())).decode("utf-8", "replace")
-
-    def count(self, least: int) -> int:
-        """Return the length of an array whose items take at least so many bytes."""
-        count = max(0, self.int32())
-        if count * least > len(self._data) - self._at:
-            raise ValueError("the answer is cut off")
-        return count
-
-
-def _string(text: bytes) -> bytes:
-    return struct.pack(">h", len(text)) + text
-
-
-def _list_offsets(topic: str, epoch: int) -> bytes:
-    """Return the body of a ListOffsets request (version 5) for the last stable offset."""
-    head = struct.pack(">ibi", -1, _READ_COMMITTED, 1) + _string(topic.encode())
-    return head + struct.pack(">iiiq", 1, 0, epoch, _LATEST)
-
-
-def list_offsets_answer(body: bytes, topic: str) -> int | None:
-    """Return the offset in the answer to a ListOffsets request (version 5) for one partition; None if it has none."""
-    name = topic.encode()
-    expected = 4 + 4 + 2 + len(name) + 4 + 4 + 2 + 8 + 8 + 4
-    if len(body) != expected:
-        return None
-    at = 10 + len(name)
-    topics, length = struct.unpack_from(">ih", body, 4)
-    partitions, index, code, _, offset, _ = struct.unpack_from(">iihqqi", body, at)
-    is_expected = (topics, length, partitions, index, code) == (1, len(name), 1, 0, 0) and body[10:at] == name
-    return offset if is_expected and offset >= 0 else None
-
-
-def metadata_answer(body: bytes, topic: str) -> _Place:
-    """Return the leader in the answer to a Metadata request (version 7) for one topic.
-
-    Raises:
-        ValueError: The answer is not well-formed, or names no leader of the topic.
-    """
-    reader = _Reader(body)
-    reader.int32()  # how long the broker throttled the request
-    brokers = {}
-    for _ in range(reader.count(12)):
-        node, host, port, _rack = reader.int32(), reader.text(), reader.int32(), reader.text()
-        brokers[node] = host, port
-    reader.text(), reader.int32()  # the cluster and its controller
-    for _ in range(reader.count(9)):
-        code, name, _internal = reader.int16(), reader.text(), reader.take(1)
-        for _ in range(reader.count(26)):
-            partition_code, index, leader, epoch = reader.int16(), reader.int32(), reader.int32(), reader.int32()
-            for _ in range(3):  # replicas, those in sync, those offline
-                reader.take(4 * reader.count(4))
-            if (name, index, code, partition_code) == (topic, 0, 0, 0) and leader in brokers:
-                return _Place(*brokers[leader], epoch)
-    raise ValueError("no leader of the topic is known")

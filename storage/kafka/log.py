@@ -146,7 +146,7 @@ class KafkaLog:
         self._now, self._seen = now, Seen(topic, facts.retention_s, now)
         self._watch = TopicWatch(admin, facts, self._seen, now)
         self._end = EndOffset(self._client, topic)
-        credentials = credentials_of(self._client)
+        credentials = self._credentials = credentials_of(self._client)
         self._leader = None if credentials is None else Leader(broker_addresses(bootstrap), topic, credentials)
         self._foreign = ForeignRecords(topic)
         self._identity = _identity(facts.topic_id)
@@ -338,7 +338,12 @@ class KafkaLog:
         self._pen, self._known_end, self._foreign.since = None, None, math.inf
         self._watch.confirm(self._by(self._timeouts.write), at_once=True)
         pen = Pen(
-            self._client, self._topic, self._fencing, max_bytes=self._max_bytes, timeout_s=self._timeouts.take_pen
+            self._client,
+            self._topic,
+            self._fencing,
+            max_bytes=self._max_bytes,
+            timeout_s=self._timeouts.take_pen,
+            credentials=self._credentials,
         )
         try:
             if pen.transactional:

@@ -14,15 +14,17 @@ Without fencing (`Fencing.NONE`) there are no transactions: staging a record wri
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException
 
-from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK, offset_of
+from strata.storage.addresses import broker_addresses
+from strata.storage.kafka.client_producer import ClientProducer
+from strata.storage.kafka.credentials import Credentials
+from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK
 from strata.storage.kafka.fencing import Fencing
+from strata.storage.kafka.producer import Producer, Staged
+from strata.storage.kafka.transactions import Brokers, TransactionalProducer, Unsupported
 from strata.storage.log import LogError, LogTimeout, Record, RecordTooLarge
 
 __all__ = ["Fenced", "Pen", "Staged", "pen_ids"]
@@ -33,8 +35,7 @@ _TRANSACTION_MS = 10_000
 _TURNS = ("-Aa", "-BB")
 _BATCH, _BATCH_OVERHEAD = 1_000_000, 1_000
 _CLIENT_LIMIT = 1_000_000_000
-_ABORT_S, _MEET_S = 2.0, 2.0
-_POLL_S = 0.1
+_ABORT_S = 2.0
 # Another producer has taken the pen, or the broker has aborted a transaction that took too long.
 _FENCED = {
     KafkaError._FENCED,
@@ -63,17 +64,6 @@ class Fenced(Exception):
     """Another node has the pen; staged records are invisible unless `commit` had begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """The offset and timestamp of a staged record; the timestamp in milliseconds since the epoch."""
-
-    offset: int
-    timestamp: int
-
-
-_Outcome = tuple[KafkaError | None, Message | None]
-
-
 class Pen:
     """The producers that may write. Not thread-safe; once `usable` is false, make a new one.
 
@@ -82,30 +72,51 @@ class Pen:
     """
 
     def __init__(
-        self, config: Mapping[str, object], topic: str, fencing: Fencing, *, max_bytes: int, timeout_s: float
+        self,
+        config: Mapping[str, object],
+        topic: str,
+        fencing: Fencing,
+        *,
+        max_bytes: int,
+        timeout_s: float,
+        credentials: Credentials | None = None,
     ) -> None:
         self._topic, self._max_bytes = topic, max_bytes
         self.transactional = fencing is Fencing.PEN
         self.usable = True
+        # The topic's limit applies to a batch, and the client would otherwise build larger ones.
+        most_bytes = max(1, min(_BATCH, max_bytes - _BATCH_OVERHEAD))
         settings: dict[str, object] = {
             "linger.ms": 0,
-            # The topic's limit applies to a batch, and the client would otherwise build larger ones.
-            "batch.size": max(1, min(_BATCH, max_bytes - _BATCH_OVERHEAD)),
+            "batch.size": most_bytes,
             **config,
             "message.max.bytes": _CLIENT_LIMIT,
             "acks": "all",
             "enable.idempotence": True,
         }
+        self._producers: deque[Producer] = deque()
         if not self.transactional:
-            self._producers = deque([Producer(settings)])
+            self._producers.append(ClientProducer(settings, topic, transactional=False))
+            return
+        # The client alone compresses.
+        if credentials is not None and not any(name.startswith("compression.") for name in config):
+            brokers = Brokers(broker_addresses(str(config["bootstrap.servers"])), topic, credentials)
+            self._producers.extend(
+                TransactionalProducer(brokers, name, topic, timeout_ms=_TRANSACTION_MS, most_bytes=most_bytes)
+                for name in pen_ids(topic)
+            )
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._take(deadline)
+        except Unsupported:
+            self._producers.clear()
+        if self._producers:
             return
         settings["transaction.timeout.ms"] = _TRANSACTION_MS
-        self._producers = deque(Producer({**settings, "transactional.id": name}) for name in pen_ids(topic))
-        deadline = time.monotonic() + timeout_s
-        # Every node takes the first one first and signs with it. So a node that has signed holds both, and the node
-        # that signed before it holds neither.
-        for producer in self._producers:
-            self._take(producer, deadline)
+        self._producers.extend(
+            ClientProducer({**settings, "transactional.id": name}, topic, transactional=True) for name in pen_ids(topic)
+        )
+        self._take(deadline)
 
     def stage(
         self,
@@ -138,16 +149,10 @@ class Pen:
             raise RecordTooLarge(
                 f"topic {self._topic} takes records of up to {self._max_bytes} bytes, got one of {largest} bytes"
             )
-        outcomes: list[_Outcome] = [(None, None)] * len(records)
         try:
-            with _raising_fatal_errors():
-                self._send(records, token, headers or {}, outcomes, deadline, patience_s)
+            return self._send(records, token, headers or {}, deadline, patience_s)
         except KafkaException as error:
             raise self._abandon(error.args[0]) from error
-        refusals = [error for error, message in outcomes if error is not None or message is None]
-        if refusals:
-            raise self._abandon(next((error for error in refusals if error is not None), None))
-        return [Staged(offset_of(m), m.timestamp()[1]) for _, m in outcomes if m is not None]
 
     def commit(self, deadline: float) -> None:
         """Make the staged records visible.
@@ -156,26 +161,22 @@ class Pen:
             Fenced: Another node has the pen; whether the commit took place before that is unknown.
             LogTimeout: Whether the commit took place is unknown.
         """
-        while self.transactional:
-            try:
-                with _raising_fatal_errors():
-                    self._producer.commit_transaction(_left(deadline))
-                self._producers.rotate()
-                break
-            except KafkaException as error:
-                problem: KafkaError = error.args[0]
-                if problem.retriable() and time.monotonic() < deadline:
-                    continue  # the same commit continues
-                self.usable = False
-                if problem.code() in _FENCED:
-                    raise Fenced from error
-                raise LogTimeout(f"topic {self._topic}: no answer to a commit: {problem.str()}") from error
+        if not self.transactional:
+            return
+        try:
+            self._producer.commit(deadline)
+        except KafkaException as error:
+            self.usable = False
+            problem: KafkaError = error.args[0]
+            if problem.code() in _FENCED:
+                raise Fenced from error
+            raise LogTimeout(f"topic {self._topic}: no answer to a commit: {problem.str()}") from error
+        self._producers.rotate()
 
     def abort(self) -> KafkaError | None:
         """Abort the transaction. If the broker does not confirm it, return its error; the pen is then unusable."""
         try:
-            with _raising_fatal_errors():
-                self._producer.abort_transaction(_ABORT_S)
+            self._producer.abort(time.monotonic() + _ABORT_S)
         except KafkaException as error:
             self.usable = False
             problem: KafkaError = error.args[0]
@@ -184,31 +185,28 @@ class Pen:
         return None
 
     def close(self) -> None:
-        """Close the connection without waiting for requests that are still running."""
+        """Close the connections without waiting for requests that are still running."""
         self.usable = False
         for producer in self._producers:
-            with suppress(KafkaException), _raising_fatal_errors():
-                producer.purge()
-                producer.poll(0)
+            producer.close()
 
     @property
     def _producer(self) -> Producer:
         """The producer that has its turn; it passes to the other one with the end of a transaction."""
         return self._producers[0]
 
-    def _take(self, producer: Producer, deadline: float) -> None:
-        # A client that does not know the brokers yet often waits for half a second before it looks for a coordinator.
-        with suppress(KafkaException):
-            producer.list_topics(timeout=min(_MEET_S, _left(deadline)))
-        while True:
+    def _take(self, deadline: float) -> None:
+        """Take both producers.
+
+        Every node takes the first one first and signs with it. So a node that has signed holds both, and the node that
+        signed before it holds neither.
+        """
+        for producer in self._producers:
             try:
-                with _raising_fatal_errors():
-                    producer.init_transactions(_left(deadline))
-                break
+                producer.take(deadline)
             except KafkaException as error:
+                self.close()
                 problem: KafkaError = error.args[0]
-                if problem.retriable() and time.monotonic() < deadline:
-                    continue
                 hint = _HINTS.get(problem.code(), "")
                 raise LogError(f"topic {self._topic}: cannot get the right to write: {problem.str()}{hint}") from error
 
@@ -217,44 +215,18 @@ class Pen:
         records: Sequence[Record],
         token: bytes,
         headers: Mapping[str, bytes],
-        outcomes: list[_Outcome],
         deadline: float,
         patience_s: float,
-    ) -> None:
+    ) -> list[Staged]:
+        marks = [token] * len(records)
         if self.transactional:
-            self._producer.begin_transaction()
-        for i, record in enumerate(records):
-            mark = token + LAST_MARK if self.transactional and i == len(records) - 1 else token
-            self._produce(record, {APPEND_HEADER: mark, **headers}, partial(_store_outcome, outcomes, i), deadline)
-        self._producer.flush(min(patience_s, _left(deadline)))
-        if any(message is not None for _, message in outcomes):
-            self._producer.flush(_left(deadline))
+            marks[-1] += LAST_MARK
+        each = [{APPEND_HEADER: mark, **headers} for mark in marks]
+        return self._producer.stage(records, each, deadline, patience_s)
 
-    def _produce(
-        self, record: Record, headers: Mapping[str, bytes], keep: Callable[..., None], deadline: float
-    ) -> None:
-        now = time.time_ns() // 1_000_000
-        while True:
-            try:
-                self._producer.produce(
-                    self._topic,
-                    record.value,
-                    record.key,
-                    0,
-                    on_delivery=keep,
-                    timestamp=record.time(now),
-                    headers=dict(headers),
-                )
-                break
-            except BufferError:
-                # The client's queue is full; let it send.
-                if time.monotonic() > deadline:
-                    raise KafkaException(KafkaError(KafkaError._QUEUE_FULL)) from None
-                self._producer.poll(_POLL_S)
-
-    def _abandon(self, problem: KafkaError | None) -> Exception:
-        """Abort the transaction and return the exception for a problem (None: no answer in time)."""
-        code, text = (problem.code(), problem.str()) if problem else (KafkaError._TIMED_OUT, "no answer in time")
+    def _abandon(self, problem: KafkaError) -> Exception:
+        """Abort the transaction and return the exception for a problem."""
+        code, text = problem.code(), problem.str()
         if code in _TOO_LARGE and not self.transactional:
             return RecordTooLarge(f"topic {self._topic} rejected a record: {text}")
         if not self.transactional:
@@ -268,24 +240,3 @@ class Pen:
         if code in _TOO_LARGE:
             return RecordTooLarge(f"topic {self._topic} rejected a record: {text}")
         return LogError(f"topic {self._topic}: nothing was written: {text}")
-
-
-def _store_outcome(outcomes: list[_Outcome], i: int, error: KafkaError | None, message: Message) -> None:
-    # Store the error only: calling one of its methods here, during a fatal error, confuses the client.
-    outcomes[i] = (error, message)
-
-
-@contextmanager
-def _raising_fatal_errors() -> Iterator[None]:
-    """Raise fatal errors as KafkaException: the client raises SystemError when delivery callbacks are due as well."""
-    try:
-        yield
-    except SystemError as error:
-        cause = error.__cause__ or error.__context__
-        if isinstance(cause, KafkaException):
-            raise cause from None
-        raise KafkaException(KafkaError(KafkaError._FATAL, str(error))) from error
-
-
-def _left(deadline: float) -> float:
-    return max(0.1, deadline - time.monotonic())

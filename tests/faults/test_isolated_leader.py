@@ -16,7 +16,8 @@ from faults.scene import Member, opened
 from faults.services import Services
 from harness.kafka import KafkaBroker
 from harness.waiting import until
-from strata.storage.kafka.leader import _LIST_OFFSETS, _METADATA, _Link, _list_offsets, _string, metadata_answer
+from strata.storage.kafka.leader import _Link
+from strata.storage.kafka.messages import LIST_OFFSETS, METADATA, list_offsets, metadata, metadata_answer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -53,14 +54,13 @@ def _answer(cluster: KafkaBroker, broker: int, api: tuple[int, int], request: by
 
 def _leadership(cluster: KafkaBroker, topic: str) -> tuple[int, int]:
     """Return the number of the broker that leads the log's partition, and the epoch of its leadership."""
-    request = struct.pack(">i", 1) + _string(topic.encode()) + b"\0"
-    place = metadata_answer(_answer(cluster, 0, _METADATA, request), topic)
+    place = metadata_answer(_answer(cluster, 0, METADATA, metadata(topic)), topic)
     return cluster.bootstrap.split(",").index(f"{place.host}:{place.port}"), place.epoch
 
 
 def _code(cluster: KafkaBroker, broker: int, topic: str, epoch: int) -> int:
     """Return the error code with which a broker answers the question for the end that is meant for the leader."""
-    answer = _answer(cluster, broker, _LIST_OFFSETS, _list_offsets(topic, epoch))
+    answer = _answer(cluster, broker, LIST_OFFSETS, list_offsets(topic, epoch))
     return int(struct.unpack_from(">h", answer, 18 + len(topic.encode()))[0])
 
 

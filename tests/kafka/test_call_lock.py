@@ -1,19 +1,21 @@
 """When an append returns: every node can read it, and the next one does not wait for the broker to close it."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError
 
 from harness.waiting import until
 from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK, Cursor, Position
 from strata.storage.kafka.end_offset import EndOffset
 from strata.storage.kafka.log import KafkaLog, Timeouts
 from strata.storage.kafka.pen import Pen, pen_ids
+from strata.storage.kafka.producer import Producer, Staged
 from strata.storage.log import START, Conflict, Entry, LogCompacted, LogTimeout, Record
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def test_no_acknowledgement_before_visibility(topic: "Topic", monkeypatch: pytes
             assert asked.acquire(timeout=_WAIT_S)
         assert not appending.done()
         assert _keys(other) == [b"a"]
-        answered[0].commit_transaction(_WAIT_S)
+        answered[0].commit(time.monotonic() + _WAIT_S)
         written = appending.result(_WAIT_S)
     assert [entry for entry in other.read(first[-1].offset) if entry.offset > first[-1].offset] == list(written)
 
@@ -243,9 +245,9 @@ def test_two_producers_take_turns(topic: "Topic", monkeypatch: pytest.MonkeyPatc
     turns: list[Producer] = []
     send = Pen._send
 
-    def noting(pen: Pen, *arguments: object) -> None:
+    def noting(pen: Pen, *arguments: object) -> list[Staged]:
         turns.append(pen._producer)
-        send(pen, *arguments)  # type: ignore[arg-type]
+        return send(pen, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Pen, "_send", noting)
     after = node.append(after, [_record("b")])[-1].offset

@@ -6,7 +6,7 @@ Real brokers judge the messages and the logins. A double of a broker gives the a
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -19,8 +19,10 @@ from faults.proxy import Proxy
 from harness.certificates import Authority, Pair
 from harness.kafka import KafkaBroker
 from strata.storage.kafka.credentials import Credentials, credentials_of
-from strata.storage.kafka.leader import Leader, _Link, list_offsets_answer, metadata_answer
+from strata.storage.kafka.leader import Leader, _Link
 from strata.storage.kafka.log import KafkaLog
+from strata.storage.kafka.messages import list_offsets_answer, metadata_answer
+from strata.storage.kafka.transactions import TransactionalProducer
 from strata.storage.log import START, Record
 from tests.kafka.conftest import Topic
 
@@ -246,6 +248,13 @@ async def test_logins(
         assert await _end(leader) > 0
         if login is _OIDC:
             assert (b"grant_type=client_credentials&scope=kafka") in [body for _, body in _Tokens.requests]
+    with closing(
+        KafkaLog(secured[0].bootstrap_by(listener), f"{_TOPIC}-log", advertised_url=None, config=config)
+    ) as log:
+        last = max((entry.offset for entry in log.read(START)), default=START)
+        log.append(last, [_record("a")])
+        assert log._pen is not None
+        assert isinstance(log._pen._producer, TransactionalProducer)
 
 
 @pytest.mark.kafka

@@ -3,6 +3,7 @@
 import logging
 import multiprocessing
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -237,7 +238,7 @@ def test_a_holder_killed_in_the_middle_of_writes(topic: "Topic") -> None:
 
 def _commit_and_lose_the_answer(error: Exception) -> Callable[[Pen, float], None]:
     def commit(pen: Pen, deadline: float) -> None:
-        pen._producer.commit_transaction(_WAIT_S)
+        pen._producer.commit(time.monotonic() + _WAIT_S)
         pen.usable = False
         raise error
 
