@@ -5,7 +5,8 @@ belongs, and no reader or writer can continue from the end of another log.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
 
 from strata.storage.log import START, Conflict, Entry, Log, LogReplaced, LogStatus, Record
 
@@ -53,11 +54,13 @@ class ReopeningLog:
         log, base = self._current
         return after >= base and log.unchanged(after - base)
 
-    async def ends_at(self, read_to: Callable[[], int]) -> bool:
+    def ends_at(self, read_to: Callable[[], int]) -> Coroutine[Any, Any, bool]:
         """Ask whether certainly no record follows a reader's offset; see `Log.ends_at`."""
         log, base = self._current
+        if base == 0:
+            return log.ends_at(read_to)
         # An offset of an older log lies below all of this one.
-        return await log.ends_at(lambda: max(START - 1, read_to() - base))
+        return log.ends_at(lambda: max(START - 1, read_to() - base))
 
     def note_append(self, last: int) -> None:
         """Note where an append of another process of this node ended; see `Log.note_append`."""

@@ -114,6 +114,11 @@ class BasisCache(Generic[_KeyT, _T]):
         """How many values gave way to others."""
         return self._values.evictions
 
+    def peek(self, key: _KeyT) -> _T | None:
+        """Return a valid value, or None; this counts as neither a hit nor a miss, nor as a use of the value."""
+        kept = self._values.peek(key)
+        return kept[0] if kept is not None and kept[1] == self._current() else None
+
     def holds(self, key: _KeyT) -> bool:
         """Return whether there is a valid value; if not, this is a cache miss."""
         kept = self._values.get(key)

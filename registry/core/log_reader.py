@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 from strata.registry.core import errors
+from strata.registry.core.eager_start import in_task
 from strata.registry.core.tally import FACTS, Tally
 from strata.storage.log import START, Entry, Log, LogCompacted, LogError, LogTimeout
 from strata.storage.state import State
@@ -181,9 +182,11 @@ class LogReader:
             self._next_reading = asyncio.create_task(self._catch_up_after(self._reading))
             # All callers that wait get its exception; retrieve it here in case no caller is left.
             self._next_reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+        reading = self._next_reading
+        await in_task()
         try:
             async with asyncio.timeout(self._timeout_s):
-                await asyncio.shield(self._next_reading)
+                await asyncio.shield(reading)
         except TimeoutError:
             raise errors.log_unreadable(LogTimeout.outline) from None
         return self.state

@@ -1,18 +1,21 @@
 """The way of a request, on one page: `Pipeline._walk` has all steps in their order, from the first byte to the answer.
 
-Begin, count, admit, hot answer, find the route, check, note, permit, kept answer, forward or call. All that a step
-learns is in the exchange of the request. Requests from within the node, those of pages and those that another worker
-passes on, were admitted and checked as the request that they come from, so they begin at the route.
+Begin, count, admit, hot answer, kept answer of a GET, find the route, check, note, permit, kept answer, forward or
+call. All that a step learns is in the exchange of the request. Requests from within the node, those of pages and those
+that another worker passes on, were admitted and checked as the request that they come from, so they begin at the route.
+
+A request is not a task before it writes (`core/eager_start.py`). A read that needs to be one awaits `in_task`.
 
 Two steps answer from memory. **Hot answers** are schemas by id, or by subject and explicit version: they stay the same
 until something is deleted, and such a read costs the server little more than its bytes, so this step comes before all
 that such a read does not need. **Kept answers** (docs/decisions/0004) are those that depend on State and request alone.
 Each is kept under all of the request that can change it, and valid while State is the very State that the whole answer
 was computed from. The log proves this on each request, as for a route that reads: the catch-up comes first, then the
-look into the cache; a route gets the State of that catch-up, so there is never a second one. Errors are not kept,
-except what is not found: a schema may be refused because its check took too long. An answer is kept when its request
-comes for the second time. Many requests never come again, such as the check of a new schema in a build, and keeping
-their answers costs a quarter of the time of a read.
+look into the cache; a route gets the State of that catch-up, so there is never a second one. A GET has one key for
+both, and its kept answer is looked for as early as a hot one: the request that it was made for has passed the checks.
+Errors are not kept, except what is not found: a schema may be refused because its check took too long. An answer is
+kept when its request comes for the second time. Many requests never come again, such as the check of a new schema in a
+build, and keeping their answers costs a quarter of the time of a read.
 
 No exception leaves the pipeline: the server would drop a connection that other requests use.
 """
@@ -25,7 +28,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from uuid import uuid4
 
 from starlette.requests import ClientDisconnect
@@ -33,6 +36,7 @@ from starlette.responses import Response
 
 from strata.registry.core import errors
 from strata.registry.core.cache import BasisCache, Repeats
+from strata.registry.core.eager_start import in_task
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.rights.request_access import Access, AskedBy
 from strata.registry.core.rights.route_rights import OPEN
@@ -170,7 +174,7 @@ class Pipeline:
         self._ids = RequestIds()
         self._uses_hot = not settings.access_log and not (audit is not None and audit.reads)
         self.hot: BasisCache[HotKey, KeptAnswer] = BasisCache(writer.lasting, hot_bytes)
-        self.kept: BasisCache[KeptKey, KeptAnswer] = BasisCache(lambda: writer.state, kept_bytes)
+        self.kept: BasisCache[HotKey | KeptKey, KeptAnswer] = BasisCache(lambda: writer.state, kept_bytes)
         self._repeats = Repeats(_MOST_NOTED)
         self.begins: tuple[Callable[[Exchange], None], ...] = ()
         self.ends: tuple[Callable[[Exchange], None], ...] = ()
@@ -316,12 +320,7 @@ class Pipeline:
             if scope["method"] == "GET":
                 media_type, who = exchange.media_type, exchange.access.number
                 hot_key = exchange.raw_path, scope["query_string"], media_type, exchange.takes_gzip, who
-                host = exchange.headers.get(b"host", b"")
-                may_be_hot = self._uses_hot and exchange.is_acceptable and self._guard.knows(host)
-                if may_be_hot and (hot := self.hot.find(hot_key)) is not None:
-                    exchange.is_hot = True
-                    exchange.route, exchange.fetched = hot.note
-                    await exchange.send_answer(hot.answer, hot.head)
+                if await self._send_from_memory(exchange, hot_key):
                     return
                 basis = self.hot.basis()
             self._checks.settle(exchange)
@@ -329,13 +328,11 @@ class Pipeline:
         with self._noted(exchange):
             if self._service.control is not None:
                 await self._permit(exchange)
-            kept_key = await self._kept_key(exchange) if exchange.facts.kept is not Kept.NO else None
-            if kept_key is not None and (kept := await self._kept_answer(exchange, kept_key)) is not None:
-                exchange.answer = kept.answer
-                exchange.error_code, exchange.fetched = kept.note
-                await exchange.send_answer(kept.answer, kept.head)
+            kept_key = await self._kept_key(exchange, hot_key) if exchange.facts.kept is not Kept.NO else None
+            if kept_key is not None and self.kept.holds(kept_key) and await self._send_kept(exchange, kept_key):
                 return
             if exchange.facts.writes or (exchange.facts.about_writer and self._forward.has_link):
+                await in_task()
                 answer = await self._forward.answer(exchange, self._call)
             else:
                 answer = await self._call(exchange)
@@ -348,6 +345,21 @@ class Pipeline:
             self._keep_hot(exchange, hot_key, basis)
 
     # --- hot answers
+
+    async def _send_from_memory(self, exchange: Exchange, key: HotKey) -> bool:
+        """Send the hot or kept answer to a GET request; a kept one is looked for here too, before the checks."""
+        host = exchange.headers.get(b"host", b"")
+        if not self._uses_hot or not exchange.is_acceptable or not self._guard.knows(host):
+            return False
+        if (hot := self.hot.find(key)) is not None:
+            exchange.is_hot = True
+            exchange.route, exchange.fetched = hot.note
+            await exchange.send_answer(hot.answer, hot.head)
+            return True
+        if (kept := self.kept.peek(key)) is None:
+            return False
+        exchange.route = kept.note[0]
+        return await self._send_kept(exchange, key)
 
     def _keep_hot(self, exchange: Exchange, key: HotKey, basis: object) -> None:
         same_rights = exchange.access.number == key[-1]  # the rules may have changed meanwhile
@@ -394,7 +406,11 @@ class Pipeline:
 
     # --- kept answers
 
-    async def _kept_key(self, exchange: Exchange) -> KeptKey | None:
+    async def _kept_key(self, exchange: Exchange, hot_key: HotKey | None) -> HotKey | KeptKey | None:
+        """Return the key of a request; for GET it is that of the hot answers, so that the look can come as early."""
+        if hot_key is not None:
+            exchange.body_bytes = 0
+            return hot_key
         scope = exchange.scope
         body = b""
         if scope["method"] == "POST":
@@ -406,19 +422,24 @@ class Pipeline:
         method, path, query, who = scope["method"], scope["path"], scope["query_string"], exchange.access.number
         return method, path, query, body, exchange.media_type, exchange.takes_gzip, who
 
-    async def _kept_answer(self, exchange: Exchange, key: KeptKey) -> KeptAnswer | None:
-        if not self.kept.holds(key):
-            return None
+    async def _send_kept(self, exchange: Exchange, key: HotKey | KeptKey) -> bool:
+        """Send the answer that is kept under a key, if it is still valid once the State is fresh."""
         await exchange.fresh()
-        return self.kept.find(_for_rights(key, exchange.access.number))
+        kept = self.kept.find(_for_rights(key, exchange.access.number))
+        if kept is None:
+            return False
+        exchange.answer = kept.answer
+        exchange.route, exchange.error_code, exchange.fetched = kept.note
+        await exchange.send_answer(kept.answer, kept.head)
+        return True
 
-    def _keep(self, exchange: Exchange, key: KeptKey) -> None:
+    def _keep(self, exchange: Exchange, key: HotKey | KeptKey) -> None:
         key = _for_rights(key, exchange.access.number)
         if exchange.lasts or not self._repeats.repeat(hash(key)):  # what lasts is a hot answer
             return
         if exchange.answer is not None and exchange.status in _KEPT_STATUSES:
-            kept = KeptAnswer(exchange.answer, (exchange.error_code, exchange.fetched))
-            size = kept.size + len(key[1]) + len(key[2]) + len(key[3])
+            kept = KeptAnswer(exchange.answer, (exchange.route, exchange.error_code, exchange.fetched))
+            size = kept.size + sum(len(part) for part in key if isinstance(part, str | bytes))
             self.kept.put(key, kept, exchange.answers_from, size)
 
     # --- the route
@@ -498,9 +519,9 @@ class RequestIds:
         return wanted if _USABLE_ID.fullmatch(wanted) else self.next()
 
 
-def _for_rights(key: KeptKey, number: int) -> KeptKey:
+def _for_rights(key: HotKey | KeptKey, number: int) -> HotKey | KeptKey:
     """Return the key of a request with the rights that it has now: other rules may have come into force."""
-    return key if key[-1] == number else (*key[:-1], number)
+    return key if key[-1] == number else cast("HotKey | KeptKey", (*key[:-1], number))
 
 
 def _refusal(error: RegistryError) -> Response:

@@ -21,8 +21,9 @@ from termios import TIOCOUTQ
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from strata.registry.core.eager_start import begin
 from strata.registry.core.errors import error_body
 from strata.registry.http.asgi import FORWARDED, SEND_WHOLE, Scope
 from strata.registry.http.media_types import TYPES
@@ -142,6 +143,10 @@ class HttpProtocol(HttpToolsProtocol):
         elif self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Callable[..., Any]) -> None:
+        """Pass a request to the app, in the next turn of the event loop and without a task."""
+        begin(self.loop, cycle.run_asgi(app), self.tasks)
 
     def _feed(self, data: bytes) -> None:
         """Parse bytes, ignoring an offer to upgrade the protocol.

@@ -40,6 +40,7 @@ __all__ = ["Leader"]
 
 _logger = logging.getLogger(__name__)
 
+_HEAD = struct.Struct(">ii")  # of an answer: the size of what follows it, and the number of its request
 _AT_ONCE = 2  # requests on their way; later callers share the one after them
 _ANSWER_S, _CONNECT_S = 0.5, 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
@@ -238,10 +239,18 @@ class _Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Complete the requests whose answers have arrived."""
-        buffer = self._buffer
+        buffer, waiting = self._buffer, self._waiting
+        if (
+            not buffer
+            and waiting
+            and data[:8] == _HEAD.pack(len(data) - 4, waiting[0].number)
+            and len(data) <= MOST_BYTES
+        ):
+            waiting.popleft().answered(data[8:])  # the answer that was due, whole and alone: nearly always
+            return
         buffer += data
         while len(buffer) >= 8:
-            size, number = struct.unpack_from(">ii", buffer)
+            size, number = _HEAD.unpack_from(buffer)
             if not 4 <= size <= MOST_BYTES or not self._waiting or number != self._waiting[0].number:
                 self.lose()
                 return

@@ -197,8 +197,8 @@ class KafkaLog:
         if not self._watch.is_confirmed_lately(began):
             return False
         end = await self._leader.end()
-        after, ends = read_to(), (self._known_end, self._reader.known_end)
-        if not any(known is not None and known.following == end and known.allows(after) for known in ends):
+        after, written, read = read_to(), self._known_end, self._reader.known_end
+        if not (_shows(read, end, after) or _shows(written, end, after)):
             return False
         if not self._watch.is_confirmed_lately(self._now()):
             return False
@@ -548,6 +548,11 @@ class KafkaLog:
     @staticmethod
     def _by(timeout_s: float) -> float:
         return time.monotonic() + timeout_s
+
+
+def _shows(known: LogEnd | None, end: int | None, after: int) -> bool:
+    """Return whether an end that is known is this one, and a State at an offset has every record before it."""
+    return known is not None and known.following == end and known.allows(after)
 
 
 def _token() -> bytes:
