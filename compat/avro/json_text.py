@@ -28,6 +28,7 @@ __all__ = [
     "decoded",
     "decoder_of_long_numbers",
     "excerpt",
+    "holds_long_number",
     "in_java_order",
     "json_equal",
     "quote",
@@ -83,7 +84,7 @@ def read_plain_json(text: str, limits: Limits) -> Json:
         value = orjson.loads(content)
         # orjson reads integers beyond 64 bits as floats, and does not write them. All else that it reads differently is
         # an error here.
-        if _holds_long_run(content, min(limits.number, _FITS_64_BITS) + 1):
+        if holds_long_number(content, limits):
             value = read_json(text, limits)
             orjson.dumps(value)
     except SchemaParseError:
@@ -223,8 +224,9 @@ def _refuse_constant(text: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def _holds_long_run(content: bytes, length: int) -> bool:
-    """Return whether a text holds so many characters of numbers in a row."""
+def holds_long_number(content: bytes, limits: Limits) -> bool:
+    """Return whether a text may hold a number beyond 64 bits, or one of too many digits."""
+    length = min(limits.number, _FITS_64_BITS) + 1
     # Such a run leaves its mark on every sample of the text, which is quick to search.
     if b"0" * (length // _STEP) not in content[::_STEP].translate(_NUMBERS):
         return False

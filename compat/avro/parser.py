@@ -27,6 +27,7 @@ from strata.compat.avro.defaults import DefaultCheck
 from strata.compat.avro.equivalence import same_structure
 from strata.compat.avro.java_numbers import parse_java_double
 from strata.compat.avro.json_text import excerpt, read_json, read_plain_json, write_json
+from strata.compat.avro.known_records import Edit, KnownRecords
 from strata.compat.avro.printer import print_field, print_schema
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
 from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
@@ -99,6 +100,8 @@ class KnownFields:
 
 _KNOWN_FIELDS: Final = {True: KnownFields(), False: KnownFields()}
 """The fields read in strict mode, and those read in lenient mode."""
+_KNOWN_RECORDS: Final = {True: KnownRecords(), False: KnownRecords()}
+"""The same of records at the root of a text without references."""
 
 
 def parse(
@@ -119,25 +122,72 @@ def parse(
     names: dict[str, model.NamedType] = {}
     external: frozenset[str] = frozenset()
     try:
+        if not references and (edit := _KNOWN_RECORDS[strict].find(text, limits)) is not None:
+            edited = _read_edit(text, edit, limits, strict=strict)
+            if edited is not None:
+                return edited
         if references:
             check_references(references, limits)
-            roots = [_read(reference.text, names, limits, strict=False) for reference in references]
+            roots = [_read(reference.text, read_plain_json(reference.text, limits), names, limits, strict=False) for reference in references]
             external = frozenset(root.name.full for root in roots if isinstance(root, _NAMED))
-        root = _read(text, names, limits, strict=strict)
+        plain = read_plain_json(text, limits)
+        root = _read(text, plain, names, limits, strict=strict)
         canonical = print_schema(root, names, limits, external=external)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
+    schema = _schema(text, canonical, root, names, external)
+    # If a type inside the record has its name, that one counts.
+    if plain is not None and not references and isinstance(root, model.RecordType) and [*names][-1] == root.name.full:
+        _KNOWN_RECORDS[strict].put(text, plain["fields"], schema, limits)
+    return schema
+
+
+def _schema(
+    text: str,
+    canonical: str,
+    root: model.Node,
+    names: model.Names,
+    external: frozenset[str] = frozenset(),
+) -> model.AvroSchema:
     # Clients mostly send canonical text; caches then keep it once.
     return model.AvroSchema(SchemaFormat.AVRO, text if canonical == text else canonical, root, names, external)
 
 
-def _read(text: str, names: dict[str, model.NamedType], limits: Limits, *, strict: bool) -> model.Node:
+def _read_edit(text: str, edit: Edit, limits: Limits, *, strict: bool) -> model.AvroSchema | None:
+    """Read a text that is an edit of a known one; return None if it must be read whole, since only that words errors."""
+    names: dict[str, model.NamedType] = {}
+    parser = _Parser(names, limits, strict=strict, known_fields=_KNOWN_FIELDS[strict])
+    try:
+        record = parser.edited(edit)
+        if record is None:
+            return None
+        parser.finish()
+        root = names[record.name.full]
+        canonical = edit.printed(record) if root is record and len(names) == 1 else None
+        if canonical is None:
+            canonical = print_schema(root, names, limits)
+    except OutOfTime:
+        raise
+    except SchemaParseError:
+        return None
+    return _schema(text, canonical, root, names) if len(canonical) <= limits.text else None
+
+
+def _read(
+    text: str, plain: model.Json, names: dict[str, model.NamedType], limits: Limits, *, strict: bool
+) -> model.Node:
     """Read one text and add the types that it defines to `names`.
 
     If the text is the definition of a type that is already known, return the known definition, whose doc and aliases
     may differ.
+
+    Args:
+        text: The text.
+        plain: What `read_plain_json` returns for it.
+        names: The types that are known.
+        limits: Bounds on size and time.
+        strict: Whether it is a new schema.
     """
-    plain = read_plain_json(text, limits)
     parser = _Parser(names, limits, strict=strict, known_fields=None if plain is None else _KNOWN_FIELDS[strict])
     root = parser.node(read_json(text, limits) if plain is None else plain, "")
     parser.finish()
@@ -287,6 +337,35 @@ class _Parser:
         is_error = json["type"] == "error"
         complete = tuple(cast("list[model.Field]", fields))
         return self._define(model.RecordType(name, _text(json, "doc"), aliases, complete, is_error, properties))
+
+    def edited(self, edit: Edit) -> model.RecordType | None:
+        """Return the record of an edited text; None if it must be read whole.
+
+        Raises:
+            SchemaParseError: The record is not valid, or must be read whole.
+        """
+        known, first, last, values = edit
+        before, dependent = known.record, known.dependent
+        name, fields = before.name, list(before.fields)
+        self._fields += len(fields) - (last - first) + len(values)
+        if self._fields > self._limits.fields:
+            return None
+        self._open = (name.full,)
+        for position, json in dependent.items():
+            if position < first:
+                fields[position] = self._field(json, name)
+        edited = [self._field(json, name) for json in values]
+        for position, json in dependent.items():
+            if position >= last:
+                fields[position] = self._field(json, name)
+        fields[first:last] = edited
+        names = {field.name for field in edited}
+        is_new = len(names) == len(edited) and known.names.isdisjoint(names)
+        if not is_new and len({field.name for field in fields}) < len(fields):
+            return None
+        self._open = ()
+        record = model.RecordType(name, before.doc, before.aliases, tuple(fields), before.is_error, before.properties)
+        return self._define(record)
 
     def _check_distinct(self, fields: Sequence[model.Field | None], record: model.Name) -> None:
         if len({field and field.name for field in fields}) < len(fields):

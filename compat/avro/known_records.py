@@ -1,0 +1,233 @@
+"""Records that were read lately, by the start of their texts: a text that differs in a few fields is not read whole.
+
+A new version of a schema is mostly the text of another one with a field more or less. If two texts differ only between
+two commas of the fields of the record at the root, then their JSON differs only in the elements between these commas.
+So those alone are read. What the other fields mean is the same wherever it depends on their JSON alone; the parser reads
+the others again (`parser.py`).
+
+This holds for every text, because JSON is read from left to right: whatever precedes a position decides what may follow
+there. So only the texts are compared, not what they mean.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+try:
+    import orjson
+except ImportError:  # then nothing is read as plain JSON, so no record is kept
+    orjson = None  # type: ignore[assignment]
+
+from strata.compat.avro import model
+from strata.compat.avro.json_text import holds_long_number
+from strata.compat.limits import Limits
+
+__all__ = ["Edit", "KnownRecord", "KnownRecords"]
+
+_LONGEST: Final = 64 << 10  # characters of one text
+_MOST: Final = 512 << 10  # characters of one generation; what is read from a text takes twenty times as much
+_MOST_HEADS: Final = 4096
+_LARGEST_EDIT: Final = 1024  # characters, beyond a quarter of the known text
+_FIELDS: Final = '"fields"'
+_PRINTED_FIELDS: Final = '"fields":['  # is in no string, where a quote has a backslash before it
+_HEAD: Final = re.compile(rf"[ \t\r\n]*+\{{[^{{}}\[\]\\]*?{_FIELDS}[ \t\r\n]*+:[ \t\r\n]*+\[")
+_BLANKS: Final = re.compile(r"[ \t\r\n]*+")
+_DECODER: Final = json.JSONDecoder()
+
+
+class KnownRecord(NamedTuple):
+    """The text of a record and what was read from it.
+
+    Attributes:
+        text: The text.
+        starts: Where each field begins in the text, and where the array of the fields ends.
+        record: The record.
+        names: The names of its fields.
+        dependent: The fields that use or define names, by position, as JSON.
+        canonical: The canonical text.
+        printed: Where each field begins in the canonical text, and one behind the end of the last one.
+        depth: The limit on depth under which the text was read.
+    """
+
+    text: str
+    starts: Sequence[int]
+    record: model.RecordType
+    names: frozenset[str]
+    dependent: Mapping[int, model.Json]
+    canonical: str
+    printed: Sequence[int]
+    depth: int
+
+
+class Edit(NamedTuple):
+    """A text as an edit of a known one: fields before `first` and from `last` on are the same.
+
+    `values` are the fields between them, as JSON.
+    """
+
+    known: KnownRecord
+    first: int
+    last: int
+    values: list[model.Json]
+
+    def printed(self, record: model.RecordType) -> str | None:
+        """Return the canonical text of the edited record; None if that depends on more than the texts of its fields."""
+        known, first, last, values = self
+        if known.dependent:
+            return None
+        texts = []
+        for field in record.fields[first : first + len(values)]:
+            if field.text is None or field.types:
+                return None
+            texts.append(field.text)
+        if last < len(known.printed) - 1:
+            end = known.printed[last]
+            texts.append("")  # a comma follows each
+        else:
+            end = known.printed[last] - 1
+        return f"{known.canonical[: known.printed[first]]}{','.join(texts)}{known.canonical[end:]}"
+
+
+class KnownRecords:
+    """Records that were read lately, in two generations: the older is dropped when the younger is full."""
+
+    def __init__(self) -> None:
+        self._young: dict[str, KnownRecord] = {}
+        self._old: dict[str, KnownRecord] = {}
+        self._size = 0
+        self._heads: set[int] = set()
+
+    def find(self, text: str, limits: Limits) -> Edit | None:
+        """Return a text as an edit of a known one; None if there is none that differs in a few fields only."""
+        head = _head(text)
+        known = self._young.get(head)
+        if known is None:
+            known = self._old.get(head)
+            if known is None:
+                return None
+            self._put(head, known)
+        return _edit(text, known, limits)
+
+    def put(self, text: str, values: Sequence[model.Json], schema: model.AvroSchema, limits: Limits) -> None:
+        """Store a schema, if a text that begins like this one was seen before.
+
+        Args:
+            text: The text of a record, as it was read.
+            values: Its fields, as JSON.
+            schema: What was read, without references.
+            limits: The limits under which it was read.
+        """
+        head, record = _head(text), schema.root
+        if not head or len(text) > _LONGEST or not isinstance(record, model.RecordType):
+            return
+        number = hash(head)
+        if number not in self._heads:  # most texts of hostile clients, and of those that generate names
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads = set()
+            self._heads.add(number)
+            return
+        starts = _starts(text)
+        if starts is None or len(starts) != len(record.fields) + 1:
+            return
+        dependent = {
+            position: values[position]
+            for position, field in enumerate(record.fields)
+            if field.text is None or field.types
+        }
+        printed: Sequence[int] = ()
+        if not dependent:
+            begin = schema.canonical.index(_PRINTED_FIELDS) + len(_PRINTED_FIELDS)
+            printed = list(accumulate([len(field.text or "") + 1 for field in record.fields], initial=begin))
+        names = frozenset([field.name for field in record.fields])
+        known = KnownRecord(text, starts, record, names, dependent, schema.canonical, printed, limits.depth)
+        self._put(head, known)
+
+    def _put(self, head: str, known: KnownRecord) -> None:
+        if self._size > _MOST:
+            self._old, self._young, self._size = self._young, {}, 0
+        self._young[head] = known
+        self._size += len(known.text)
+
+
+def _head(text: str) -> str:
+    """Return what comes before the fields; empty if that is not near the start of the text."""
+    return text[: max(text.find(_FIELDS, 0, _LONGEST), 0)]
+
+
+def _edit(text: str, known: KnownRecord, limits: Limits) -> Edit | None:
+    before, starts = known.text, known.starts
+    count = len(starts) - 1
+    if known.depth > limits.depth or len(text) > limits.text or not text.startswith(before[: starts[0]]):
+        return None
+    # Each step halves the number of fields that may differ.
+    first, over = 0, count
+    while over - first > 1:
+        middle = (first + over) // 2
+        if text.startswith(before[starts[first] : starts[middle]], starts[first]):
+            first = middle
+        else:
+            over = middle
+    last, under = count, first - 1
+    if not text.endswith(before[starts[last] :]):
+        return None
+    while last - under > 1:
+        middle = (last + under) // 2
+        if text.endswith(before[starts[middle] :]):
+            last = middle
+        else:
+            under = middle
+    end = len(text) - (len(before) - starts[last])
+    if end < starts[first]:  # what both begin and end with overlaps
+        return None
+    changed = text[starts[first] : end]
+    if len(changed) > len(before) // 4 + _LARGEST_EDIT:
+        return None
+    values = _elements(changed, limits, is_followed=last < count)
+    return None if values is None or not (values or last < count) else Edit(known, first, last, values)
+
+
+def _elements(text: str, limits: Limits, *, is_followed: bool) -> list[model.Json] | None:
+    """Return the elements in a part of the text of an array, in which a comma follows each if more elements follow."""
+    if text.count("{") + text.count("[") > limits.depth - 2:
+        return None
+    try:
+        content = text.encode()
+        if holds_long_number(content, limits):
+            return None
+        values: list[model.Json] = orjson.loads(b"[%bnull]" % content if is_followed else b"[%b]" % content)
+    except ValueError:
+        return None
+    if is_followed:
+        values.pop()
+    return values
+
+
+def _starts(text: str) -> list[int] | None:
+    """Return where the elements of the array `fields` begin in the text of an object, and where it ends.
+
+    Return None if it is not certain that this array is the object's.
+    """
+    head = _HEAD.match(text)
+    # Without a backslash, a quote begins or ends a string.
+    if head is None or text.count('"', 0, head.end()) % 2:
+        return None
+    starts, at = [], _after_blanks(text, head.end())
+    try:
+        while True:
+            starts.append(at)
+            at = _after_blanks(text, _DECODER.raw_decode(text, at)[1])
+            if text[at] != ",":
+                break
+            at = _after_blanks(text, at + 1)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    if text[at] != "]" or _FIELDS in text[at:] or "\\" in text[at:]:  # its last key of this name counts
+        return None
+    return [*starts, at]
+
+
+def _after_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
