@@ -2,8 +2,7 @@
 
 A new version of a schema is mostly the text of another one with a field more or less. If two texts differ only between
 two commas of the fields of the record at the root, then their JSON differs only in the elements between these commas.
-So those alone are read. What the other fields mean is the same wherever it depends on their JSON alone; the parser reads
-the others again (`parser.py`).
+So those alone are read, and the fields whose meaning depends on names (`parser.py`). All other fields are shared.
 
 This holds for every text, because JSON is read from left to right: whatever precedes a position decides what may follow
 there. So only the texts are compared, not what they mean.

@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
-from strata.compat.schema import ParsedSchema
+from strata.compat.schema import ParsedSchema, SchemaFormat
 
 __all__ = [
     "MISSING",
@@ -108,6 +108,15 @@ def name_fault(text: str) -> str | None:
 # --- types
 
 
+_T = TypeVar("_T")
+
+
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
+def _node(cls: type[_T]) -> type[_T]:
+    """Make a class a dataclass that type checkers see as frozen; to make a frozen object takes thrice as long."""
+    return dataclass(slots=True, eq=False, weakref_slot=True)(cls)
+
+
 class Missing:
     """The type of `MISSING`, which marks a field without a default; a default may be null."""
 
@@ -115,7 +124,7 @@ class Missing:
 MISSING: Final = Missing()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@_node
 class PrimitiveType:
     """One of the eight primitive types."""
 
@@ -123,7 +132,7 @@ class PrimitiveType:
     properties: Properties
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@_node
 class ArrayType:
     """An array of items."""
 
@@ -132,7 +141,7 @@ class ArrayType:
     properties: Properties
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@_node
 class MapType:
     """A map from strings to values."""
 
@@ -141,7 +150,7 @@ class MapType:
     properties: Properties
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@_node
 class UnionType:
     """A union of several types; in Avro a union has no attributes."""
 
@@ -149,7 +158,7 @@ class UnionType:
     branches: tuple["Node", ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@_node
 class EnumType:
     """A named list of symbols; `default` replaces a symbol that the reader does not know."""
 
@@ -162,7 +171,7 @@ class EnumType:
     properties: Properties
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@_node
 class FixedType:
     """A named number of bytes."""
 
@@ -174,7 +183,7 @@ class FixedType:
     properties: Properties
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@_node
 class Field:
     """A field of a record; its aliases are simple names.
 
@@ -195,11 +204,10 @@ class Field:
 
     def settle(self, text: str, types: tuple["NamedType", ...]) -> None:
         """Note what a new field means by itself; the parser does so before anything else sees the field."""
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "types", types)
+        self.text, self.types = text, types  # type: ignore[misc]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@_node
 class RecordType:
     """A named list of fields; an error is a record with `is_error`.
 
@@ -223,7 +231,7 @@ class RecordType:
         index = self._by_name
         if index is None:
             index = {field.name: field for field in self.fields}
-            object.__setattr__(self, "_by_name", index)
+            self._by_name = index  # type: ignore[misc]
         return index
 
     @property
@@ -232,7 +240,7 @@ class RecordType:
         texts = self._plain
         if texts is None:
             texts = frozenset([f.text for f in self.fields if f.text is not None and not f.types and not f.aliases])
-            object.__setattr__(self, "_plain", texts)
+            self._plain = texts  # type: ignore[misc]
         return texts
 
     @property
@@ -243,7 +251,7 @@ class RecordType:
             named = [field for field in self.fields if field.types and not field.aliases]
             more = [field.text for field in named if not any(map(_has_field_aliases, field.types))]
             texts = self.plain.union(filter(None, more)) if more else self.plain
-            object.__setattr__(self, "_settled", texts)
+            self._settled = texts  # type: ignore[misc]
         return texts
 
 
@@ -251,7 +259,7 @@ def _has_field_aliases(node: "NamedType") -> bool:
     return isinstance(node, RecordType) and any(field.aliases for field in node.fields)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@_node
 class Reference:
     """A use of a named type."""
 
@@ -264,13 +272,26 @@ Node: TypeAlias = PrimitiveType | ArrayType | MapType | UnionType | EnumType | F
 Names: TypeAlias = Mapping[str, NamedType]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class AvroSchema(ParsedSchema):
     """A parsed Avro schema: its tree, and the named types to which references lead."""
 
     root: Node = field(repr=False)
     names: Names = field(repr=False)
-    external: frozenset[str] = frozenset()  # types whose definitions are referenced schemas; printed as names
+    external: frozenset[str]  # types whose definitions are referenced schemas; printed as names
+
+    def __init__(
+        self,
+        format: SchemaFormat,  # noqa: A002 - the field of each `ParsedSchema`
+        canonical: str,
+        root: Node,
+        names: Names,
+        external: frozenset[str] = frozenset(),
+    ) -> None:
+        # What `dataclass` writes for a frozen class takes thrice as long.
+        own = self.__dict__
+        own["format"], own["canonical"], own["root"], own["names"] = format, canonical, root, names
+        own["external"] = external
 
     @property
     def is_read_alike(self) -> bool:

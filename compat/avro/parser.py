@@ -128,16 +128,20 @@ def parse(
                 return edited
         if references:
             check_references(references, limits)
-            roots = [_read(reference.text, read_plain_json(reference.text, limits), names, limits, strict=False) for reference in references]
+            roots = [
+                _read(reference.text, read_plain_json(reference.text, limits), names, limits, strict=False)
+                for reference in references
+            ]
             external = frozenset(root.name.full for root in roots if isinstance(root, _NAMED))
         plain = read_plain_json(text, limits)
-        root = _read(text, plain, names, limits, strict=strict)
+        read = _read(text, plain, names, limits, strict=strict)
+        # If the text defines a type that is already known, the known definition counts: doc and aliases may differ.
+        root = names[read.name.full] if isinstance(read, _NAMED) else read
         canonical = print_schema(root, names, limits, external=external)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
     schema = _schema(text, canonical, root, names, external)
-    # If a type inside the record has its name, that one counts.
-    if plain is not None and not references and isinstance(root, model.RecordType) and [*names][-1] == root.name.full:
+    if plain is not None and not references and root is read and isinstance(root, model.RecordType):
         _KNOWN_RECORDS[strict].put(text, plain["fields"], schema, limits)
     return schema
 
@@ -154,7 +158,7 @@ def _schema(
 
 
 def _read_edit(text: str, edit: Edit, limits: Limits, *, strict: bool) -> model.AvroSchema | None:
-    """Read a text that is an edit of a known one; return None if it must be read whole, since only that words errors."""
+    """Return the schema of an edited text; None if it must be read whole, which words the errors."""
     names: dict[str, model.NamedType] = {}
     parser = _Parser(names, limits, strict=strict, known_fields=_KNOWN_FIELDS[strict])
     try:
@@ -176,22 +180,11 @@ def _read_edit(text: str, edit: Edit, limits: Limits, *, strict: bool) -> model.
 def _read(
     text: str, plain: model.Json, names: dict[str, model.NamedType], limits: Limits, *, strict: bool
 ) -> model.Node:
-    """Read one text and add the types that it defines to `names`.
-
-    If the text is the definition of a type that is already known, return the known definition, whose doc and aliases
-    may differ.
-
-    Args:
-        text: The text.
-        plain: What `read_plain_json` returns for it.
-        names: The types that are known.
-        limits: Bounds on size and time.
-        strict: Whether it is a new schema.
-    """
+    """Read one text and add the types that it defines to `names`; `plain` is what `read_plain_json` returns for it."""
     parser = _Parser(names, limits, strict=strict, known_fields=None if plain is None else _KNOWN_FIELDS[strict])
     root = parser.node(read_json(text, limits) if plain is None else plain, "")
     parser.finish()
-    return names[root.name.full] if isinstance(root, _NAMED) else root
+    return root
 
 
 class _Parser:
