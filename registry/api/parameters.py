@@ -17,6 +17,7 @@ the reference does: lenient flags, percent-encoded path segments.
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote
 
@@ -66,6 +67,7 @@ __all__ = [
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")
 _BEYOND_64_BITS = 1 << 63
+_KNOWN_SEGMENTS = 256  # of up to 8 KiB each
 _Query = Mapping[str, list[str]]
 _NO_QUERY: _Query = {}
 _Validate = Callable[[object], object]
@@ -130,7 +132,9 @@ class _Call:
         elif depends is not None:
             self._functions.append((name, _Call(depends.function, segments)))
         elif name in segments:
-            self._path.append((name, segments[name], _validation(type_, notes)))
+            validate = _validation(type_, notes)
+            # Clients ask about the same subjects and versions again and again.
+            self._path.append((name, segments[name], validate and lru_cache(_KNOWN_SEGMENTS)(validate)))
         elif default is inspect.Parameter.empty:
             raise TypeError(f"the parameter {name} of {self._function} needs a default")
         else:
