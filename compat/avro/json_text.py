@@ -46,6 +46,7 @@ _CONTROLS: Final = "".join(map(chr, range(0x21)))  # the characters that Java's 
 
 _NUMBERS: Final = bytes(ord("0") if chr(byte) in "0123456789.eE+-" else ord(" ") for byte in range(256))
 _FITS_64_BITS: Final = 18  # digits
+_BRIEF: Final = 512  # characters
 _STEP: Final = 4  # so many characters, of which one is looked at in the search for long numbers
 
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
@@ -94,6 +95,15 @@ def read_plain_json(text: str, limits: Limits) -> Json:
     if content.count(b"{") + content.count(b"[") > limits.depth:
         check_bounds(text, limits)
     return value
+
+
+def holds_long_number(content: bytes, limits: Limits) -> bool:
+    """Return whether a text may hold a number that is too long, or that does not fit into 64 bits."""
+    length = min(limits.number, _FITS_64_BITS) + 1
+    # Such a number leaves its mark on every sample of the text, which is quick to search.
+    if len(content) > _BRIEF and b"0" * (length // _STEP) not in content[::_STEP].translate(_NUMBERS):
+        return False
+    return b"0" * length in content.translate(_NUMBERS)
 
 
 def decoded(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Json, int]:
@@ -222,15 +232,6 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
-def holds_long_number(content: bytes, limits: Limits) -> bool:
-    """Return whether a text may hold a number beyond 64 bits, or one of too many digits."""
-    length = min(limits.number, _FITS_64_BITS) + 1
-    # Such a run leaves its mark on every sample of the text, which is quick to search.
-    if b"0" * (length // _STEP) not in content[::_STEP].translate(_NUMBERS):
-        return False
-    return b"0" * length in content.translate(_NUMBERS)
 
 
 def _may_hold_long_number(text: str, digits: int) -> bool:

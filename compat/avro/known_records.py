@@ -160,8 +160,9 @@ def _edit(text: str, known: KnownRecord, limits: Limits) -> Edit | None:
     count = len(starts) - 1
     if known.depth > limits.depth or len(text) > limits.text or not text.startswith(before[: starts[0]]):
         return None
-    # Each step halves the number of fields that may differ.
-    first, over = 0, count
+    # Each step halves the number of fields that may differ. Most new fields come last.
+    first = count - 1 if text.startswith(before[: starts[count - 1]]) else 0
+    over = count if first else count - 1
     while over - first > 1:
         middle = (first + over) // 2
         if text.startswith(before[starts[first] : starts[middle]], starts[first]):
@@ -189,13 +190,13 @@ def _edit(text: str, known: KnownRecord, limits: Limits) -> Edit | None:
 
 def _elements(text: str, limits: Limits, *, is_followed: bool) -> list[model.Json] | None:
     """Return the elements in a part of the text of an array, in which a comma follows each if more elements follow."""
-    if text.count("{") + text.count("[") > limits.depth - 2:
+    deepest = limits.depth - 2
+    if len(text) > deepest and text.count("{") + text.count("[") > deepest:
         return None
     try:
-        content = text.encode()
-        if holds_long_number(content, limits):
+        if holds_long_number(text.encode(), limits):
             return None
-        values: list[model.Json] = orjson.loads(b"[%bnull]" % content if is_followed else b"[%b]" % content)
+        values: list[model.Json] = orjson.loads(f"[{text}null]" if is_followed else f"[{text}]")
     except ValueError:
         return None
     if is_followed:

@@ -19,7 +19,10 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar, datacla
 from strata.compat.schema import ParsedSchema, SchemaFormat
 
 __all__ = [
+    "BARE",
     "MISSING",
+    "NO_PROPERTIES",
+    "PAIRS",
     "PRIMITIVES",
     "ArrayType",
     "AvroSchema",
@@ -181,6 +184,13 @@ class FixedType:
     aliases: tuple[Name, ...]
     size: int
     properties: Properties
+
+
+NO_PROPERTIES: Final[Properties] = {}
+BARE: Final = {kind: PrimitiveType(kind, NO_PROPERTIES) for kind in PRIMITIVES}
+"""The primitive types without custom attributes, by name."""
+PAIRS: Final = {(a, b): UnionType((BARE[a], BARE[b])) for a in PRIMITIVES for b in PRIMITIVES if a != b}
+"""The unions of two of them: most unions make one such type optional."""
 
 
 @_node

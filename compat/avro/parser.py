@@ -40,14 +40,7 @@ _SCHEMA_WORDS: Final = frozenset(
 _ENUM_WORDS: Final = _SCHEMA_WORDS | {"default"}
 _FIELD_WORDS: Final = frozenset({"type", "name", "doc", "default", "order", "aliases"})
 _ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
-_NO_PROPERTIES: Final[model.Properties] = {}
 _LARGEST_SIZE: Final = 2**31 - 9  # the longest array of the JVM
-_BARE: Final = {kind: model.PrimitiveType(kind, _NO_PROPERTIES) for kind in model.PRIMITIVES}
-_PAIRS: Final = {
-    (a, b): model.UnionType((_BARE[a], _BARE[b])) for a in model.PRIMITIVES for b in model.PRIMITIVES if a != b
-}
-"""The unions of two bare primitive types: most unions make one such type optional."""
-
 _NAMED: Final = (model.EnumType, model.FixedType, model.RecordType)
 _MOST_BYTES: Final = 512 << 10  # of keys in one generation of `KnownFields`; a parsed field takes twenty times as much
 _LONGEST: Final = 4 << 10  # bytes of one key
@@ -233,7 +226,7 @@ class _Parser:
         raise self._fault(f"Expected a type (a name, an object or an array of types), got {_shown(json)}")
 
     def _reference(self, text: str, namespace: str) -> model.Node:
-        bare = _BARE.get(text)
+        bare = model.BARE.get(text)
         if bare is not None:
             return bare
         full = model.qualify(text, namespace)
@@ -248,8 +241,13 @@ class _Parser:
         return reference
 
     def _union(self, json: list[model.Json], namespace: str) -> model.Node:
-        if len(json) == 2 and isinstance(json[0], str) and isinstance(json[1], str) and (json[0], json[1]) in _PAIRS:
-            return _PAIRS[json[0], json[1]]
+        if (
+            len(json) == 2
+            and isinstance(json[0], str)
+            and isinstance(json[1], str)
+            and (json[0], json[1]) in model.PAIRS
+        ):
+            return model.PAIRS[json[0], json[1]]
         if len(json) > self._limits.branches:
             raise self._fault(f"A union of {len(json)} branches, more than the {self._limits.branches} allowed")
         branches = tuple(self.node(branch, namespace) for branch in json)
@@ -542,7 +540,7 @@ def _key_of_names(key: bytes, namespace: str) -> bytes:
 def _properties(json: _Object, words: frozenset[str]) -> model.Properties:
     """Return the custom attributes: those that Avro does not define. Most often there are none."""
     if json.keys() <= words:
-        return _NO_PROPERTIES
+        return model.NO_PROPERTIES
     return {key: value for key, value in json.items() if key not in words}
 
 
@@ -561,7 +559,7 @@ def _shown(json: model.Json) -> str:
 
 
 def _starts_with_null(node: model.Node) -> bool:
-    return isinstance(node, model.UnionType) and node.branches[:1] == (_BARE["null"],)
+    return isinstance(node, model.UnionType) and node.branches[:1] == (model.BARE["null"],)
 
 
 def _branch_name(node: model.Node) -> str:

@@ -84,6 +84,10 @@ class _Printer:
             self.parts.append(_BARE[node.kind])
 
     def _put_union(self, node: model.UnionType, namespace: str, depth: int) -> None:
+        pair = _PAIRS.get(node)
+        if pair is not None:
+            self.parts.append(pair)
+            return
         separator = "["
         for branch in node.branches:
             self.parts.append(separator)
@@ -162,6 +166,7 @@ _PUT: Final[Mapping[type, Callable[..., None]]] = {
     model.RecordType: _Printer._put_named,
 }
 _BARE: Final = {kind: f'"{kind}"' for kind in model.PRIMITIVES}
+_PAIRS: Final = {node: f'["{first}","{second}"]' for (first, second), node in model.PAIRS.items()}
 
 
 def _after_type(field: model.Field) -> str:
