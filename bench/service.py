@@ -29,7 +29,7 @@ from strata.registry.features.access.passwords import hash_password
 
 __all__ = ["Measured", "measured", "run"]
 
-SECONDS = 3
+SECONDS = 2
 WRITERS = 4
 _ROUNDS = 2  # of what is slowest to warm
 SCHEMAS = 1_000
@@ -77,11 +77,12 @@ class Measured:
 
 @dataclass(slots=True)
 class _Runs:
-    """What was measured, with a value for each setup."""
+    """What was measured, with the better of two values for each setup."""
 
-    loads: dict[_Key, list[Measured]] = field(default_factory=dict)
-    beside: list[object] = field(default_factory=list)
-    memory: list[list[object]] = field(default_factory=list)
+    loads: dict[_Key, dict[Setup, Measured]] = field(default_factory=dict)
+    bare: dict[int, Measured] = field(default_factory=dict)
+    beside: dict[Setup, float] = field(default_factory=dict)
+    memory: dict[Setup, list[float]] = field(default_factory=dict)
     body: bytes = b""
 
 
@@ -92,23 +93,26 @@ def run() -> str:
     with tempfile.TemporaryDirectory() as name, KafkaBroker(lasting=True) as broker:
         folder = Path(name)
         _warm_up(broker.bootstrap, folder)
-        for number, setup in enumerate(SETUPS):
+        # Twice, the second time in the opposite order: other users of the machine, and a broker that still gets
+        # faster, would favour one place in the order.
+        for number, setup in enumerate([*SETUPS, *reversed(SETUPS)]):
+            if number == len(SETUPS):
+                _collect_bare(runs, folder)
             if setup.kafka:
                 url = fill_topic(broker.bootstrap, f"service-{number}", SCHEMAS)
             else:
                 url = filled(name, SCHEMAS, f"service-{number}")
             with _node(setup, url, folder / str(number)) as (node, headers):
-                _collect(runs, node, headers)
-                runs.memory.append([setup.name, " + ".join(f"{part:.0f}" for part in pss_mib(node))])
-        with _bare_app(folder, runs.body) as (address, pid):
-            bare = {count: _measured(address, [pid], _ROOT, count) for count in (1, 16, 64)}
+                _collect(runs, setup, node, headers)
+                runs.memory[setup] = pss_mib(node)
+        _collect_bare(runs, folder)
         commits = {
             "fenced Kafka transactions of one record": _fenced_transaction(broker.bootstrap),
             "Kafka round trips with acks=all": _round_trip(broker.bootstrap),
             "SQLite commits (WAL, synchronous=FULL)": _sqlite_commit(folder / "bare.db"),
         }
         rates = {commit: _rate(call) for commit, call in commits.items()}
-    return _report(runs, bare, rates)
+    return _report(runs, rates)
 
 
 def _warm_up(bootstrap: str, folder: Path) -> None:
@@ -138,13 +142,24 @@ def _node(setup: Setup, url: str, folder: Path) -> Iterator[tuple[RegistryNode, 
         yield node, headers
 
 
-def _collect(runs: _Runs, node: RegistryNode, headers: dict[str, str]) -> None:
+def _collect(runs: _Runs, setup: Setup, node: RegistryNode, headers: dict[str, str]) -> None:
     rows, runs.body = prepare(node, headers)
     for row in [*rows, REGISTER]:
         for connections in row.connections:
-            one = measured(node, row, connections, headers=headers)
-            runs.loads.setdefault((row.name, row.answer, connections), []).append(one)
-    runs.beside.append(f"{_beside_writers(node, rows[0], headers):.2f}")
+            load = measured(node, row, connections, headers=headers)
+            of_row = runs.loads.setdefault((row.name, row.answer, connections), {})
+            of_row[setup] = _better(of_row.get(setup), load)
+    runs.beside[setup] = max(runs.beside.get(setup, 0.0), _beside_writers(node, rows[0], headers))
+
+
+def _collect_bare(runs: _Runs, folder: Path) -> None:
+    with _bare_app(folder, runs.body) as (address, pid):
+        for count in (1, 16, 64):
+            runs.bare[count] = _better(runs.bare.get(count), _measured(address, [pid], _ROOT, count))
+
+
+def _better(before: Measured | None, load: Measured) -> Measured:
+    return load if before is None or load.load.per_second > before.load.per_second else before
 
 
 def measured(
@@ -248,22 +263,25 @@ def _sqlite_commit(file: Path) -> Callable[[], None]:
     return call
 
 
-def _report(runs: _Runs, bare: Mapping[int, Measured], commits: Mapping[str, float]) -> str:
+def _report(runs: _Runs, commits: Mapping[str, float]) -> str:
     reference = tomllib.loads(_REFERENCE.read_text())
     names = [setup.name for setup in SETUPS]
     first = ["what", "answer", "connections", "bare ASGI"]
     reads = f"GET /schemas/ids/{{id}} while {WRITERS} clients register ÷ alone"
-    rates = [_rates(reference["per_bare_asgi"], key, bare[key[2]], each) for key, each in runs.loads.items()]
-    costs = [[*key, *map(_cost, (bare[key[2]], *each))] for key, each in runs.loads.items()]
+    loads = {key: [runs.bare[key[2]], *(of_row[setup] for setup in SETUPS)] for key, of_row in runs.loads.items()}
+    rates = [_rates(reference["per_bare_asgi"], key, each) for key, each in loads.items()]
+    costs = [[*key, *map(_cost, each)] for key, each in loads.items()]
+    beside = [f"{runs.beside[setup]:.2f}" for setup in SETUPS]
+    memory = [[setup.name, " + ".join(f"{part:.0f}" for part in runs.memory[setup])] for setup in SETUPS]
     ratios = [f"{PRODUCTION.name} ÷ bare", "Confluent ÷ bare, another run", "÷ Confluent, by way of bare"]
     parts = [
         _conditions(reference["date"], len(runs.body)),
-        table([*first, *names, *ratios], [*rates, [reads, "repeated", 16, "", *runs.beside, "", "", ""]]),
+        table([*first, *names, *ratios], [*rates, [reads, "repeated", 16, "", *beside, "", "", ""]]),
         _beside_commits(runs, commits),
         "p50 / p99 in ms, and µs of CPU time of all server processes for a request:",
         table([*first, *names], costs),
         "Memory after the rows, in MiB of PSS, parent first:",
-        table(["node", "processes"], runs.memory),
+        table(["node", "processes"], memory),
     ]
     return "\n\n".join(parts)
 
@@ -271,8 +289,9 @@ def _report(runs: _Runs, bare: Mapping[int, Measured], commits: Mapping[str, flo
 def _conditions(date: str, size: int) -> str:
     return (
         f"{SCHEMAS:,} schemas at the start. wrk with one thread, {SECONDS} s a row, and the broker, on the same "
-        f"machine. A schema by its id is an answer of {size} bytes; the bare ASGI application answers with as many "
-        "from one process, without TLS. *Repeated*: one request again and again. "
+        "machine. Each column was measured twice, the second time in the opposite order, and the better of the two "
+        f"is shown for each row. A schema by its id is an answer of {size} bytes; the bare ASGI application answers "
+        "with as many from one process, without TLS. *Repeated*: one request again and again. "
         f"*{SUBJECTS} in turn*: the same request for {SUBJECTS} subjects. *Computed*: a query parameter without "
         "meaning keeps the answer out of the caches. New schemas are parsed as well; those that are registered have "
         f"{BODY_FIELDS} fields and a subject each. Confluent 8.5 was measured beside a bare ASGI application of its "
@@ -281,11 +300,9 @@ def _conditions(date: str, size: int) -> str:
     )
 
 
-def _rates(
-    reference: Mapping[str, Mapping[str, float]], key: _Key, upper: Measured, each: Sequence[Measured]
-) -> list[object]:
+def _rates(reference: Mapping[str, Mapping[str, float]], key: _Key, each: Sequence[Measured]) -> list[object]:
     name, _, connections = key
-    rates = [part.load.per_second for part in (upper, *each)]
+    rates = [part.load.per_second for part in each]
     ours, theirs = rates[1] / rates[0], reference.get(name, {}).get(str(connections))
     compared = [f"{theirs}", f"{ours / theirs:.2f}"] if theirs else ["", ""]
     return [*key, *(f"{rate:,.0f}" for rate in rates), f"{ours:.3g}", *compared]
@@ -293,9 +310,7 @@ def _rates(
 
 def _beside_commits(runs: _Runs, commits: Mapping[str, float]) -> str:
     alone = runs.loads[REGISTER.name, REGISTER.answer, 1]
-    registered = ", ".join(
-        f"{part.load.per_second:,.0f} ({setup.name})" for setup, part in zip(SETUPS, alone, strict=True)
-    )
+    registered = ", ".join(f"{alone[setup].load.per_second:,.0f} ({setup.name})" for setup in SETUPS)
     bare = ", ".join(f"{rate:,.0f} {name}" for name, rate in commits.items())
     return f"One client of the bare logs makes, per second, {bare}; one client that registers makes {registered}."
 
