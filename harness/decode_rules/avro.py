@@ -1,34 +1,19 @@
-"""The rules of reading Avro in Spark: what the JVM and Python have to make of a payload, a named row each.
-
-`tests/spark/test_avro_rules.py` runs every row through both.
-"""
+"""The rules of decoding Avro."""
 
 import io
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import fastavro
 
-__all__ = ["RESOLUTION", "RULES", "Rule"]
+from harness.decode_rules import Rule, raw_frames, schema_of
+from strata.serdes.client import Schema
 
-
-class Rule(NamedTuple):
-    """Payloads of a writer schema, and what a reader schema makes of them."""
-
-    name: str
-    writer: Any
-    reader: Any
-    payloads: Sequence[bytes]
-    answers: Sequence[dict[str, Any]]
-    """`{"value": …}`, in the form of `plain_values`, or `{"reason": …}` of each payload; none where `values` are."""
-    type: str | None = None
-    """The reader's type in Spark; None if another row says it."""
-    values: Sequence[Any] = ()
-    """The values of the payloads as Arrow gives them."""
+__all__ = ["RESOLUTION", "RULES"]
 
 
 def _payload(schema: Any, value: Any) -> bytes:
@@ -282,9 +267,17 @@ _TYPES: list[tuple[str, Any, str, list[Any], list[Any]]] = [
 ]
 
 
+def _rule(name: str, writer: Any, reader: Any, payloads: list[bytes], *answers: dict[str, Any], **more: Any) -> Rule:
+    return Rule(name, schema_of(writer), schema_of(reader), payloads, answers, **more)
+
+
+def _answer(value: Any, *, is_reason: bool) -> dict[str, Any]:
+    return {"reason" if is_reason else "value": value}
+
+
 def _of_resolution() -> Iterator[Rule]:
     for writer, reader, payload, answer, name in _RESOLVED:
-        yield Rule(name, writer, reader, [payload], [{"reason" if isinstance(answer, str) else "value": answer}])
+        yield _rule(name, writer, reader, [payload], _answer(answer, is_reason=isinstance(answer, str)))
 
 
 def _of_defaults() -> Iterator[Rule]:
@@ -292,22 +285,93 @@ def _of_defaults() -> Iterator[Rule]:
         is_reason = str(answer).startswith("resolution")
         reader = _r(_f("a", type_, default=default))
         name = f"default {str(default)[:40]} of {json.dumps(type_)}"
-        yield Rule(name, _r(), reader, [b""], [{"reason": answer} if is_reason else {"value": [answer]}])
+        answers = _answer(answer if is_reason else [answer], is_reason=is_reason)
+        yield _rule(name, _r(), reader, [b""], answers, not_in_sql=True)
 
 
 def _of_types() -> Iterator[Rule]:
     for name, schema, type_, written, read in _TYPES:
-        yield Rule(f"type: {name}", schema, schema, [_payload(schema, value) for value in written], [], type_, read)
+        payloads = [_payload(schema, value) for value in written]
+        yield _rule(f"type: {name}", schema, schema, payloads, type=type_, values=read)
     # Registry clients write top-level bytes without a length.
-    yield Rule("bytes as a whole", "bytes", "bytes", [b"\1\2"], [{"value": "0102"}], "binary")
+    yield _rule("bytes as a whole", "bytes", "bytes", [b"\1\2"], {"value": "0102"}, type="binary")
     beyond = _payload("long", 2**62)
     event = _r(_f("at", MILLIS))
     late = _r(_f("at", _logical("long", "timestamp-micros")))
-    yield Rule("an instant beyond microseconds", event, event, [beyond], [{"reason": "out of range"}])
-    yield Rule("another schema as a whole", "string", event, [b"\2a"], [{"reason": OTHER_WHOLE}])
-    yield Rule("the last instant", late, late, [_payload("long", 2**63 - 1)], [{"value": [2**63 - 1]}])
+    yield _rule("an instant beyond microseconds", event, event, [beyond], {"reason": "out of range"})
+    yield _rule("another schema as a whole", "string", event, [b"\2a"], {"reason": OTHER_WHOLE})
+    yield _rule("the last instant", late, late, [_payload("long", 2**63 - 1)], {"value": [2**63 - 1]})
+
+
+_FLIGHT = [_f("carrier", "string"), _f("delay", "long"), _f("gate", ["null", "string"], default=None)]
+FLIGHT = _r(*_FLIGHT, name="Flight")
+# writers of the versions before
+FLIGHT_1 = _r(_FLIGHT[0], _f("delay", "int"), _f("old", "string"), name="Flight")
+FLIGHT_2 = _r(*_FLIGHT[:2], _f("old", "string"), _FLIGHT[2], name="Flight")
+# name, payload, reason
+_DAMAGED: list[tuple[str, bytes, str]] = [
+    ("nothing", b"", "truncated"),
+    ("the last byte is missing", b"\4UA\2\2\4B", "truncated"),
+    ("trailing bytes", b"\4UA\2\0\0", "trailing bytes"),
+    ("invalid UTF-8", b"\4\xc3\x28\2\0", "invalid utf-8"),
+    ("a negative length", b"\3UA\2\0", "negative length"),
+    ("a branch that there is not", b"\4UA\2\x08\4B7", "invalid index"),
+]
+
+
+def _of_flights() -> Iterator[Rule]:
+    """Yield rules of one column: frames of several writers, good ones and damaged ones."""
+    good = {"value": ["UA", 1, None]}
+    yield _rule("a flight", FLIGHT, FLIGHT, [b"\4UA\2\0", b"\4UA\2\2\4B7"], good, {"value": ["UA", 1, "B7"]})
+    yield _rule("a flight of the first version", FLIGHT_1, FLIGHT, [b"\4UA\2\2x"], good)
+    for name, payload, reason in _DAMAGED:
+        yield _rule(f"damage: {name}", FLIGHT, FLIGHT, [payload], {"reason": reason})
+    yield _rule("a flight of the second version", FLIGHT_2, FLIGHT, [b"\4UA\2\2x\0"], good)
+    yield from raw_frames(schema_of(FLIGHT), b"\4UA\2\0", (Schema("{}", "JSON"),))
+    broken = b"\4\xc3\x28\2\2x"
+    chosen = {"columns": ["old", "delay"]}
+    yield _rule(
+        "a field that is not chosen may be damaged",
+        FLIGHT_1,
+        FLIGHT_1,
+        [broken],
+        {"value": ["x", 1]},
+        options=chosen,
+        not_in_sql=True,
+    )
+
+
+def _of_aliases() -> Iterator[Rule]:
+    """Yield a rule of records that are long enough for shortcuts."""
+    others = [_f(f"z{number}", "long") for number in range(9)]
+    shared = {"type": ["null", "long"], "aliases": ["a"]}
+    writer = _r(others[0], _f("a", ["null", "long"]), *others[1:])
+    reader = _r(others[0], {"name": "x", **shared}, {"name": "y", **shared}, *others[1:])
+    yield _rule(
+        "two fields that share an alias",
+        writer,
+        reader,
+        [b"\x0a\x00" + b"\x0a" * 8, b"\x0a\x02\x06" + b"\x0a" * 8],
+        {"value": [5, None, None, *[5] * 8]},
+        {"value": [5, 3, 3, *[5] * 8]},
+    )
+
+
+def _of_unions() -> Iterator[Rule]:
+    spaces = [_r(_f("x", "int"), name=f"{space}.Same") for space in "ab"]
+    unions = _r(_f("u", ["null", "int", "string", INTS, *spaces]))
+    payloads = [_payload(unions, {"u": value}) for value in (5, "a", [1], None)]
+    answers = [
+        {"value": [value]}
+        for value in ([5, *[None] * 4], [None, "a", *[None] * 3], [None, None, [1], None, None], None)
+    ]
+    type_ = "struct<u:struct<int:int,string:string,array:array<int>,a_Same:struct<x:int>,b_Same:struct<x:int>>>"
+    yield _rule(
+        "union names", unions, unions, payloads, *answers, type=type_, options={"union_names": "type"}, not_in_sql=True
+    )
 
 
 RESOLUTION = tuple(_of_resolution())
 """The rules of resolution, which Avro's own library follows too."""
-RULES = (*RESOLUTION, *_of_defaults(), *_of_types())
+RULES = (*RESOLUTION, *_of_defaults(), *_of_types(), *_of_flights(), *_of_aliases(), *_of_unions())
+"""All rules of Avro."""

@@ -1,0 +1,280 @@
+"""Every executor of Spark follows the same rules of decoding, which are rows of tables.
+
+The rules of a format are one query in each executor, however many they are.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Column, SparkSession, functions
+
+from harness.decode_executors import Answers, Frames, settings
+from harness.decode_judges import has_columns, read_by_json, read_by_protobuf
+from harness.decode_rules import Rule, avro, framed, json_schema, protobuf
+from strata.serdes.client import RegistryClient
+from strata.spark_udfs import decode, install
+from strata.spark_udfs.decoding.avro_decoder import avro_decoder
+from strata.spark_udfs.decoding.jvm_function import function_name
+from strata.spark_udfs.decoding.paths import pandas_path
+from strata.spark_udfs.decoding.payload_decoder import payload_decoder
+from strata.spark_udfs.decoding.payload_reader import OnlyInPython
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
+]
+
+RunJava: TypeAlias = Callable[[str, Sequence[Any]], list[Any]]
+Executor: TypeAlias = Callable[[Sequence[Rule]], Answers]
+"""Takes rules, and returns what became of their frames."""
+
+RULES: dict[str, Sequence[Rule]] = {"avro": avro.RULES, "protobuf": protobuf.RULES, "json": json_schema.RULES}
+
+
+# Executors
+
+
+@pytest.fixture
+def program(run_java: RunJava) -> Executor:
+    """Run the program of the JVM outside Spark, by its nodes, by code made for the schemas, and for some columns."""
+
+    def run(rules: Sequence[Rule]) -> Answers:
+        answers = run_java("strata.spark.Probe", [_line(rule) for rule in rules])
+        return {rule.name: answer["ours"] for rule, answer in zip(rules, answers, strict=True)}
+
+    return run
+
+
+def _line(rule: Rule, **more: Any) -> dict[str, Any]:
+    payloads = [payload.hex() for payload in rule.payloads]
+    return {"plan": function_name(rule.plan), "writer": rule.writer.text, "payloads": payloads, **more}
+
+
+@pytest.fixture
+def generated(spark: SparkSession, client: RegistryClient, installed: None) -> Executor:
+    """Run the expression of the JVM in code that Spark generates."""
+    return lambda rules: _collected(spark, Frames(client, rules), _by(client, "jvm"))
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession, client: RegistryClient, installed: None) -> Executor:
+    """Run the expression of the JVM where Spark generates no code."""
+
+    def run(rules: Sequence[Rule]) -> Answers:
+        with settings(spark, {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}):
+            return _collected(spark, Frames(client, rules), _by(client, "jvm"))
+
+    return run
+
+
+@pytest.fixture
+def sql(spark: SparkSession, client: RegistryClient) -> Executor:
+    """Run the function of SQL in the JVM, for reader schemas of the registry."""
+    install(spark, registry=client.settings, name="rules")
+
+    def column(name: str, rule: Rule) -> Column:
+        options = {"id": str(client.register("readers", rule.reader).schema_id)} | {
+            name: value if isinstance(value, str) else ",".join(value) for name, value in rule.options.items()
+        }
+        call = "&".join(f"{name}={value}" for name, value in options.items())
+        return functions.expr(f"rules_decode({name}, '?{call}')")
+
+    return lambda rules: _collected(spark, Frames(client, rules), column)
+
+
+@pytest.fixture
+def stream(spark: SparkSession, client: RegistryClient, installed: None, tmp_path: Path) -> Executor:
+    """Run the expression of the JVM in a micro-batch."""
+
+    def run(rules: Sequence[Rule]) -> Answers:
+        frames = Frames(client, rules)
+        (tmp_path / "frames").mkdir()
+        pq.write_table(frames.table, tmp_path / "frames" / "0.parquet")
+        rows = spark.readStream.schema(spark.createDataFrame(frames.table).schema).parquet(str(tmp_path / "frames"))
+        query = frames.decoded(rows, _by(client, "jvm")).writeStream.format("memory").queryName("rules")
+        running = query.trigger(availableNow=True).start()
+        try:
+            assert running.awaitTermination(60)
+        finally:
+            running.stop()
+        return frames.answers(spark.table("rules"))
+
+    return run
+
+
+@pytest.fixture
+def worker(client: RegistryClient) -> Executor:
+    """Run the decoders of Python workers outside Spark."""
+
+    def decoded(frames: pa.Array, rule: Rule) -> pa.Array:
+        plan = rule.plan_for(client.settings)
+        return (avro_decoder(plan) if plan.payload is None else payload_decoder(plan)).decode(frames)
+
+    return lambda rules: Frames(client, rules).answers_by(decoded)
+
+
+@pytest.fixture
+def arrow(spark: SparkSession, client: RegistryClient) -> Executor:
+    """Run Python workers by an `arrow_udf`."""
+    return lambda rules: _collected(spark, Frames(client, rules), _by(client, "python"))
+
+
+@pytest.fixture
+def pandas(
+    spark: SparkSession, client: RegistryClient, pandas_of_old: None, monkeypatch: pytest.MonkeyPatch
+) -> Executor:
+    """Run Python workers by a `pandas_udf`."""
+    monkeypatch.setattr("strata.spark_udfs.decoding.columns.choose_path", lambda *_: pandas_path)
+    return lambda rules: _collected(spark, Frames(client, rules), _by(client, "python"))
+
+
+def _by(client: RegistryClient, path: Any) -> Callable[[str, Rule], Column]:
+    def decoded(name: str, rule: Rule) -> Column:
+        options: dict[str, Any] = {"reader_schema": rule.reader, **rule.options}
+        return decode(name, registry=client.settings, path=path, **options)
+
+    return decoded
+
+
+def _collected(spark: SparkSession, frames: Frames, decoded: Callable[[str, Rule], Column]) -> Answers:
+    # Spark would decode local rows while it plans the query; `coalesce` makes them rows of a task.
+    rows = spark.createDataFrame(frames.table).coalesce(1)
+    return frames.answers(frames.decoded(rows, decoded))
+
+
+IN_JVM = ["generated", "interpreted", "stream"]
+IN_PYTHON = ["worker", "arrow", pytest.param("pandas", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("format_", RULES)
+@pytest.mark.parametrize("executor", IN_JVM)
+def test_rules_in_the_jvm(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
+    """Each frame has the answer of its rule, unless only Python decodes the schema."""
+    _require(request, executor, [rule for rule in RULES[format_] if not rule.only_python])
+
+
+@pytest.mark.parametrize("format_", RULES)
+def test_rules_in_sql(request: pytest.FixtureRequest, format_: str) -> None:
+    """Each frame has the answer of its rule, if a registry takes the reader schema, and SQL has the option."""
+    _require(request, "sql", [rule for rule in RULES[format_] if not rule.only_python and not rule.not_in_sql])
+
+
+@pytest.mark.parametrize("format_", RULES)
+@pytest.mark.parametrize("executor", IN_PYTHON)
+def test_rules_in_python(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
+    """Each frame has the answer of its rule."""
+    _require(request, executor, RULES[format_])
+
+
+def test_rules_of_payloads(request: pytest.FixtureRequest) -> None:
+    """Each payload of Avro has the answer of its rule, whether nodes or generated code read it, and how many fields."""
+    _require(request, "program", [rule for rule in avro.RULES if rule.frame is framed and rule.writer.format == "AVRO"])
+
+
+def _require(request: pytest.FixtureRequest, executor: str, rules: Sequence[Rule]) -> None:
+    run: Executor = request.getfixturevalue(executor)
+    assert {rule.name: rule.expected for rule in rules} == run(rules)
+
+
+@pytest.mark.parametrize("format_", RULES)
+def test_types(format_: str) -> None:
+    """Each type has its name, also where the executors have nothing to read."""
+    typed = [rule for rule in RULES[format_] if rule.type is not None]
+
+    assert [(rule.name, rule.type) for rule in typed] == [(rule.name, rule.read_type.simpleString()) for rule in typed]
+
+
+def test_what_only_python_decodes() -> None:
+    """The JVM refuses the schemas of these rules when a query is made."""
+    for rule in (rule for rule in protobuf.RULES if rule.only_python):
+        with pytest.raises(OnlyInPython):
+            function_name(rule.plan)
+
+
+# Judges
+
+
+def test_avro_follows_the_rules_of_resolution(run_java: RunJava) -> None:
+    """Avro's own library gives the same values or refuses too, except that it accepts a decimal that is too wide."""
+    answers = run_java("strata.spark.Probe", [_line(rule, reader=rule.reader.text) for rule in avro.RESOLUTION])
+
+    differing = [
+        rule.name
+        for rule, answer in zip(avro.RESOLUTION, answers, strict=True)
+        if rule.answers[0].get("value", "refused") != answer["avro"][0].get("value", "refused")
+    ]
+    assert ["decimal too wide"] == differing
+
+
+# why Google's library does not follow these rules
+NOT_AS_GOOGLE = {
+    "a number wraps around": {"evolution: int32 to uint32"},
+    "fields of a oneof that are not chosen count": {
+        "some columns of odd: one of two: the last",
+        "some columns of odd: one of two: a message set again is not merged with what was before",
+    },
+    "fields that are not chosen are parsed": {"some columns of odd: a packed number cut short"},
+    "a field of another wire type is unknown": {
+        "odd: a map entry whose key has another wire type",
+        "odd: a number as a text",
+        "odd: a text as a number",
+        "odd: a message as a number",
+        "odd: fixed as packed",
+        "some columns of odd: a map entry whose key has another wire type",
+        "some columns of odd: a text as a number",
+        "some columns of odd: a message as a number",
+    },
+}
+
+
+def test_google_follows_the_rules() -> None:
+    """Google's own library reads the same values, and refuses what is malformed, with a few exceptions."""
+    differing = {
+        rule.name
+        for rule in protobuf.RULES
+        if not rule.only_python and "message" not in rule.options and rule.frame is framed and is_judged(rule)
+        for payload, value in zip(rule.payloads, rule.values or ["malformed"], strict=True)
+        if read_by_protobuf(rule.reader, payload, rule.options.get("columns")) != value
+    }
+
+    assert set().union(*NOT_AS_GOOGLE.values()) == differing
+
+
+def is_judged(rule: Rule) -> bool:
+    """Return whether a rule gives values, or refuses payloads that no library may read."""
+    return bool(rule.values) or rule.answers[0].get("reason") in ("malformed", "invalid utf-8")
+
+
+# what Python's parser reads, although it is malformed
+READ_BY_PYTHON = {
+    "damage: NaN",
+    *(
+        f"{kind}: {name}"
+        for kind in ("odd", "some columns of odd")
+        for name in (
+            "a lone high surrogate",
+            "a lone low surrogate",
+            "two high surrogates",
+            "a lone surrogate in an unknown property",
+            "not a number",
+            "a byte order mark",
+        )
+    ),
+}
+
+
+def test_python_follows_the_rules_of_json() -> None:
+    """Python's own parser reads the same values, and refuses what is malformed, with a few exceptions."""
+    differing = {
+        rule.name
+        for rule in json_schema.RULES
+        if rule.frame is framed and rule.writer.format == "JSON" and is_judged(rule)
+        for payload, value in zip(rule.payloads, rule.values or ["malformed"], strict=True)
+        if not has_columns(read_by_json(payload), value)
+    }
+
+    assert READ_BY_PYTHON == differing
