@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, functions
-from pyspark.sql.types import DataType, _parse_datatype_json_string
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from harness.decode_rules import Answer, Rule
 from harness.plain_values import plain
@@ -61,14 +61,25 @@ class Frames:
             frames: the table.
             decoded: decodes the column of a name, by one of its rules.
         """
-        names = [(f"c{number}", column.rules[0]) for number, column in enumerate(self._columns.values())]
-        return frames.select("n", *(decoded(name, rule).alias(name) for name, rule in names))
+        return frames.select("n", *(decoded(name, rule).alias(name) for rule, name in self._named()))
+
+    def _named(self) -> list[tuple[Rule, str]]:
+        """Return the first rule and the name of each column."""
+        return [(column.rules[0], f"c{number}") for number, column in enumerate(self._columns.values())]
 
     def answers(self, decoded: DataFrame) -> Answers:
-        """Return what a decoded data frame says of each rule."""
-        # PySpark cannot collect a null struct with fields that are never null.
-        columns = [functions.col(field.name).cast(_nullable(field.dataType)) for field in decoded.schema]
-        rows = decoded.select(*columns).toArrow().sort_by("n")
+        """Return what a decoded data frame says of each rule.
+
+        Raises:
+            AssertionError: a column has another type than its reader schema.
+        """
+        schema, named = decoded.schema, self._named()
+        types = {rule.name: cast("StructType", schema[name].dataType)["value"].dataType for rule, name in named}
+        assert {rule.name: rule.read_type.simpleString() for rule, _ in named} == {
+            name: type_.simpleString() for name, type_ in types.items()
+        }
+        # `toArrow` would cast, and no cast allows a null struct of fields that are never null.
+        rows = pa.Table.from_batches(decoded._collect_as_arrow()).sort_by("n")  # type: ignore[operator]
         return self._answers(rows[f"c{number}"].combine_chunks() for number in range(len(self._columns)))
 
     def answers_by(self, decode_column: Callable[[pa.Array, Rule], pa.Array]) -> Answers:
@@ -83,14 +94,6 @@ class Frames:
             outcomes = iter(_answers_of(array, column.frames))
             answers |= {rule.name: [next(outcomes) for _ in rule.payloads] for rule in column.rules}
         return answers
-
-
-def _nullable(type_: DataType) -> DataType:
-    """Return the type with nulls allowed everywhere."""
-    text = type_.json()
-    for name in ("nullable", "containsNull", "valueContainsNull"):
-        text = text.replace(f'"{name}":false', f'"{name}":true')
-    return _parse_datatype_json_string(text)
 
 
 def _answers_of(decoded: pa.Array, frames: Sequence[bytes | None]) -> list[Answer]:

@@ -7,7 +7,7 @@ from typing import Any
 from harness.decode_rules import Rule, raw_frames, schema_of
 from harness.payload_columns import json_schema, proto
 
-__all__ = ["RULES"]
+__all__ = ["GOOD", "RICH", "RULES"]
 
 _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 _DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -15,7 +15,7 @@ _INT, _NUM, _STR = {"type": "integer"}, {"type": "number"}, {"type": "string"}
 _POINT = {"type": "object", "properties": {"x": _NUM, "y": _NUM}}
 _A_POINT = "struct<x:double,y:double>"
 _PLACE = {"type": "object", "properties": {"x": _NUM, "y": _STR}}
-_RICH = {
+RICH = {
     "type": "object",
     "properties": {
         "id": _INT,
@@ -33,7 +33,7 @@ _RICH = {
         "places": {"type": "object", "additionalProperties": _PLACE},
     },
 }
-_GOOD: dict[str, Any] = {
+GOOD: dict[str, Any] = {
     "id": 7,
     "name": "zürich",
     "price": 1.5,
@@ -208,9 +208,9 @@ _DAMAGED: list[tuple[str, Any, str]] = [
 _ODD: list[tuple[str, str, Any]] = [
     (
         "a value",
-        json.dumps(_GOOD),
+        json.dumps(GOOD),
         {
-            **_GOOD,
+            **GOOD,
             "any": '{"a":[1,2.5]}',
             "point": {"x": 1.0, "y": "a"},
             "points": [{"x": 0.1}, None, {"y": ""}],
@@ -444,7 +444,7 @@ def _of_damage() -> Iterator[Rule]:
 
 
 def _of_odd_payloads() -> Iterator[Rule]:
-    rich = json_schema(_RICH)
+    rich = json_schema(RICH)
     misfits = [
         (f"{name} for {column}", f'{{"{column}":{value}}}', _misfit(column, name))
         for column in _EXPECTED
@@ -474,6 +474,6 @@ RULES = (
     *_of_types(),
     *_of_damage(),
     *_of_odd_payloads(),
-    *raw_frames(json_schema(_RICH), b"{}", (schema_of("string"), proto('syntax = "proto3"; message M {}'))),
+    *raw_frames(json_schema(RICH), b"{}", (schema_of("string"), proto('syntax = "proto3"; message M {}'))),
 )
 """All rules of JSON."""

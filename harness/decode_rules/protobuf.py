@@ -10,7 +10,7 @@ from harness.payload_columns import kind_of, proto
 from strata.serdes.client import Schema
 from strata.serdes.framing import write_indexes
 
-__all__ = ["RULES"]
+__all__ = ["RICH", "RULES"]
 
 _PROTO3 = 'syntax = "proto3"; package shop; '
 _IMPORTS = "".join(
@@ -22,7 +22,7 @@ _OTHERS = (
     "enum K { ZERO = 0; ONE = 1; } message I { int32 n = 1; } message J { string n = 1; } message W { int64 n = 1; } "
     "message V { uint32 n = 1; }"
 )
-_RICH = proto(
+RICH = proto(
     'syntax = "proto3"; package shop; import "google/protobuf/wrappers.proto"; '
     'import "google/protobuf/timestamp.proto"; message M { int32 n = 1; string s = 2; repeated int32 many = 3; '
     "map<string, int64> map = 4; I inner = 5; oneof one { int32 a = 6; string b = 7; I c = 8; } optional int64 o = 9; "
@@ -234,6 +234,7 @@ _ODD: list[tuple[str, str, Any]] = [
     ("an unknown wire type", "0e", "malformed"),
     ("the number zero", "0001", "malformed"),
     ("a tag of more than 32 bits", "888080808001 01", "malformed"),
+    ("a number cut short", "08", "malformed"),
     ("a number that does not end", "08ffffffffffffffffffff01", "malformed"),
     ("a number of ten bytes", "08ffffffffffffffffff01", {"n": -1}),
     ("a text beyond the end", "120561", "malformed"),
@@ -293,7 +294,9 @@ _INDEXES: list[tuple[str, tuple[int, ...], bytes, Any]] = [
 _WRONG_INDEXES = [
     ("no indexes", "", "frame too short"),
     ("a negative number of indexes", "01", "a message index is out of range"),
-    ("an index cut short", "04 00", "frame too short"),
+    ("an index is missing", "04 00", "frame too short"),
+    ("the only index is missing", "02", "frame too short"),
+    ("an index cut short", "0480", "frame too short"),
     ("too many indexes", "c801", "too many message indexes"),
     ("more indexes than bytes", "8002", "too many message indexes"),
     ("a number of indexes that does not end", "ffffffffff", "a message index is out of range"),
@@ -403,14 +406,14 @@ def _of_names() -> Iterator[Rule]:
 def _of_odd_payloads() -> Iterator[Rule]:
     for name, payload, changes in _ODD:
         payloads = [b"\0" + bytes.fromhex(payload)]
-        yield Rule(f"odd: {name}", _RICH, _RICH, payloads, **_outcome(_with(changes, tuple(_EMPTY))))
+        yield Rule(f"odd: {name}", RICH, RICH, payloads, **_outcome(_with(changes, tuple(_EMPTY))))
         chosen = _outcome(_with(_CHOSEN_ODD.get(name, changes), _CHOSEN))
-        yield Rule(f"some columns of odd: {name}", _RICH, _RICH, payloads, options={"columns": _CHOSEN}, **chosen)
+        yield Rule(f"some columns of odd: {name}", RICH, RICH, payloads, options={"columns": _CHOSEN}, **chosen)
     twice = [b"\0" + bytes.fromhex("1201613005")]
     yield Rule(
         "a column that is chosen twice",
-        _RICH,
-        _RICH,
+        RICH,
+        RICH,
         twice,
         ({"value": ["a", 5]},),
         options={"columns": ["s", "a", "s"]},
@@ -424,6 +427,6 @@ RULES = (
     *_of_proto2(),
     *_of_names(),
     *_of_odd_payloads(),
-    *raw_frames(_RICH, b"\0", (schema_of("string"), Schema("{}", "JSON"))),
+    *raw_frames(RICH, b"\0", (schema_of("string"), Schema("{}", "JSON"))),
 )
 """All rules of Protobuf."""

@@ -55,6 +55,12 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("id that is not a number", {"schema_id": "1"}, TypeError, "schema_id is a number, not '1'"),
     ("no registry", {"registry": None}, TypeError, r"registry is a URL, .*ClientSettings, not NoneType"),
     ("registry of numbers", {"registry": [8081]}, TypeError, r"registry is a URL, .*ClientSettings, not list"),
+    (
+        "unknown names of members",
+        {"reader_schema": '"int"', "union_names": "x"},
+        ValueError,
+        "union_names is 'x'; allowed are member, type",
+    ),
     ("another format", {"reader_schema": '"int"', "format": "avro"}, ValueError, "AVRO, PROTOBUF or JSON, got 'avro'"),
 ]
 

@@ -12,14 +12,17 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession, functions
+from pyspark.sql.pandas.types import to_arrow_type
 
 from harness.avro_cases import Case
 from harness.payload_columns import proto
 from strata.serdes.avro import AvroSerializer
 from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import EncodeError
 from strata.serdes.model import JSON
-from strata.spark_udfs import decode, encode
+from strata.spark_udfs import decode, encode, encoder
 from strata.spark_udfs.decoding.jvm_function import NotInstalled
+from strata.spark_udfs.encoding.row_encoder import RowEncoder
 
 pytestmark = [
     pytest.mark.spark,
@@ -259,18 +262,27 @@ def test_values_that_do_not_fit_avro(spark: SparkSession, client: RegistryClient
 def test_columns_that_do_not_fit_avro(
     spark: SparkSession, client: RegistryClient, schema: Any, kind: str, message: str
 ) -> None:
-    """A column of another type is an error in every mode: of the analyzer in the JVM, of the task in Python."""
+    """A column of another type is an error in every mode: of the analyzer in the JVM, of the worker in Python."""
     options: dict[str, Any] = {
         "registry": client.settings,
         "schema_id": client.register("both columns", _record(schema)).schema_id,
         "mode": "PERMISSIVE",
     }
-    df = spark.createDataFrame([(None,), (None,)], f"r struct<{kind}>").coalesce(1)
+    df = spark.createDataFrame([], f"r struct<{kind}>")
 
     with pytest.raises(AnalysisException, match=message):
         df.select(encode("r", path="jvm", **options))
-    with pytest.raises(PySparkException, match=message):
-        df.select(encode("r", path="python", **options)).collect()
+    with pytest.raises(EncodeError, match=message):
+        RowEncoder(encoder(**options).plan).encode(pa.nulls(2, to_arrow_type(df.schema["r"].dataType)))
+
+
+def test_a_column_that_does_not_fit_fails_the_task(spark: SparkSession, client: RegistryClient) -> None:
+    """The error of a worker is that of the query."""
+    df = spark.createDataFrame([(("x",),)], "r struct<f: string>").coalesce(1)
+    schema_id = client.register("both columns", _record("int")).schema_id
+
+    with pytest.raises(PySparkException, match=r"expected a column of int32, got string \(at field f\)"):
+        df.select(encode("r", path="python", registry=client.settings, schema_id=schema_id)).collect()
 
 
 @pytest.mark.parametrize("path", PATHS)

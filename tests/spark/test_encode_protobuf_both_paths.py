@@ -9,14 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession, functions
+from pyspark.sql.pandas.types import to_arrow_type
 
 from harness.payload_columns import kind_of, proto
 from harness.protobuf_cases import Maker, fill
 from strata.serdes.client import RegistryClient
+from strata.serdes.errors import EncodeError
 from strata.serdes.framing import join, write_indexes
-from strata.spark_udfs import decode, encode
+from strata.spark_udfs import decode, encode, encoder
+from strata.spark_udfs.encoding.row_encoder import RowEncoder
 
 pytestmark = [
     pytest.mark.spark,
@@ -186,15 +189,15 @@ def test_values_that_do_not_fit_protobuf(letters: Letters) -> None:
 
 @pytest.mark.parametrize(("kind", "message"), MISFIT_COLUMNS)
 def test_columns_that_do_not_fit_protobuf(spark: SparkSession, client: RegistryClient, kind: str, message: str) -> None:
-    """A column of another type is an error in every mode: of the analyzer in the JVM, of the task in Python."""
-    df = spark.createDataFrame([(None,), (None,)], f"r struct<{kind}>").coalesce(1)
+    """A column of another type is an error in every mode: of the analyzer in the JVM, of the worker in Python."""
+    df = spark.createDataFrame([], f"r struct<{kind}>")
     options: dict[str, Any] = {"registry": client.settings, "mode": "PERMISSIVE"}
     options["schema_id"] = client.register("payloads of both paths", SHOP).schema_id
 
     with pytest.raises(AnalysisException, match=message):
         df.select(encode("r", path="jvm", **options))
-    with pytest.raises(PySparkException, match=message):
-        df.select(encode("r", path="python", **options)).collect()
+    with pytest.raises(EncodeError, match=message):
+        RowEncoder(encoder(**options).plan).encode(pa.nulls(2, to_arrow_type(df.schema["r"].dataType)))
 
 
 ONLY_IN_PYTHON = [

@@ -32,58 +32,6 @@ ORDER = {
     }
 }
 ORDER_1 = {"id": 1, "ok": True, "lines": [{"price": 1.5, "sku": "a"}], "by": {"k": 1}}
-# payload, reason
-DAMAGED: list[Any] = [
-    pytest.param({"id": "1"}, "invalid value: expected integer, got string at id", id="string for an integer"),
-    pytest.param({"id": 1.5}, "invalid value: expected integer, got number at id", id="fraction for an integer"),
-    pytest.param({"id": True}, "invalid value: expected integer, got boolean at id", id="boolean for an integer"),
-    pytest.param({"id": 2**63}, "out of range", id="integer beyond 64 bits"),
-    pytest.param({"id": 10**40}, "out of range", id="integer far beyond"),
-    pytest.param({"ok": 1}, "invalid value: expected boolean, got integer at ok", id="integer for a boolean"),
-    pytest.param({"lines": {}}, "invalid value: expected array, got object at lines", id="object for an array"),
-    pytest.param({"lines": [1]}, "invalid value: expected object, got integer at lines[]", id="integer in an array"),
-    pytest.param(
-        {"lines": [{}, {"price": True}]},
-        "invalid value: expected number, got boolean at lines[].price", id="boolean for a number",
-    ),
-    pytest.param({"lines": [{"price": 10**400}]}, "out of range", id="number beyond doubles"),
-    pytest.param(
-        {"lines": [{"sku": []}]},
-        "invalid value: expected string, got array at lines[].sku", id="array for a string",
-    ),
-    pytest.param(
-        {"by": {"secret": "x"}},
-        "invalid value: expected integer, got string at by{}", id="in a map, its key not told",
-    ),
-    pytest.param(
-        {"by": {"a": "x", "b": True, "c": []}},
-        "invalid value: expected integer, got string at by{}", id="of several, the first",
-    ),
-    pytest.param({"by": []}, "invalid value: expected object, got array at by", id="array for a map"),
-    pytest.param([], "invalid value: expected object, got array", id="array for the whole"),
-    pytest.param(b"", "malformed", id="nothing"),
-    pytest.param(b'{"id": 1', "malformed", id="cut"),
-    pytest.param(b'{"id": 1}}', "malformed", id="trailing bytes"),
-    pytest.param(b'{"id": NaN}', "malformed", id="NaN"),
-    pytest.param(b'{"ok": "\xff"}', "malformed", id="no UTF-8"),
-    pytest.param(b"[" * 100_000, "malformed", id="deep, unfinished"),
-    pytest.param(b"[" * 100_000 + b"]" * 100_000, "malformed", id="deep"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("payload", "reason"), DAMAGED)
-def test_damaged(client: RegistryClient, payload: Any, reason: str) -> None:
-    """A payload that does not fit is a dead letter that names the column; its neighbours are not affected."""
-    good, bad = json_frame(client, ORDER_1), json_frame(client, payload)
-
-    assert [ORDER_1, (reason, split(bad)[0]), ORDER_1] == json_column(client, ORDER).read(good, bad, good)
-
-
-def test_deep_text(client: RegistryClient) -> None:
-    """A value that is kept as text may be as deep as the parser reads."""
-    payload = b"[" * 900 + b"]" * 900
-
-    assert [payload.decode()] == json_column(client, True).read(json_frame(client, payload))
 
 
 def test_three_versions_in_one_column(client: RegistryClient) -> None:
@@ -144,26 +92,6 @@ def test_validate(client: RegistryClient) -> None:
         ("invalid value: expected a number of at least 0, got a smaller one (rule properties/n/minimum)", number),
         ("invalid value: expected a value, got none: the property is required (rule required)", number),
     ] == json_column(client, reader, validate=True).read(*frames)
-
-
-def test_other_frames(client: RegistryClient) -> None:
-    """Frames of other formats and of no schema are dead letters that say so; GUIDs work like ids."""
-    avro = client.register("json-columns-avro", '"string"').schema_id
-    guids = JsonSerializer(client, json.dumps(ORDER), conf={"schema.id.serializer": "guid"})(
-        ORDER_1, topic="json-guids"
-    )
-
-    assert [
-        ORDER_1,
-        ("writer schema is AVRO", avro),
-        ("unknown schema id", 99999),
-        ("unknown schema guid", None),
-        ("frame too short", None),
-        ("wrong magic byte 0x7b", None),
-        ("unknown Glue schema version", None),
-    ] == json_column(client, ORDER).read(
-        guids, join(avro, b""), join(99999, b"{}"), b"\1" * 20, b"", b'{"id": 1}', b"\3\0" + bytes(16)
-    )
 
 
 def test_failfast(client: RegistryClient) -> None:

@@ -124,20 +124,6 @@ def test_both_paths_agree(answered: Answered) -> None:
     assert outcomes["value"] > outcomes["reason"] > len(answered) / 50
 
 
-def test_one_field_feeds_two(probe: Probe) -> None:
-    """Fields that share an alias are read from the same bytes, null or not."""
-    others = [{"name": f"z{n}", "type": "long"} for n in range(9)]
-    optional, aliased = ["null", "long"], {"type": ["null", "long"], "aliases": ["a"]}
-    writer = {"type": "record", "name": "R", "fields": [others[0], {"name": "a", "type": optional}, *others[1:]]}
-    fields = [others[0], {"name": "x", **aliased}, {"name": "y", **aliased}, *others[1:]]
-    # Enough bytes follow for the fast path.
-    payloads = [b"\x0a\x00" + b"\x0a" * 8, b"\x0a\x02\x06" + b"\x0a" * 8]
-
-    [(answers, _)] = probe([Task(json.dumps(writer), json.dumps({**writer, "fields": fields}), payloads)], False)
-
-    assert [{"value": [5, None, None, *[5] * 8]}, {"value": [5, 3, 3, *[5] * 8]}] == answers
-
-
 def test_a_value_too_large_where_it_is_checked(probe: Probe) -> None:
     """A value that exceeds the limit on its size is refused too where it would only be checked; the probe compares."""
     large = {"name": "large", "type": "string", "default": "x" * 200_000}

@@ -1,10 +1,8 @@
-"""Protobuf and JSON frames work in Spark itself: the types that arrive there, running streams, damage."""
+"""Protobuf and JSON frames work in running streams of Spark, damaged or not."""
 
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
-from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -14,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from google.protobuf.message_factory import GetMessageClass
-from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql import Column, SparkSession, functions
 from pyspark.sql.streaming import StreamingQuery
 
 from harness.waiting import until
@@ -22,7 +20,6 @@ from strata.serdes.client import RegisteredSchema, RegistryClient, Schema
 from strata.serdes.framing import join
 from strata.serdes.protobuf.files import find_message, link
 from strata.spark_udfs import decode, run_stream, split_dead_letters
-from strata.spark_udfs.decoding.paths import arrow_path, pandas_path
 
 pytestmark = [
     pytest.mark.spark,
@@ -53,80 +50,6 @@ WIDER = {**DOCUMENT, "properties": {**DOCUMENT["properties"], "label": {"type": 
 def _payload(schema: Schema, **fields: Any) -> bytes:
     """Return a Protobuf payload with its path."""
     return b"\0" + bytes(GetMessageClass(find_message(link(schema, {}), (0,)))(**fields).SerializeToString())
-
-
-def _batch(spark: SparkSession, *frames: bytes | None) -> DataFrame:
-    """Return rows of a task: Spark would decode local rows while it plans the query."""
-    columns = {"offset": pa.array(range(len(frames))), "value": pa.array(frames, pa.binary())}
-    return spark.createDataFrame(pa.table(columns)).coalesce(1)
-
-
-@pytest.fixture(params=[arrow_path, pytest.param(pandas_path, marks=pytest.mark.slow)], ids=["arrow_udf", "pandas_udf"])
-def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test as on Spark 4.1 and as on 4.0."""
-    monkeypatch.setattr("strata.spark_udfs.decoding.paths.arrow_path", request.param)
-
-
-@pytest.mark.usefixtures("_path")
-def test_protobuf_values(spark: SparkSession, registry: RegistryClient) -> None:
-    """Every kind of column passes through a Python worker, null included."""
-    schema_id = registry.register("spark-proto-values", FIRST).schema_id
-    full = _payload(
-        FIRST,
-        n=-1,
-        big=2**64 - 1,
-        at={"seconds": 1, "nanos": 5000},
-        took={"seconds": -90},
-        parts={"a": {"x": 0.5, "raw": b"\xff"}},
-        tags=["t", ""],
-        note="",
-        empty={},
-    )
-    rows = _batch(spark, join(schema_id, full), join(schema_id, b"\0"), None)
-
-    decoded = rows.select(
-        decode("value", registry=registry.settings, subject="spark-proto-values", mode="PERMISSIVE").alias("v")
-    )
-    first, empty, null = (row["v"] for row in decoded.collect())
-
-    assert (
-        "struct<n:bigint,big:decimal(20,0),at:timestamp,took:interval day to second,"
-        "parts:map<string,struct<x:double,raw:binary>>,tags:array<string>,note:string,empty:struct<>>"
-    ) == decoded.schema["v"].dataType.simpleString()
-    assert (-1, Decimal(2**64 - 1), timedelta(seconds=-90), ["t", ""], "") == (
-        first.n,
-        first.big,
-        first.took,
-        first.tags,
-        first.note,
-    )
-    assert () == tuple(first.empty)
-    assert datetime(1970, 1, 1, 0, 0, 1, 5) == first.at  # noqa: DTZ001 - the session is in UTC
-    assert (0.5, bytearray(b"\xff")) == tuple(first.parts["a"])
-    assert (0, Decimal(0), None, None, {}, [], None, None) == tuple(empty)
-    assert null is None
-
-
-@pytest.mark.usefixtures("_path")
-def test_json_values(spark: SparkSession, registry: RegistryClient) -> None:
-    """Every kind of JSON column passes through a Python worker too."""
-    schema_id = registry.register("spark-json-values", Schema(json.dumps(DOCUMENT), "JSON")).schema_id
-    full = {"n": 1, "x": 2, "parts": {"a": {"raw": "r"}, "b": None}, "tags": ["t", None], "any": {"k": [1]}}
-    rows = _batch(spark, join(schema_id, json.dumps(full).encode()), join(schema_id, b"{}"), None)
-
-    decoded = rows.select(
-        decode("value", registry=registry.settings, schema_id=schema_id, mode="PERMISSIVE").alias("v")
-    )
-    first, empty, null = (row["v"] for row in decoded.collect())
-
-    assert (
-        "struct<n:bigint,x:double,parts:map<string,struct<raw:string>>,tags:array<string>,any:string>"
-        == decoded.schema["v"].dataType.simpleString()
-    )
-    assert (1, 2.0, ["t", None], '{"k":[1]}') == (first.n, first.x, first.tags, first.any)
-    assert {"a": ("r",), "b": None} == {key: one and tuple(one) for key, one in first.parts.items()}
-    assert (None,) * 5 == tuple(empty)
-    assert null is None
 
 
 def _protobuf_frame(schema_id: int, number: int, *, newer: bool) -> bytes:

@@ -1,6 +1,5 @@
-"""Protobuf frames are decoded to columns: types, values, damage; no Spark session is needed."""
+"""Protobuf frames are decoded to columns: values and damage of any kind; no Spark session is needed."""
 
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,142 +10,13 @@ from hypothesis import strategies as st
 from harness.examples import examples
 from harness.payload_columns import PayloadColumn, kind_of, proto, proto_frame
 from strata.serdes.client import RegistryClient
-from strata.serdes.framing import split
 from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 PROTO3 = 'syntax = "proto3"; package shop; '
 IMPORTS = "".join(
     f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "any", "struct")
 )
-
-
-# declaration, Spark type, values for the field, the column
-TYPES: list[Any] = [
-    pytest.param("int32 f", "int", [-1, 2**31 - 1], [-1, 2**31 - 1], id="int32"),
-    pytest.param("sint32 f", "int", [-(2**31)], [-(2**31)], id="sint32"),
-    pytest.param("sfixed32 f", "int", [-5], [-5], id="sfixed32"),
-    pytest.param("int64 f", "bigint", [-(2**63)], [-(2**63)], id="int64"),
-    pytest.param("sint64 f", "bigint", [2**63 - 1], [2**63 - 1], id="sint64"),
-    pytest.param("sfixed64 f", "bigint", [-5], [-5], id="sfixed64"),
-    pytest.param("uint32 f", "bigint", [2**32 - 1], [2**32 - 1], id="uint32"),
-    pytest.param("fixed32 f", "bigint", [2**32 - 1], [2**32 - 1], id="fixed32"),
-    pytest.param("uint64 f", "decimal(20,0)", [2**64 - 1, 0], [Decimal(2**64 - 1), Decimal(0)], id="uint64"),
-    pytest.param("fixed64 f", "decimal(20,0)", [2**64 - 1], [Decimal(2**64 - 1)], id="fixed64"),
-    pytest.param("float f", "float", [0.5, float("-inf")], [0.5, float("-inf")], id="float"),
-    pytest.param("double f", "double", [0.1], [0.1], id="double"),
-    pytest.param("bool f", "boolean", [True, False], [True, False], id="bool"),
-    pytest.param("string f", "string", ["zürich", ""], ["zürich", ""], id="string"),
-    pytest.param("bytes f", "binary", [b"\0\xff"], [b"\0\xff"], id="bytes"),
-    pytest.param("optional int32 f", "int", [0], [0], id="optional, there"),
-    pytest.param("repeated int32 f", "array<int>", [[1, 0], []], [[1, 0], []], id="repeated number"),
-    pytest.param("repeated string f", "array<string>", [["a", ""]], [["a", ""]], id="repeated string"),
-    pytest.param("map<string, int32> f", "map<string,int>", [{"a": 1}, {}], [{"a": 1}, {}], id="map"),
-    pytest.param(
-        "map<uint64, bool> f", "map<decimal(20,0),boolean>", [{3: True}], [{Decimal(3): True}], id="map of ids"
-    ),
-    pytest.param("Kind f", "string", [1, 2, 7, -1], ["B", "C", "7", "-1"], id="enum"),
-    pytest.param("repeated Kind f", "array<string>", [[0, 9]], [["A", "9"]], id="repeated enum"),
-    pytest.param("map<string, Kind> f", "map<string,string>", [{"k": 1}], [{"k": "B"}], id="map of enums"),
-]
 KIND = "enum Kind { option allow_alias = true; A = 0; B = 1; C = 2; CC = 2; }"
-
-
-@pytest.mark.parametrize(("declaration", "kind", "given", "expected"), TYPES)
-def test_types(client: RegistryClient, declaration: str, kind: str, given: list[Any], expected: list[Any]) -> None:
-    """Each Protobuf type becomes a Spark type, and its values arrive."""
-    schema = proto(f"{PROTO3} {KIND} message M {{ {declaration} = 1; }}")
-    message = kind_of(schema)
-    frames = [proto_frame(client, schema, message(f=one).SerializeToString()) for one in given]
-    column = PayloadColumn(client, schema)
-
-    assert f"struct<f:{kind}>" == column.type.simpleString()
-    assert [{"f": one} for one in expected] == column.read(*frames)
-
-
-# declaration, Spark type, payload in hexadecimal, the value
-MESSAGES: list[Any] = [
-    pytest.param(
-        "google.protobuf.Timestamp f", "timestamp", "0a0408011064", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
-        id="timestamp",
-    ),
-    pytest.param(
-        "google.protobuf.Timestamp f",
-        "timestamp",
-        "0a0f08ffffffffffffffffff0110c0c407",
-        datetime(1969, 12, 31, 23, 59, 59, 123, tzinfo=UTC),
-        id="timestamp before 1970",
-    ),
-    pytest.param(
-        "google.protobuf.Duration f",
-        "interval day to second",
-        "0a1608ffffffffffffffffff0110a1b7f8ffffffffffff01",
-        -timedelta(seconds=1, microseconds=123),
-        id="duration, cut towards zero",
-    ),
-    pytest.param("google.protobuf.Int32Value f", "int", "0a020807", 7, id="wrapper"),
-    pytest.param("google.protobuf.Int32Value f", "int", "0a00", 0, id="wrapper of a zero"),
-    pytest.param("google.protobuf.Int32Value f", "int", "", None, id="no wrapper"),
-    pytest.param("google.protobuf.UInt64Value f", "decimal(20,0)", "0a020807", Decimal(7), id="unsigned wrapper"),
-    pytest.param("google.protobuf.StringValue f", "string", "0a00", "", id="wrapped string"),
-    pytest.param(
-        "repeated google.protobuf.BoolValue f", "array<boolean>", "0a0208010a00", [True, False], id="repeated wrapper"
-    ),
-    pytest.param(
-        "google.protobuf.Any f",
-        "struct<type_url:string,value:binary>",
-        "0a060a017512 01 08".replace(" ", ""),
-        {"type_url": "u", "value": b"\x08"},
-        id="any",
-    ),
-    pytest.param(
-        "google.protobuf.Struct f",
-        "string",
-        "0a2b0a290a0161122432220a0911000000000000f03f0a041a02c3bc0a0208000a0b2a090a070a016212022001",
-        '{"a":[1.0,"ü",null,{"b":true}]}',
-        id="struct",
-    ),
-    pytest.param("google.protobuf.Value f", "string", "0a020800", "null", id="null as a value"),
-    pytest.param("google.protobuf.Value f", "string", "", None, id="no value"),
-    pytest.param("Inner f", "struct<n:int,s:string>", "0a020805", {"n": 5, "s": None}, id="message"),
-    pytest.param("Inner f", "struct<n:int,s:string>", "", None, id="no message"),
-    pytest.param(
-        "repeated Inner f", "array<struct<n:int,s:string>>", "0a020805 0a00".replace(" ", ""),
-        [{"n": 5, "s": None}, {"n": 0, "s": None}], id="repeated message",
-    ),
-    pytest.param(
-        "map<int32, Inner> f", "map<int,struct<n:int,s:string>>", "0a0608011202 0805".replace(" ", ""),
-        {1: {"n": 5, "s": None}}, id="map of messages",
-    ),
-    pytest.param("Empty f", "struct<>", "0a00", {}, id="message without fields"),
-    pytest.param("Empty f", "struct<>", "", None, id="no message without fields"),
-    pytest.param("optional string f", "string", "", None, id="optional, absent"),
-    pytest.param("string f", "string", "", "", id="absent string"),
-    pytest.param("int64 f", "bigint", "", 0, id="absent number"),
-    pytest.param("Kind f", "string", "", "A", id="absent enum"),
-    pytest.param("int32 f", "int", "08010802", 2, id="twice: the last counts"),
-    pytest.param("int32 f", "int", "08051a0161", 5, id="unknown fields are skipped"),
-    pytest.param("repeated int32 f", "array<int>", "08010a020203", [1, 2, 3], id="packed and not"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("declaration", "kind", "payload", "expected"), MESSAGES)
-def test_payloads(client: RegistryClient, declaration: str, kind: str, payload: str, expected: Any) -> None:
-    """A field has its value in every wire encoding, and when it is absent."""
-    others = "message Inner { int32 n = 1; optional string s = 2; } message Empty {}"
-    schema = proto(f"{PROTO3} {IMPORTS} {KIND} message M {{ {declaration} = 1; }} {others}")
-    column = PayloadColumn(client, schema)
-
-    assert f"struct<f:{kind}>" == column.type.simpleString()
-    assert [{"f": expected}] == column.read(proto_frame(client, schema, bytes.fromhex(payload)))
-
-
-def test_fields_called_as_methods(client: RegistryClient) -> None:
-    """Fields may have any name, even one of a message method."""
-    schema = proto(f"{PROTO3} message M {{ optional int32 HasField = 1; int32 DESCRIPTOR = 2; }}")
-    column = PayloadColumn(client, schema)
-    frames = [proto_frame(client, schema, bytes.fromhex(one)) for one in ("08051007", "1007")]
-
-    assert [{"HasField": 5, "DESCRIPTOR": 7}, {"HasField": None, "DESCRIPTOR": 7}] == column.read(*frames)
 
 
 def test_nullable(client: RegistryClient) -> None:
@@ -165,27 +35,6 @@ def test_nullable(client: RegistryClient) -> None:
         {**one, "h": list(one["h"])}
         for one in PayloadColumn(client, schema).read(proto_frame(client, schema, b"\x22\x01x\x2a\x00"))
     ]
-
-
-def test_proto2(client: RegistryClient) -> None:
-    """Absent fields are null unless a default is declared; groups are messages; strings are validated."""
-    schema = proto(
-        'syntax = "proto2"; message M { required int32 a = 1; optional int32 b = 2 [default = 7]; '
-        "optional group G = 3 { optional string s = 4; } optional E e = 5; enum E { ONE = 1; TWO = 2; } }"
-    )
-    column = PayloadColumn(client, schema)
-    rows = column.read(
-        proto_frame(client, schema, b""),
-        proto_frame(client, schema, b"\x08\x01\x10\x02\x1b\x22\x01x\x1c\x28\x02"),
-        proto_frame(client, schema, b"\x28\x09"),
-        proto_frame(client, schema, b"\x1b\x22\x01\xff\x1c"),
-    )
-
-    assert "struct<a:int,b:int,g:struct<s:string>,e:string>" == column.type.simpleString()
-    assert {"a": None, "b": 7, "g": None, "e": None} == rows[0]
-    assert {"a": 1, "b": 2, "g": {"s": "x"}, "e": "TWO"} == rows[1]
-    assert {"a": None, "b": 7, "g": None, "e": None} == rows[2]
-    assert "invalid utf-8" == rows[3][0]
 
 
 # declarations, requested message, columns, error, its message
@@ -226,15 +75,6 @@ def test_refused(
     """A schema that cannot be a column is refused before any task runs, with the place."""
     with pytest.raises(error, match=says):
         _ = PayloadColumn(client, proto(PROTO3 + text), message=message, columns=columns).type
-
-
-def test_columns_leave_out(client: RegistryClient) -> None:
-    """Only the requested fields are decoded, in that order; the others may be recursive."""
-    schema = proto(PROTO3 + "message A { int32 n = 1; repeated A children = 2; string s = 3; }")
-    column = PayloadColumn(client, schema, columns=["s", "n"])
-
-    assert "struct<s:string,n:int>" == column.type.simpleString()
-    assert [{"s": "x", "n": 5}] == column.read(proto_frame(client, schema, b"\x08\x05\x12\x00\x1a\x01x"))
 
 
 RICH = proto(
@@ -288,14 +128,6 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
         "by": {name: inner(one) for name, one in value["by"].items()},
         "w": value["w"]["value"] if "w" in value else None,
     }
-
-
-def test_value_that_json_does_not_have(client: RegistryClient) -> None:
-    """An infinity in a Struct makes a dead letter."""
-    schema = proto(PROTO3 + 'import "google/protobuf/struct.proto"; message M { google.protobuf.Value v = 1; }')
-    frame = proto_frame(client, schema, bytes.fromhex("0a0911000000000000f07f"))
-
-    assert [("out of range", split(frame)[0])] == PayloadColumn(client, schema).read(frame)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

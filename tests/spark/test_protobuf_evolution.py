@@ -1,94 +1,16 @@
 """Protobuf columns: schema evolution, references, messages named by a frame; no Spark session is needed."""
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
 from harness.payload_columns import FrameRefused, PayloadColumn, kind_of, proto, proto_frame
-from strata.serdes.client import Reference, RegistryClient, Schema
-from strata.serdes.framing import join, split
+from strata.serdes.client import Reference, RegistryClient
+from strata.serdes.framing import split
 from strata.serdes.protobuf import ProtobufSerializer
 from strata.serdes.subject_name_strategies import Context
 from strata.spark_udfs.arguments import Mode
 
 PROTO3 = 'syntax = "proto3"; package shop; '
-
-
-def _mismatch(reader: str, writer: str, field: str) -> str:
-    return f"resolution: the reader schema has {reader} where the writer schema has {writer} (at field {field})"
-
-
-# writer's fields, reader's fields, payload, the value or the reason
-EVOLVED: list[Any] = [
-    pytest.param("int32 a = 1;", "int32 a = 1; string b = 2;", "0805", {"a": 5, "b": ""}, id="field added"),
-    pytest.param("int32 a = 1; string b = 2;", "int32 a = 1;", "0805120178", {"a": 5}, id="field removed"),
-    pytest.param("int32 old = 1;", "int32 renamed = 1;", "0805", {"renamed": 5}, id="field renamed"),
-    pytest.param("int32 a = 1;", "optional int32 a = 1;", "", {"a": None}, id="made optional"),
-    pytest.param("int32 a = 1;", "int64 a = 1;", "08ffffffffffffffffff01", {"a": -1}, id="int32 to int64"),
-    pytest.param("int64 a = 1;", "int32 a = 1;", "0805", {"a": 5}, id="int64 to int32, small"),
-    pytest.param("int64 a = 1;", "int32 a = 1;", "088080808010", "out of range", id="int64 to int32, not cut"),
-    pytest.param("uint64 a = 1;", "int64 a = 1;", "08ffffffffffffffffff01", "out of range", id="uint64 to int64"),
-    pytest.param("int32 a = 1;", "uint32 a = 1;", "08ffffffffffffffffff01", {"a": -1}, id="int32 to uint32"),
-    pytest.param("int32 a = 1;", "uint64 a = 1;", "08ffffffffffffffffff01", "out of range", id="int32 to uint64"),
-    pytest.param("sint64 a = 1;", "sint32 a = 1;", "0803", {"a": -2}, id="sint64 to sint32"),
-    pytest.param("bool a = 1;", "int32 a = 1;", "0801", {"a": 1}, id="bool to int32"),
-    pytest.param("int32 a = 1;", "K a = 1;", "0801", {"a": "ONE"}, id="int32 to enum"),
-    pytest.param("string a = 1;", "bytes a = 1;", "0a0178", {"a": b"x"}, id="string to bytes"),
-    pytest.param("bytes a = 1;", "string a = 1;", "0a01ff", "invalid utf-8", id="bytes that are not text"),
-    pytest.param("repeated string a = 1;", "string a = 1;", "0a01780a0179", {"a": "y"}, id="many to one: the last"),
-    pytest.param("oneof x { int32 a = 1; }", "int32 a = 1;", "0805", {"a": 5}, id="out of a oneof"),
-    pytest.param("repeated int64 a = 1;", "repeated int32 a = 1;", "0a0105", {"a": [5]}, id="packed and narrower"),
-    pytest.param(
-        "map<int32, int64> a = 1;", "map<int32, int32> a = 1;", "0a0408011005", {"a": {1: 5}}, id="map, narrower"
-    ),
-    pytest.param(
-        "int32 a = 1;", "string a = 1;", "0805",
-        _mismatch("string", "int32", "a"), id="number to string",
-    ),
-    pytest.param(
-        "int32 a = 1;", "sint32 a = 1;", "0805",
-        _mismatch("sint32", "int32", "a"), id="other encoding",
-    ),
-    pytest.param(
-        "repeated int32 a = 1;", "int32 a = 1;", "0a0105",
-        _mismatch("int32", "repeated int32", "a"), id="many numbers to one",
-    ),
-    pytest.param(
-        "I a = 1;", "J a = 1;", "0a020805",
-        _mismatch("string", "int32", "a.n"), id="inside a message",
-    ),
-    pytest.param(
-        "I a = 1; int32 b = 2;", "W a = 1; int64 b = 2;", "0a0208051005", {"a": {"n": 5}, "b": 5}, id="wider inside"
-    ),
-    pytest.param(
-        "W a = 1; V b = 2;", "I a = 1; I b = 2;", "0a020805",
-        _mismatch("int32", "several types", "b.n"),
-        id="one message for two",
-    ),
-]  # fmt: skip
-OTHERS = (
-    "enum K { ZERO = 0; ONE = 1; } message I { int32 n = 1; } message J { string n = 1; } message W { int64 n = 1; } "
-    "message V { uint32 n = 1; }"
-)
-
-
-@pytest.mark.parametrize(("writer", "reader", "payload", "expected"), EVOLVED)
-def test_evolution(client: RegistryClient, writer: str, reader: str, payload: str, expected: Any) -> None:
-    """Fields are matched by number; a value that would be silently lost or truncated makes a dead letter."""
-    written = proto(f"{PROTO3} message M {{ {writer} }} {OTHERS}")
-    frame = proto_frame(client, written, bytes.fromhex(payload))
-    value = (expected, split(frame)[0]) if isinstance(expected, str) else expected
-
-    assert [value] == PayloadColumn(client, proto(f"{PROTO3} message M {{ {reader} }} {OTHERS}")).read(frame)
-
-
-def test_fields_not_asked_for_need_not_agree(client: RegistryClient) -> None:
-    """A field that changed its type does not affect the other columns."""
-    frame = proto_frame(client, proto(PROTO3 + "message M { int32 a = 1; int32 b = 2; }"), b"\x08\x05\x10\x06")
-    reader = proto(PROTO3 + "message M { string a = 1; int32 b = 2; }")
-
-    assert [{"b": 6}] == PayloadColumn(client, reader, columns=["b"]).read(frame)
 
 
 def test_three_versions_in_one_column(client: RegistryClient) -> None:
@@ -132,28 +54,6 @@ def test_references(client: RegistryClient) -> None:
     assert [{"base": {"n": 5, "s": ""}, "more": [{"n": 6, "s": ""}]}] * 2 == column.read(*frames)
 
 
-NESTED = PROTO3 + "message A { message B { message C { int32 n = 1; } int32 m = 1; } } message D { string s = 1; }"
-
-
-@pytest.mark.parametrize(
-    ("path", "payload", "expected"),
-    [
-        pytest.param((0, 0, 0), b"\x08\x05", {"n": 5}, id="nested"),
-        pytest.param((0, 0), b"\x08\x05", "message is shop.A.B", id="its owner"),
-        pytest.param((1,), b"\x0a\x01x", "message is shop.D", id="another"),
-        pytest.param((0,), b"", "message is shop.A", id="the first"),
-        pytest.param((0, 0, 1), b"", "invalid index", id="no such message"),
-        pytest.param((2,), b"", "invalid index", id="no such message at the top"),
-    ],
-)
-def test_message_indexes(client: RegistryClient, path: tuple[int, ...], payload: bytes, expected: Any) -> None:
-    """The requested message is read, wherever it is in the file; any other makes a dead letter."""
-    frame = proto_frame(client, proto(NESTED), payload, *path)
-    value = (expected, split(frame)[0]) if isinstance(expected, str) else expected
-
-    assert [value] == PayloadColumn(client, proto(NESTED), message="shop.A.B.C").read(frame)
-
-
 def test_message_behind_a_map(client: RegistryClient) -> None:
     """A path counts map entries in a descriptor that a client registers: there they are messages too."""
     text = "message A { map<string, int32> m = 1; B b = 2; message B { int32 n = 1; } }"
@@ -164,14 +64,6 @@ def test_message_behind_a_map(client: RegistryClient) -> None:
 
     for reader in (as_registered, proto(PROTO3 + text)):
         assert [{"n": 5}] == PayloadColumn(client, reader, message="shop.A.B").read(frame)
-
-
-def test_another_package(client: RegistryClient) -> None:
-    """A message is identified by its full name: one of another package is another message."""
-    frame = proto_frame(client, proto('syntax = "proto3"; package mall; message M { int32 n = 1; }'), b"\x08\x05")
-    reader = proto(PROTO3 + "message M { int32 n = 1; }")
-
-    assert [("message is mall.M", split(frame)[0])] == PayloadColumn(client, reader).read(frame)
 
 
 def test_guids(client: RegistryClient) -> None:
@@ -216,42 +108,6 @@ def test_headers(client: RegistryClient) -> None:
         ("trailing bytes in the header of the schema", payload),
         ("malformed", b"\x08"),
     ] == errors
-
-
-def test_other_frames(client: RegistryClient) -> None:
-    """Frames of other formats, of unknown schemas and without schema are dead letters that say so."""
-    schema = proto(PROTO3 + "message M { int32 n = 1; string s = 2; }")
-    known = split(proto_frame(client, schema, b""))[0]
-    avro = client.register("proto-columns-avro", '"string"').schema_id
-    text = client.register("proto-columns-json", Schema("{}", "JSON")).schema_id
-
-    assert [
-        ("writer schema is AVRO", avro),
-        ("writer schema is JSON", text),
-        ("unknown schema id", 99999),
-        ("frame too short", None),
-        ("wrong magic byte 0x09", None),
-        ("unknown Glue schema version", None),
-        ("frame too short", known),
-        ("too many message indexes", known),
-        ("malformed", known),
-        ("malformed", known),
-        ("invalid utf-8", known),
-        {"n": 0, "s": ""},
-    ] == PayloadColumn(client, schema).read(
-        join(avro, b"\xff\xff\xff\xff"),
-        join(text, b""),
-        join(99999, b"\0"),
-        b"\0\0",
-        b"\x09" * 9,
-        b"\3\0" + bytes(16),
-        join(known, b""),
-        join(known, b"\xc8\x01"),
-        join(known, b"\0\x08"),
-        join(known, b"\0\x00\x00"),
-        join(known, b"\0\x12\x01\xff"),
-        join(known, b"\0"),
-    )
 
 
 def test_modes(client: RegistryClient) -> None:

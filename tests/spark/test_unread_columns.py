@@ -64,27 +64,29 @@ def test_split(records: Records, registry: RegistryClient) -> None:
     assert list(range(len(records.topic.good))) == _numbers(good.select("n", "d.id"))
 
 
-# what a query says of the view `decoded`, the row that it returns for so many good and so many dead
-QUERIES: list[tuple[str, Any]] = [
-    ("SELECT count_if(d.error IS NOT NULL), count_if(d.error IS NULL) FROM decoded", lambda good, dead: (dead, good)),
-    ("SELECT count(*) FROM decoded WHERE d.error IS NOT NULL", lambda good, dead: (dead,)),
-    ("SELECT count(d.value.id) FROM decoded", lambda good, dead: (good,)),
-    ("SELECT count(*) FROM decoded WHERE d.value IS NULL", lambda good, dead: (dead,)),
-    ("SELECT count(*) FROM unread_dead_letters('decoded', 'd')", lambda good, dead: (dead,)),
-    ("SELECT count(DISTINCT n) FROM unread_dead_letters('decoded', 'd')", lambda good, dead: (dead,)),
+# what a query says of the view `decoded`, whether it counts the dead ones
+QUERIES: list[tuple[str, bool]] = [
+    ("SELECT count_if(d.error IS NOT NULL) FROM decoded", True),
+    ("SELECT count_if(d.error IS NULL) FROM decoded", False),
+    ("SELECT count(*) FROM decoded WHERE d.error IS NOT NULL", True),
+    ("SELECT count(d.value.id) FROM decoded", False),
+    ("SELECT count(*) FROM decoded WHERE d.value IS NULL", True),
+    ("SELECT count(*) FROM unread_dead_letters('decoded', 'd')", True),
+    ("SELECT count(DISTINCT n) FROM unread_dead_letters('decoded', 'd')", True),
 ]
 
 
-@pytest.mark.parametrize(("query", "expected"), QUERIES, ids=[query for query, _ in QUERIES])
-def test_sql(records: Records, query: str, expected: Any) -> None:
-    """SQL over a view counts the same good rows and dead letters."""
+def test_sql(records: Records) -> None:
+    """SQL over a view counts the same good rows and dead letters, whatever each part of a query reads."""
     sql = records.df.sparkSession.sql
     subject = records.topic.subject
     sql(f"CREATE OR REPLACE TEMP VIEW decoded AS SELECT n, unread_decode(value, '{subject}') AS d FROM frames")
 
-    [row] = sql(query).collect()
+    counts = sql(" UNION ALL ".join(f"SELECT {n} AS n, ({query}) AS c" for n, (query, _) in enumerate(QUERIES)))
 
-    assert expected(len(records.topic.good), len(records.dead)) == tuple(row)
+    good, dead = len(records.topic.good), len(records.dead)
+    expected = {query: dead if counts_dead else good for query, counts_dead in QUERIES}
+    assert expected == {QUERIES[n][0]: count for n, count in counts.collect()}
 
 
 def test_values_without_errors(records: Records, registry: RegistryClient) -> None:
