@@ -123,6 +123,20 @@ _TYPES: list[tuple[str, Any, str, list[Any], list[Any] | None]] = [
         None,
     ),
     (
+        "allOf of an object and a map",
+        {"allOf": [_POINT, {"type": "object", "additionalProperties": _NUM}]},
+        _A_POINT,
+        [{"x": 1.0, "y": 2.0}],
+        None,
+    ),
+    (
+        "allOf of arrays",
+        {"allOf": [{"type": "array", "items": _NUM}, {"type": "array", "items": _INT}]},
+        "array<bigint>",
+        [[1, 2]],
+        None,
+    ),
+    (
         "oneOf that only requires",
         {**_POINT, "oneOf": [{"required": ["x"]}, {"required": ["y"]}]},
         _A_POINT,
