@@ -1,4 +1,7 @@
-"""A real Chromium for the tests of the pages: the one on the PATH, otherwise Debian's, installed through apt."""
+"""A real Chromium for the tests of the pages: the one on the PATH, otherwise Debian's, installed through apt.
+
+The one without windows comes first. It has the same engine, and needs a third of the CPU time.
+"""
 
 import os
 import shutil
@@ -11,9 +14,9 @@ from harness.jars import locked
 
 __all__ = ["NoChromium", "chromium"]
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_NAMES = ("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome")
 _UPDATE = ["apt-get", "update", "--quiet"]
-_PACKAGES = ("chromium", "fonts-dejavu-core")
+_PACKAGES = ("chromium-headless-shell", "fonts-dejavu-core")
 _OPTIONS = ("--yes", "--quiet", "--no-install-recommends", "-oDPkg::Lock::Timeout=60")
 _INSTALL = ["apt-get", "install", *_OPTIONS, *_PACKAGES]
 _INSTALL_S = 280  # less than a test may take
@@ -36,7 +39,7 @@ def chromium() -> str:
             _install()
             found = _found()
     if found is None:
-        raise NoChromium("apt-get installed the package chromium, but there is no such command")
+        raise NoChromium("apt-get installed the package chromium-headless-shell, but there is no such command")
     return found
 
 
