@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 from faults.nursery import Nursery
 from harness.commands import Command
 from harness.environments import build_wheel
+from harness.forked_groups import GROUP
+from harness.groups import group_of, place_of
 from harness.kafka import KafkaBroker
 from harness.logs import SHARED_LOGS, new_log_url
 from harness.postgres import Postgres
@@ -22,29 +24,17 @@ settings.register_profile("explore", deadline=None, print_blob=True, suppress_he
 settings.load_profile("ci")  # no randomness, no deadline, no health check for slow machines
 
 _SLOW_S = 1800
-# By fixture of a session: the group of the tests that share it, the first that fits.
-_FIXTURES = {"spark": "spark", "run_java": "java", "kafka_broker": "services", "postgres_server": "services"}
-# By mark: the group of tests that start or ask for such a service themselves.
-_MARKS = {"kafka": "services", "postgres": "services"}
-# The groups that take longest start first, so that all processes end at about the same time.
-_LONGEST = [
-    "spark", "services", "test_follow.py", "test_documents.py", "java", "test_connect.py", "test_workers.py",
-    "test_serve.py", "test_runs.py", "test_views.py", "test_histories.py", "test_nodes.py", "test_paths.py",
-    "test_tls_reload.py", "test_every_route.py",
-]  # fmt: skip
-_ORDER = {group: number for number, group in enumerate(_LONGEST)}
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give slow tests more time, unless a test sets its own time-out; group the tests that share fixtures.
 
-    With `--dist loadgroup` a group runs in one process: tests on the session's Spark, on its classes in Java, on other
-    real services, and each file. None may take more than a third of the whole time.
+    With `--processes` a group runs in one process.
     """
-    items.sort(key=lambda item: _ORDER.get(_group(item), len(_ORDER)))
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+        item.stash[GROUP] = group_of(item)
+    items.sort(key=lambda item: place_of(item.stash[GROUP]))
+    for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_S))
 
@@ -61,13 +51,6 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _group(item: pytest.Item) -> str:
-    fixtures = {*getattr(item, "fixturenames", ())}
-    by_fixture = (group for fixture, group in _FIXTURES.items() if fixture in fixtures)
-    by_mark = (group for mark, group in _MARKS.items() if item.get_closest_marker(mark))
-    return next(by_fixture, None) or next(by_mark, item.path.name)
 
 
 @pytest.fixture(scope="session")

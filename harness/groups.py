@@ -1,0 +1,39 @@
+"""Which tests run in one process, and which begin first.
+
+Tests that share the session's Spark, its classes in Java or another real service are one group each; every other file
+is a group.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+__all__ = ["LONGEST", "group_of", "place_of"]
+
+_TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
+# By fixture of a session: the group of the tests that share it, the first that fits.
+_FIXTURES: Final = {"spark": "spark", "run_java": "java", "kafka_broker": "services", "postgres_server": "services"}
+# By mark: the group of tests that start or ask for such a service themselves.
+_MARKS: Final = {"kafka": "services", "postgres": "services"}
+LONGEST: Final = (
+    "spark", "services", "spark/tables/test_follow.py", "docs/test_documents.py", "java", "spark/test_connect.py",
+    "registry/test_workers.py", "registry/test_serve.py", "faults/test_runs.py", "browser/test_views.py",
+    "gitops/test_histories.py", "conformance/test_histories.py", "registry/test_nodes.py", "browser/test_paths.py",
+    "access/test_tls_reload.py", "access/test_every_route.py",
+)  # fmt: skip
+"""The groups that take longest, the longest first: they begin first, so that all processes end at about one time."""
+_PLACES: Final = {group: place for place, group in enumerate(LONGEST)}
+
+
+def group_of(item: pytest.Item) -> str:
+    """Return the name of a test's group."""
+    fixtures = {*getattr(item, "fixturenames", ())}
+    by_fixture = (group for fixture, group in _FIXTURES.items() if fixture in fixtures)
+    by_mark = (group for mark, group in _MARKS.items() if item.get_closest_marker(mark))
+    return next(by_fixture, None) or next(by_mark, None) or item.path.relative_to(_TESTS).as_posix()
+
+
+def place_of(group: str) -> int:
+    """Return by what to sort groups."""
+    return _PLACES.get(group, len(_PLACES))
