@@ -24,6 +24,7 @@ setup: .venv/.installed $(JAR)  ## create .venv with the strata command in it, f
 	$(BIN)/python -m harness.jars
 	$(BIN)/python -m harness.kafka
 	$(BIN)/python -m harness.spark_jvm >/dev/null
+	$(BIN)/python -m harness.compiled_code
 	touch $@
 
 $(JAR): .venv/.installed $(shell find spark_udfs/jvm -name "*.java")

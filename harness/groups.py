@@ -9,13 +9,15 @@ from typing import Final
 
 import pytest
 
-__all__ = ["LONGEST", "group_of", "place_of"]
+__all__ = ["LONGEST", "SERVICES", "group_of", "place_of"]
 
 _TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
 # By fixture of a session: the group of the tests that share it, the first that fits.
 _FIXTURES: Final = {"spark": "spark", "run_java": "java", "kafka_broker": "services", "postgres_server": "services"}
 # By mark: the group of tests that start or ask for such a service themselves.
 _MARKS: Final = {"kafka": "services", "postgres": "services"}
+SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
+"""The groups of tests that share a service."""
 LONGEST: Final = (
     "spark", "services", "spark/tables/test_follow.py", "docs/test_documents.py", "java", "spark/test_connect.py",
     "registry/test_workers.py", "registry/test_serve.py", "faults/test_runs.py", "browser/test_views.py",

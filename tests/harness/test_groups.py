@@ -1,0 +1,27 @@
+"""Which tests run in one process, and which begin first."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.forked_groups import GROUP
+from harness.groups import LONGEST, SERVICES, place_of
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("name", LONGEST)
+def test_each_of_the_longest_exists(name: str) -> None:
+    """A group that begins first is a file of tests, or one of those that share a service."""
+    assert name in SERVICES or (TESTS / name).is_file()
+
+
+def test_the_longest_begin_first() -> None:
+    """Groups begin in the order of the table, and all others after them."""
+    others = ["harness/test_groups.py", *reversed(LONGEST)]
+    assert [*LONGEST, "harness/test_groups.py"] == sorted(others, key=place_of)
+
+
+def test_a_file_is_a_group(request: pytest.FixtureRequest) -> None:
+    """A test that shares no service is in the group of its file."""
+    assert "harness/test_groups.py" == request.node.stash[GROUP]
