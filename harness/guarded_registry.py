@@ -3,26 +3,20 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any
 
 from harness.access_rules import Claimed
+from harness.serving import memory_settings
 from strata.registry.app import create_app
 from strata.registry.core.rights.rules import Rule
 from strata.registry.features.access.control import AccessControl
 from strata.registry.http.asgi import Message, Scope
 from strata.registry.http.node_signature import NodeSecret
-from strata.registry.settings import Settings
 from strata.storage.log import Log, MemoryLog
 
 __all__ = ["ADMIN", "Registry"]
 
 ADMIN = "root"
-
-
-@cache
-def _settings(**settings: Any) -> Settings:
-    return Settings(log="memory:", **settings)  # takes longer than all else that a registry needs
 
 
 class Registry:
@@ -39,7 +33,7 @@ class Registry:
         self.rules, self._runner = tuple(rules), runner
         self.log = log or MemoryLog()
         control = AccessControl(Claimed(), lambda: self.rules, [f"User:{ADMIN}"], secret)
-        self.app = create_app(self.log, _settings(**settings), control=control)
+        self.app = create_app(self.log, memory_settings(**settings), control=control)
 
     def ask(
         self,

@@ -10,13 +10,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import uvicorn
 
-__all__ = ["serving"]
+from strata.registry.settings import Settings
+
+__all__ = ["memory_settings", "serving"]
 
 _POLL_S = 0.002
+
+
+@cache
+def memory_settings(**settings: Any) -> Settings:
+    """Return settings with a log in memory; to find them takes longer than all else that a registry needs."""
+    return Settings(log="memory:", **settings)
 
 
 @contextmanager

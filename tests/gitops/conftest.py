@@ -11,10 +11,9 @@ from urllib.parse import quote
 import pytest
 from click.testing import CliRunner
 
-from harness.serving import serving
+from harness.serving import memory_settings, serving
 from strata.gitops.cli import main
 from strata.registry.app import create_app
-from strata.registry.settings import Settings
 from strata.serdes.client import RegistryClient
 from strata.storage.log import MemoryLog
 
@@ -123,7 +122,7 @@ class Registry:
 def served(log=None, wrap=lambda app: app):
     """Serve a registry on a memory log."""
     log = log or MemoryLog()
-    app = create_app(log, Settings(log="memory:"))
+    app = create_app(log, memory_settings())
     with serving(lambda _: wrap(app)) as port:
         yield Registry(f"http://127.0.0.1:{port}", log, wrap is not WithoutBatches)
 

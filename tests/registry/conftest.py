@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from harness.serving import serving
+from harness.serving import memory_settings, serving
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
 from strata.storage.log import Log, MemoryLog
@@ -78,7 +78,7 @@ def anyio_backend() -> str:
 @contextmanager
 def running(log: Log | None = None, settings: Settings | None = None) -> Iterator[Api]:
     """Serve a registry over a fresh log or a given one until the block ends."""
-    app = create_app(log or MemoryLog(), settings or Settings(log="memory:"))
+    app = create_app(log or MemoryLog(), settings or memory_settings())
     with serving(lambda _: app) as port:
         yield Api(port)
 

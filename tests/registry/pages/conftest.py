@@ -7,9 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from harness.serving import serving
+from harness.serving import memory_settings, serving
 from strata.registry.app import create_app
-from strata.registry.settings import Settings
 from strata.storage.log import MemoryLog
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -60,7 +59,7 @@ def open_pages() -> Iterator[Callable[..., Browser]]:
     with ExitStack() as stack:
 
         def start(log=None, **settings):
-            app = create_app(log or MemoryLog(), Settings(log="memory:", **settings))
+            app = create_app(log or MemoryLog(), memory_settings(**settings))
             return Browser(stack.enter_context(serving(lambda _: app)))
 
         yield start
