@@ -5,14 +5,17 @@ share what one has imported, so there can be as many as it takes to use the time
 
 Tests of one group run in one process, in their order, so that they share the fixtures of a session. A process asks for
 the next group when it begins the last test of its own, and fixtures stay until there is none. A process that dies is
-replaced, and fails the test that it was running.
+replaced, and fails the test that it was running; so does one that stands still, which pytest-timeout cannot interrupt.
+Threads of libraries do not survive the fork: what starts some (grimp does) belongs into a fixture, not into a module.
 
 Without the option, pytest runs the tests itself.
 """
 
+import math
 import os
 import random
 import signal
+import time
 import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -35,6 +38,7 @@ GROUP: Final = pytest.StashKey[str]()
 
 _NEXT, _START, _REPORT, _FINISH = "next", "start", "report", "finish"
 _NO_MORE: Final[Sequence[int]] = ()
+_LOOK_S, _GRACE_S = 10.0, 120.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,12 +66,17 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 @dataclass(slots=True)
 class _Process:
-    """A process, and the places of its tests that have not ended; `running` is the one that it has begun."""
+    """A process, and the places of its tests that have not ended; `running` is the one that it has begun.
+
+    Attributes:
+        latest: when that test must have ended, in seconds of the monotonic clock.
+    """
 
     pid: int
     pipe: Connection
     left: deque[int]
     running: int | None = None
+    latest: float = math.inf
 
 
 class _Parent:
@@ -90,10 +99,14 @@ class _Parent:
             for _ in range(min(number, len(self._groups))):
                 self._fork()
             while self._processes:
-                for pipe in wait(list(self._processes)):
+                for pipe in wait(list(self._processes), _LOOK_S):
                     self._receive(self._processes[pipe])  # type: ignore[index]
                     if self._session.shouldfail:
                         raise self._session.Failed(self._session.shouldfail)
+                for process in self._processes.values():
+                    if time.monotonic() > process.latest:
+                        process.latest = math.inf
+                        os.kill(process.pid, signal.SIGABRT)  # pytest has it show the stacks of its threads
         finally:
             for process in self._processes.values():
                 os.kill(process.pid, signal.SIGINT)
@@ -124,13 +137,13 @@ class _Parent:
             with suppress(OSError):  # it has died since: the next read says so
                 process.pipe.send(list(group))
         elif what == _START:
-            process.running = content
+            process.running, process.latest = content, time.monotonic() + _limit_s(items[content])
             hook.pytest_runtest_logstart(nodeid=items[content].nodeid, location=items[content].location)
         elif what == _REPORT:
             report = hook.pytest_report_from_serializable(config=self._session.config, data=content)
             hook.pytest_runtest_logreport(report=report)
         elif what == _FINISH:
-            process.running = None
+            process.running, process.latest = None, math.inf
             process.left.remove(content)
             hook.pytest_runtest_logfinish(nodeid=items[content].nodeid, location=items[content].location)
 
@@ -153,6 +166,14 @@ class _Parent:
             self._groups.appendleft(process.left)
         if self._groups:
             self._fork()
+
+
+def _limit_s(item: pytest.Item) -> float:
+    """Return after how many seconds pytest-timeout should have ended a test long ago."""
+    if not item.config.pluginmanager.hasplugin("timeout"):
+        return math.inf
+    own = item.get_closest_marker("timeout")
+    return float(own.args[0] if own and own.args else item.config.getini("timeout") or math.inf) + _GRACE_S
 
 
 def _live(session: pytest.Session, pipe: Connection, group: deque[int], folder: Path) -> NoReturn:

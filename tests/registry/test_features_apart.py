@@ -58,20 +58,7 @@ def own_tests(names, own):
 def run_tests(without, files):
     """Run tests on registries without some features; return the last lines, and whether all have passed."""
     between = " and ".join(f"not {name}" for name in BETWEEN)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "0",
-        "-m",
-        "not slow",
-        "-k",
-        between,
-        "-p",
-        "no:cacheprovider",
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-k", between, "-p", "no:cacheprovider"]
     command += ["-p", "harness.without_features", f"--without={','.join(without)}", *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     return done.returncode, done.stdout[-2000:]
