@@ -16,19 +16,21 @@ QUICK = settings(
 )
 LONG = settings(QUICK, max_examples=3_000)
 
+_ANSWER_S = 120  # schemathesis waits for 10 s, which is less than a busy machine may take
+
 
 @pytest.fixture
 def operations(api):
     """Return the operations of a live registry's document, with some data in the registry."""
     api.placed("s", '"int"')
     api.placed("t", '{"type":"string"}', schemaType="JSON")
-    document = schemathesis.openapi.from_url(f"http://127.0.0.1:{api.port}/openapi.json")
+    document = schemathesis.openapi.from_url(f"http://127.0.0.1:{api.port}/openapi.json", timeout=_ANSWER_S)
     return [found.ok() for found in document.get_all_operations()]
 
 
 def _ask(operations, data):
     case = data.draw(data.draw(st.sampled_from(operations)).as_strategy())
-    case.call_and_validate(checks=CHECKS)
+    case.call_and_validate(checks=CHECKS, timeout=_ANSWER_S)
 
 
 @QUICK
