@@ -5,7 +5,7 @@ share what one has imported, so there can be as many as it takes to use the time
 
 Tests of one group run in one process, in their order, so that they share the fixtures of a session. A process asks for
 the next group when it begins the last test of its own, and fixtures stay until there is none. A process that dies is
-replaced, and fails the test that it was running; so does one that stands still, which pytest-timeout cannot interrupt.
+replaced, and fails the test that it was running; so does one that hangs where pytest-timeout cannot interrupt it.
 Threads of libraries do not survive the fork: what starts some (grimp does) belongs into a fixture, not into a module.
 
 Without the option, pytest runs the tests itself.
