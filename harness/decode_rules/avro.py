@@ -13,7 +13,7 @@ import fastavro
 from harness.decode_rules import Rule, raw_frames, schema_of
 from strata.serdes.client import Schema
 
-__all__ = ["RESOLUTION", "RULES"]
+__all__ = ["LIMITED", "RESOLUTION", "RULES"]
 
 
 def _payload(schema: Any, value: Any) -> bytes:
@@ -375,3 +375,16 @@ RESOLUTION = tuple(_of_resolution())
 """The rules of resolution, which Avro's own library follows too."""
 RULES = (*RESOLUTION, *_of_defaults(), *_of_types(), *_of_flights(), *_of_aliases(), *_of_unions())
 """All rules of Avro."""
+
+
+def _of_limits() -> Iterator[Rule]:
+    item = _r(_f("n", "int"), name="Item")
+    large = _r(_f("n", "int"), _f("large", "string", default="x" * 200_000), name="Item")
+    writer, reader = (_r(_f("items", {"type": "array", "items": each}), _f("after", "int")) for each in (item, large))
+    few, many = b"\4\2\2\0\2", b"\x80\x19" + b"\2" * 1600 + b"\0\2"
+    yield _rule("a few large defaults", writer, reader, [few], {"value": [[[1, "x" * 200_000]] * 2, 1]})
+    yield _rule("defaults beyond the limit of a row", writer, reader, [many], {"reason": "limit"})
+
+
+LIMITED = tuple(_of_limits())
+"""Rules of limits that only the JVM has."""

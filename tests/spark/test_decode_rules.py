@@ -39,22 +39,6 @@ RULES: dict[str, Sequence[Rule]] = {"avro": avro.RULES, "protobuf": protobuf.RUL
 
 
 @pytest.fixture
-def program(run_java: RunJava) -> Executor:
-    """Run the program of the JVM outside Spark, by its nodes, by code made for the schemas, and for some columns."""
-
-    def run(rules: Sequence[Rule]) -> Answers:
-        answers = run_java("strata.spark.Probe", [_line(rule) for rule in rules])
-        return {rule.name: answer["ours"] for rule, answer in zip(rules, answers, strict=True)}
-
-    return run
-
-
-def _line(rule: Rule, **more: Any) -> dict[str, Any]:
-    payloads = [payload.hex() for payload in rule.payloads]
-    return {"plan": function_name(rule.plan), "writer": rule.writer.text, "payloads": payloads, **more}
-
-
-@pytest.fixture
 def generated(spark: SparkSession, client: RegistryClient, installed: None) -> Executor:
     """Run the expression of the JVM in code that Spark generates."""
     return lambda rules: _collected(spark, Frames(client, rules), _by(client, "jvm"))
@@ -147,9 +131,11 @@ def _collected(spark: SparkSession, frames: Frames, decoded: Callable[[str, Rule
 
 
 IN_JVM = ["generated", "interpreted", "stream"]
-IN_PYTHON = ["worker", "arrow", pytest.param("pandas", marks=pytest.mark.slow)]
+IN_PYTHON = ["arrow", pytest.param("pandas", marks=pytest.mark.slow)]
 
 
+# A test of an executor names the session, so that it runs in the process that has it.
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("format_", RULES)
 @pytest.mark.parametrize("executor", IN_JVM)
 def test_rules_in_the_jvm(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
@@ -157,12 +143,14 @@ def test_rules_in_the_jvm(request: pytest.FixtureRequest, format_: str, executor
     _require(request, executor, [rule for rule in RULES[format_] if not rule.only_python])
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("format_", RULES)
 def test_rules_in_sql(request: pytest.FixtureRequest, format_: str) -> None:
     """Each frame has the answer of its rule, if a registry takes the reader schema, and SQL has the option."""
     _require(request, "sql", [rule for rule in RULES[format_] if not rule.only_python and not rule.not_in_sql])
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("format_", RULES)
 @pytest.mark.parametrize("executor", IN_PYTHON)
 def test_rules_in_python(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
@@ -170,9 +158,37 @@ def test_rules_in_python(request: pytest.FixtureRequest, format_: str, executor:
     _require(request, executor, RULES[format_])
 
 
-def test_rules_of_payloads(request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("format_", RULES)
+def test_rules_in_a_worker(request: pytest.FixtureRequest, format_: str) -> None:
+    """Each frame has the answer of its rule without Spark, too."""
+    _require(request, "worker", RULES[format_])
+
+
+PAYLOADS = [*(rule for rule in avro.RULES if rule.frame is framed and rule.writer.format == "AVRO"), *avro.LIMITED]
+
+
+@pytest.fixture(scope="module")
+def probed(run_java: RunJava) -> dict[str, Any]:
+    """Return what the program of the JVM makes of payloads outside Spark, and for resolution what Avro's library does.
+
+    The probe itself compares nodes, code made for the schemas, and programs for some of the columns.
+    """
+    lines = [
+        {
+            "plan": function_name(rule.plan),
+            "writer": rule.writer.text,
+            "payloads": [payload.hex() for payload in rule.payloads],
+            **({"reader": rule.reader.text} if rule in avro.RESOLUTION else {}),
+        }
+        for rule in PAYLOADS
+    ]
+    answers = run_java("strata.spark.Probe", lines)
+    return {rule.name: answer for rule, answer in zip(PAYLOADS, answers, strict=True)}
+
+
+def test_rules_of_payloads(probed: dict[str, Any]) -> None:
     """Each payload of Avro has the answer of its rule, whether nodes or generated code read it, and how many fields."""
-    _require(request, "program", [rule for rule in avro.RULES if rule.frame is framed and rule.writer.format == "AVRO"])
+    assert {rule.name: rule.expected for rule in PAYLOADS} == {name: answer["ours"] for name, answer in probed.items()}
 
 
 def _require(request: pytest.FixtureRequest, executor: str, rules: Sequence[Rule]) -> None:
@@ -198,14 +214,12 @@ def test_what_only_python_decodes() -> None:
 # Judges
 
 
-def test_avro_follows_the_rules_of_resolution(run_java: RunJava) -> None:
+def test_avro_follows_the_rules_of_resolution(probed: dict[str, Any]) -> None:
     """Avro's own library gives the same values or refuses too, except that it accepts a decimal that is too wide."""
-    answers = run_java("strata.spark.Probe", [_line(rule, reader=rule.reader.text) for rule in avro.RESOLUTION])
-
     differing = [
         rule.name
-        for rule, answer in zip(avro.RESOLUTION, answers, strict=True)
-        if rule.answers[0].get("value", "refused") != answer["avro"][0].get("value", "refused")
+        for rule in avro.RESOLUTION
+        if rule.answers[0].get("value", "refused") != probed[rule.name]["avro"][0].get("value", "refused")
     ]
     assert ["decimal too wide"] == differing
 

@@ -3,7 +3,6 @@
 A small Java program reads schemas and payloads and writes values, so that thousands of cases take seconds.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
@@ -122,22 +121,6 @@ def test_both_paths_agree(answered: Answered) -> None:
     assert [] == differing
     outcomes = Counter(next(iter(ours)) for _, ours, _ in answered)
     assert outcomes["value"] > outcomes["reason"] > len(answered) / 50
-
-
-def test_a_value_too_large_where_it_is_checked(probe: Probe) -> None:
-    """A value that exceeds the limit on its size is refused too where it would only be checked; the probe compares."""
-    large = {"name": "large", "type": "string", "default": "x" * 200_000}
-    item = {"type": "record", "name": "Item", "fields": [{"name": "n", "type": "int"}]}
-    fields = [{"name": "items", "type": {"type": "array", "items": item}}, {"name": "after", "type": "int"}]
-    writer = {"type": "record", "name": "R", "fields": fields}
-    reader = json.loads(json.dumps(writer))
-    reader["fields"][0]["type"]["items"]["fields"].append(large)
-    few, many = b"\x04" + b"\2" * 2 + b"\0\2", b"\x80\x19" + b"\2" * 1600 + b"\0\2"
-
-    [(answers, _)] = probe([Task(json.dumps(writer), json.dumps(reader), [few, many])], False)
-
-    assert 1 == answers[0]["value"][1]
-    assert {"reason": "limit"} == answers[1]
 
 
 # Known differences from Avro's own reader: a condition on case, ours, Avro's.
