@@ -20,9 +20,13 @@ SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
 """The groups of tests that share a service."""
 LONGEST: Final = (
     "spark", "services", "spark/tables/test_follow.py", "docs/test_documents.py", "java", "spark/test_connect.py",
-    "registry/test_workers.py", "registry/test_serve.py", "faults/test_runs.py", "browser/test_views.py",
-    "gitops/test_histories.py", "conformance/test_histories.py", "registry/test_nodes.py", "browser/test_paths.py",
-    "access/test_tls_reload.py", "access/test_every_route.py",
+    "registry/test_workers.py", "faults/test_runs.py", "registry/test_serve.py", "browser/test_views.py",
+    "gitops/test_histories.py", "conformance/test_histories.py", "registry/test_nodes.py", "access/test_tls.py",
+    "access/test_oidc.py", "registry/test_connections.py", "registry/test_forward.py", "browser/test_paths.py",
+    "access/test_tls_reload.py", "access/test_identity_of_a_node.py", "registry/test_exit_codes.py",
+    "registry/test_kept_answers.py", "browser/test_hostile.py", "access/test_every_route.py",
+    "packaging/test_imports.py", "access/test_enforcement.py", "packaging/test_installed.py",
+    "serdes/test_fuzz.py", "serdes/test_arrow_oracle.py", "registry/test_features_apart.py",
 )  # fmt: skip
 """The groups that take longest, the longest first: they begin first, so that all processes end at about one time."""
 _PLACES: Final = {group: place for place, group in enumerate(LONGEST)}
