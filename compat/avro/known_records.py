@@ -28,6 +28,7 @@ __all__ = ["Edit", "KnownRecord", "KnownRecords"]
 _LONGEST: Final = 64 << 10  # characters of one text
 _MOST: Final = 512 << 10  # characters of one generation; what is read from a text takes twenty times as much
 _MOST_HEADS: Final = 4096
+_WAIT: Final = 20  # texts that differ from the known one too much before it is replaced, if none was an edit of it
 _LARGEST_EDIT: Final = 1024  # characters, beyond a quarter of the known text
 _FIELDS: Final = '"fields"'
 _PRINTED_FIELDS: Final = '"fields":['  # is in no string, where a quote has a backslash before it
@@ -96,7 +97,7 @@ class KnownRecords:
         self._young: dict[str, KnownRecord] = {}
         self._old: dict[str, KnownRecord] = {}
         self._size = 0
-        self._heads: set[int] = set()
+        self._waits: dict[int, int] = {}
 
     def find(self, text: str, limits: Limits) -> Edit | None:
         """Return a text as an edit of a known one; None if there is none that differs in a few fields only."""
@@ -107,10 +108,13 @@ class KnownRecords:
             if known is None:
                 return None
             self._put(head, known)
-        return _edit(text, known, limits)
+        edit = _edit(text, known, limits)
+        if edit is not None:
+            self._waits[hash(head)] = 0  # this start is worth to be known: if texts move away, keep the next one
+        return edit
 
     def put(self, text: str, values: Sequence[model.Json], schema: model.AvroSchema, limits: Limits) -> None:
-        """Store a schema, if a text that begins like this one was seen before.
+        """Store a schema, unless texts that begin like this one were seldom edits of each other.
 
         Args:
             text: The text of a record, as it was read.
@@ -121,11 +125,7 @@ class KnownRecords:
         head, record = _head(text), schema.root
         if not head or len(text) > _LONGEST or not isinstance(record, model.RecordType):
             return
-        number = hash(head)
-        if number not in self._heads:  # most texts of hostile clients, and of those that generate names
-            if len(self._heads) >= _MOST_HEADS:
-                self._heads = set()
-            self._heads.add(number)
+        if self._must_wait(hash(head)):
             return
         starts = _starts(text)
         if starts is None or len(starts) != len(record.fields) + 1:
@@ -142,6 +142,14 @@ class KnownRecords:
         names = frozenset([field.name for field in record.fields])
         known = KnownRecord(text, starts, record, names, dependent, schema.canonical, printed, limits.depth)
         self._put(head, known)
+
+    def _must_wait(self, number: int) -> bool:
+        """Return whether more texts of a start must come before one is kept: most starts never come again."""
+        wait = self._waits.get(number, 1)
+        if len(self._waits) >= _MOST_HEADS and number not in self._waits:
+            self._waits = {}
+        self._waits[number] = wait - 1 if wait else _WAIT
+        return wait > 0
 
     def _put(self, head: str, known: KnownRecord) -> None:
         if self._size > _MOST:

@@ -232,7 +232,29 @@ def test_the_tables_are_bounded(monkeypatch):
 
     assert table.find(long, DEFAULT_LIMITS) is None
     assert 12 > len(table._young) + len(table._old)
-    assert 10 >= len(table._heads)
+    assert 10 >= len(table._waits)
+
+
+def test_texts_that_differ_everywhere_are_seldom_kept():
+    """To keep a text costs as much as to read it, so a start whose texts are no edits of each other must wait."""
+    table, known = parser._KNOWN_RECORDS[True], []
+    for number in range(100):
+        fields = [{"name": f"f{place}", "type": "int", "doc": f"{number} " * 40} for place in range(20)]
+        parse(spelled(HEADS[0], fields, {}, (",", ":")), strict=True)
+        known += [record for record in table._young.values() if record not in known]
+
+    assert 5 == len(known)
+
+
+def test_a_known_text_follows_its_edits():
+    """When texts have moved away from the known one, the next one takes its place at once."""
+    table, fields = parser._KNOWN_RECORDS[True], [{"name": "a", "type": "int"}]
+    learn(spelled(HEADS[0], fields, {}, (",", ":")))
+    for number in range(10):
+        fields = [*fields, {"name": f"f{number}", "type": "int", "doc": "x" * 500}]
+        text = spelled(HEADS[0], fields, {}, (",", ":"))
+        parse(text, strict=True)
+        assert table.find(text, DEFAULT_LIMITS) is not None
 
 
 def test_a_hostile_text_costs_no_more_than_its_length():
