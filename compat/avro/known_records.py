@@ -110,7 +110,7 @@ class KnownRecords:
             self._put(head, known)
         edit = _edit(text, known, limits)
         if edit is not None:
-            self._waits[hash(head)] = 0  # this start is worth to be known: if texts move away, keep the next one
+            self._waits[hash(head)] = 0  # if texts move away from the known one, keep the next one at once
         return edit
 
     def put(self, text: str, values: Sequence[model.Json], schema: model.AvroSchema, limits: Limits) -> None:

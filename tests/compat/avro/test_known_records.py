@@ -236,7 +236,7 @@ def test_the_tables_are_bounded(monkeypatch):
 
 
 def test_texts_that_differ_everywhere_are_seldom_kept():
-    """To keep a text costs as much as to read it, so a start whose texts are no edits of each other must wait."""
+    """To keep a text costs as much as to read it, so a start whose texts are not edits of each other must wait."""
     table, known = parser._KNOWN_RECORDS[True], []
     for number in range(100):
         fields = [{"name": f"f{place}", "type": "int", "doc": f"{number} " * 40} for place in range(20)]
