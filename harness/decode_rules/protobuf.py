@@ -83,68 +83,34 @@ _TYPES: list[tuple[str, str, str, list[Any], list[Any]]] = [
     ("enum", "Kind f", "string", [1, 2, 7, -1], ["B", "C", "7", "-1"]),
     ("repeated enum", "repeated Kind f", "array<string>", [[0, 9]], [["A", "9"]]),
     ("map of enums", "map<string, Kind> f", "map<string,string>", [{"k": 1}], [{"k": "B"}]),
-]
+]  # fmt: skip
 # name, declaration, Spark type, payload in hexadecimal, the value
 _MESSAGES: list[tuple[str, str, str, str, Any]] = [
-    (
-        "timestamp",
-        "google.protobuf.Timestamp f",
-        "timestamp",
-        "0a0408011064",
-        datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
-    ),
-    (
-        "timestamp before 1970",
-        "google.protobuf.Timestamp f",
-        "timestamp",
-        "0a0f08ffffffffffffffffff0110c0c407",
-        datetime(1969, 12, 31, 23, 59, 59, 123, tzinfo=UTC),
-    ),
-    (
-        "duration, cut towards zero",
-        "google.protobuf.Duration f",
-        "interval day to second",
-        "0a1608ffffffffffffffffff0110a1b7f8ffffffffffff01",
-        -timedelta(seconds=1, microseconds=123),
-    ),
+    ("timestamp", "google.protobuf.Timestamp f", "timestamp", "0a0408011064",
+     datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+    ("timestamp before 1970", "google.protobuf.Timestamp f", "timestamp", "0a0f08ffffffffffffffffff0110c0c407",
+     datetime(1969, 12, 31, 23, 59, 59, 123, tzinfo=UTC)),
+    ("duration, cut towards zero", "google.protobuf.Duration f", "interval day to second",
+     "0a1608ffffffffffffffffff0110a1b7f8ffffffffffff01", -timedelta(seconds=1, microseconds=123)),
     ("wrapper", "google.protobuf.Int32Value f", "int", "0a020807", 7),
     ("wrapper of a zero", "google.protobuf.Int32Value f", "int", "0a00", 0),
     ("no wrapper", "google.protobuf.Int32Value f", "int", "", None),
     ("unsigned wrapper", "google.protobuf.UInt64Value f", "decimal(20,0)", "0a020807", Decimal(7)),
     ("wrapped string", "google.protobuf.StringValue f", "string", "0a00", ""),
     ("repeated wrapper", "repeated google.protobuf.BoolValue f", "array<boolean>", "0a0208010a00", [True, False]),
-    (
-        "any",
-        "google.protobuf.Any f",
-        "struct<type_url:string,value:binary>",
-        "0a060a017512 01 08",
-        {"type_url": "u", "value": b"\x08"},
-    ),
-    (
-        "struct",
-        "google.protobuf.Struct f",
-        "string",
-        "0a2b0a290a0161122432220a0911000000000000f03f0a041a02c3bc0a0208000a0b2a090a070a016212022001",
-        '{"a":[1.0,"ü",null,{"b":true}]}',
-    ),
+    ("any", "google.protobuf.Any f", "struct<type_url:string,value:binary>", "0a060a017512 01 08",
+     {"type_url": "u", "value": b"\x08"}),
+    ("struct", "google.protobuf.Struct f", "string",
+     "0a2b0a290a0161122432220a0911000000000000f03f0a041a02c3bc0a0208000a0b2a090a070a016212022001",
+     '{"a":[1.0,"ü",null,{"b":true}]}'),
     ("null as a value", "google.protobuf.Value f", "string", "0a020800", "null"),
     ("no value", "google.protobuf.Value f", "string", "", None),
     ("message", "Inner f", "struct<n:int,s:string>", "0a020805", {"n": 5, "s": None}),
     ("no message", "Inner f", "struct<n:int,s:string>", "", None),
-    (
-        "repeated message",
-        "repeated Inner f",
-        "array<struct<n:int,s:string>>",
-        "0a020805 0a00",
-        [{"n": 5, "s": None}, {"n": 0, "s": None}],
-    ),
-    (
-        "map of messages",
-        "map<int32, Inner> f",
-        "map<int,struct<n:int,s:string>>",
-        "0a0608011202 0805",
-        {1: {"n": 5, "s": None}},
-    ),
+    ("repeated message", "repeated Inner f", "array<struct<n:int,s:string>>", "0a020805 0a00",
+     [{"n": 5, "s": None}, {"n": 0, "s": None}]),
+    ("map of messages", "map<int32, Inner> f", "map<int,struct<n:int,s:string>>", "0a0608011202 0805",
+     {1: {"n": 5, "s": None}}),
     ("message without fields", "Empty f", "struct<>", "0a00", {}),
     ("no message without fields", "Empty f", "struct<>", "", None),
     ("optional, absent", "optional string f", "string", "", None),
@@ -154,7 +120,7 @@ _MESSAGES: list[tuple[str, str, str, str, Any]] = [
     ("twice: the last counts", "int32 f", "int", "08010802", 2),
     ("unknown fields are skipped", "int32 f", "int", "08051a0161", 5),
     ("packed and not", "repeated int32 f", "array<int>", "08010a020203", [1, 2, 3]),
-]
+]  # fmt: skip
 # name, writer's fields, reader's fields, payload, the value or the reason
 _EVOLVED: list[tuple[str, str, str, str, Any]] = [
     ("field added", "int32 a = 1;", "int32 a = 1; string b = 2;", "0805", {"a": 5, "b": ""}),
@@ -178,51 +144,32 @@ _EVOLVED: list[tuple[str, str, str, str, Any]] = [
     ("map, narrower", "map<int32, int64> a = 1;", "map<int32, int32> a = 1;", "0a0408011005", {"a": {1: 5}}),
     ("number to string", "int32 a = 1;", "string a = 1;", "0805", _mismatch("string", "int32", "a")),
     ("other encoding", "int32 a = 1;", "sint32 a = 1;", "0805", _mismatch("sint32", "int32", "a")),
-    (
-        "many numbers to one",
-        "repeated int32 a = 1;",
-        "int32 a = 1;",
-        "0a0105",
-        _mismatch("int32", "repeated int32", "a"),
-    ),
+    ("many numbers to one", "repeated int32 a = 1;", "int32 a = 1;", "0a0105",
+     _mismatch("int32", "repeated int32", "a")),
     ("inside a message", "I a = 1;", "J a = 1;", "0a020805", _mismatch("string", "int32", "a.n")),
     ("wider inside", "I a = 1; int32 b = 2;", "W a = 1; int64 b = 2;", "0a0208051005", {"a": {"n": 5}, "b": 5}),
-    (
-        "one message for two",
-        "W a = 1; V b = 2;",
-        "I a = 1; I b = 2;",
-        "0a020805",
-        _mismatch("int32", "several types", "b.n"),
-    ),
-]
+    ("one message for two", "W a = 1; V b = 2;", "I a = 1; I b = 2;", "0a020805",
+     _mismatch("int32", "several types", "b.n")),
+]  # fmt: skip
 
 # name, payload in hexadecimal, the fields that differ from those of an empty message, or the reason
 _ODD: list[tuple[str, str, Any]] = [
     ("empty", "", {}),
     ("a number twice", "08010802", {"n": 2}),
     ("a text twice", "1201611201620801", {"n": 1, "s": "b"}),
-    (
-        "packed, alone and packed again, with others between",
-        "1a020102 1803 0805 1a0104 1200 1a00",
-        {"n": 5, "many": [1, 2, 3, 4]},
-    ),
+    ("packed, alone and packed again, with others between", "1a020102 1803 0805 1a0104 1200 1a00",
+     {"n": 5, "many": [1, 2, 3, 4]}),
     ("a map with a key twice", "22050a01611001 22050a01621001 22050a01611002", {"map": {"a": 2, "b": 1}}),
     ("a map entry without key", "22021005", {"map": {"": 5}}),
     ("a map entry without value", "22030a0161", {"map": {"a": 0}}),
     ("an empty map entry", "2200", {"map": {"": 0}}),
     ("a map entry whose key has another wire type", "220408011005", "malformed"),
-    (
-        "a message twice is merged",
-        "2a0208012a0312017a2a031a01782a031a0179",
-        {"inner": {"n": 1, "s": "z", "more": ["x", "y"]}},
-    ),
+    ("a message twice is merged", "2a0208012a0312017a2a031a01782a031a0179",
+     {"inner": {"n": 1, "s": "z", "more": ["x", "y"]}}),
     ("one of two: the last", "30053a0161", {"b": "a"}),
     ("one of two: the number last", "3a01613005", {"a": 5}),
-    (
-        "one of two: a message set again is not merged with what was before",
-        "4202080130054203120178",
-        {"c": {"n": 0, "s": "x", "more": []}},
-    ),
+    ("one of two: a message set again is not merged with what was before", "4202080130054203120178",
+     {"c": {"n": 0, "s": "x", "more": []}}),
     ("a wrapper of nothing", "5200", {"w": 0}),
     ("a wrapper twice", "5202080152020802", {"w": 2}),
     ("a time with an unknown part", "5a0408011801", {"t": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)}),
@@ -250,23 +197,13 @@ _ODD: list[tuple[str, str, Any]] = [
     ("an enum that is unknown", "7007", {"e": "7"}),
     ("an enum of ten bytes", "70ffffffffffffffffff01", {"e": "-1"}),
     ("enums packed and not", "92010201079001 01", {"kinds": ["ONE", "7", "ONE"]}),
-    (
-        "items",
-        "6a0008056a0208016a051a01611a00",
-        {
-            "n": 5,
-            "items": [
-                {"n": 0, "s": "", "more": []},
-                {"n": 1, "s": "", "more": []},
-                {"n": 0, "s": "", "more": ["a", ""]},
-            ],
-        },
-    ),
+    ("items", "6a0008056a0208016a051a01611a00",
+     {"n": 5, "items": [{"n": n, "s": "", "more": more} for n, more in ((0, []), (1, []), (0, ["a", ""]))]}),
     ("wrappers", "9a010208059a01009a010b08ffffffffffffffffff01", {"z": [Decimal(5), Decimal(0), Decimal(2**64 - 1)]}),
     ("the largest", "60ffffffffffffffffff01", {"u": Decimal(2**64 - 1)}),
     ("places", "7a0208017a060801120208057a020801", {"places": {1: {"n": 0, "s": "", "more": []}}}),
     ("not UTF-8 in a key", "22050a01ff1001", "invalid utf-8"),
-]
+]  # fmt: skip
 _CHOSEN = ("s", "map", "inner", "a")
 # what these columns have where it is not the same; of a oneof, only the chosen members are looked at
 _CHOSEN_ODD: dict[str, Any] = {
