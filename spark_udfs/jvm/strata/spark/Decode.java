@@ -270,8 +270,13 @@ public final class Decode implements ScalarFunction<Object> {
         }
 
         public Object decode(byte[] frame, byte[] header) {
+            return decode(frame, 0, frame.length, header);
+        }
+
+        /** @param from where the frame begins in the bytes, and {@code to}, where it ends */
+        public Object decode(byte[] bytes, int from, int to, byte[] header) {
             last = null;
-            named.open(frame, header, format == Registry.Format.PROTOBUF);
+            named.open(bytes, from, to, header, format == Registry.Format.PROTOBUF);
             int place = named.mixed() & RECENT - 1;
             Program program = recent[place];
             if (program == null || !program.isNamedBy(named)) {
@@ -279,7 +284,7 @@ public final class Decode implements ScalarFunction<Object> {
                 recent[place] = program;
             }
             last = program;
-            program.read(named.bytes(), header, named.start());
+            program.read(named);
             if (mode == FunctionName.Mode.DEADLETTER) {
                 row.putField(1, row.nothing());
                 return row.row();
@@ -297,7 +302,8 @@ public final class Decode implements ScalarFunction<Object> {
         public boolean mayChange(boolean isDecoded) {
             return messages != null
                     ? last instanceof ProtoProgram program
-                            && messages.mayChange(program.written(), named.bytes(), program.payload(), isDecoded)
+                            && messages.mayChange(
+                                    program.written(), named.bytes(), program.payload(), named.end(), isDecoded)
                     : last != null && changes.containsKey(last.name);
         }
 
@@ -307,9 +313,16 @@ public final class Decode implements ScalarFunction<Object> {
          * @param isDecoded whether it was decoded
          * @throws IllegalArgumentException if Spark has no type for its schema
          */
-        public void find(byte[] header, Program.Changes into, boolean isDecoded) {
+        public void find(Program.Changes into, boolean isDecoded) {
             if (last instanceof ProtoProgram program) {
-                messages.find(program.name, program.written(), named.bytes(), program.payload(), into, isDecoded);
+                messages.find(
+                        program.name,
+                        program.written(),
+                        named.bytes(),
+                        program.payload(),
+                        named.end(),
+                        into,
+                        isDecoded);
                 return;
             }
             ValueChanges found = changes.get(last.name);
@@ -318,7 +331,7 @@ public final class Decode implements ScalarFunction<Object> {
                 found = new ValueChanges(last.name, writer, (Schema) reader, type);
                 changes.put(last.name, found);
             }
-            found.find(named.bytes(), header, named.start(), row.row(), into);
+            found.find(named, row.row(), into);
         }
 
         /** Return whether the records are messages of Protobuf. */

@@ -1,7 +1,6 @@
 package strata.spark;
 
-import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +15,7 @@ import org.apache.spark.sql.connector.catalog.functions.AggregateFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
@@ -65,13 +65,18 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     private final DataType placeType;
     private final List<String> files;
 
-    private transient Comparator<InternalRow> places;
+    private transient Places places;
     private transient Decode.Work work;
     private transient Changes changes;
-    /** The record that is judged, and where it is. */
-    private transient byte[] frame;
+    /** The bytes in which the frame is that is judged, mostly those of Spark's row. */
+    private transient byte[] bytes;
 
+    private transient int from;
+    private transient int to;
     private transient InternalRow place;
+    /** What {@link #place} refers to if it is in the bytes of Spark's row. */
+    private transient UnsafeRow placed;
+
     private transient Map<String, Object[]> state;
     /** Entries of the state: that of the records that are read, and those of changed values by schema and path. */
     private transient Object[] good;
@@ -161,18 +166,50 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             good = null;
             changed = new HashMap<>();
         }
-        place = placeType instanceof StructType parts && !input.isNullAt(1) ? input.getStruct(1, parts.size()) : null;
-        InternalRow record =
-                frameType instanceof StructType parts && !input.isNullAt(0) ? input.getStruct(0, parts.size()) : null;
-        frame = record == null ? Decode.bytes(input, 0) : Decode.bytes(record, 0);
+        place = placeType instanceof StructType parts && !input.isNullAt(1) ? place(input, parts.size()) : null;
+        boolean hasHeader = frameType instanceof StructType && !input.isNullAt(0);
+        InternalRow record = hasHeader ? input.getStruct(0, ((StructType) frameType).size()) : input;
         try {
-            if (frame == null || isRead(record == null ? null : Decode.bytes(record, 1))) {
+            if (record.isNullAt(0)) {
+                addRead();
+                return state;
+            }
+            findFrame(record);
+            if (isRead(hasHeader ? Decode.bytes(record, 1) : null)) {
                 addRead();
             }
         } catch (RegistryFailure failure) {
             throw new IllegalStateException(failure.getMessage());
         }
         return state;
+    }
+
+    /** Return the place of a record, which Spark overwrites with that of the next one. */
+    private InternalRow place(InternalRow input, int size) {
+        if (!(input instanceof UnsafeRow row)) {
+            return input.getStruct(1, size);
+        }
+        if (placed == null) {
+            placed = new UnsafeRow(size);
+        }
+        long extent = row.getLong(1);
+        placed.pointTo(row.getBaseObject(), row.getBaseOffset() + (extent >>> 32), (int) extent);
+        return placed;
+    }
+
+    /** Find the frame of a record where Spark has it, so that it is not copied. */
+    private void findFrame(InternalRow record) {
+        if (record instanceof UnsafeRow row && row.getBaseObject() instanceof byte[] all) {
+            long extent = row.getLong(0);
+            from = (int) (row.getBaseOffset() - Platform.BYTE_ARRAY_OFFSET + (extent >>> 32));
+            to = from + (int) extent;
+            Objects.checkFromToIndex(from, to, all.length);
+            bytes = all;
+        } else {
+            bytes = record.getBinary(0);
+            from = 0;
+            to = bytes.length;
+        }
     }
 
     /** Count the outcomes of a record, except that it is read; return whether it is. */
@@ -183,7 +220,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         }
         boolean isDecoded = true;
         try {
-            work.decode(frame, header);
+            work.decode(bytes, from, to, header);
         } catch (Refusal refusal) {
             add(refusal);
             isDecoded = false;
@@ -193,7 +230,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         }
         try {
             if (work.mayChange(isDecoded)) {
-                work.find(header, changes, isDecoded);
+                work.find(changes, isDecoded);
             }
         } catch (Refusal refusal) { // it cannot be read as it was written, or lacks what is required
             if (isDecoded) {
@@ -221,7 +258,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     private void add(String reason, Integer schema, String path, Supplier<String> written, Supplier<String> read) {
         Object[] entry = entry(reason, schema, path);
         if (count(entry, place) && !FURTHER.equals(entry[REASON])) {
-            entry[FRAME] = frame;
+            entry[FRAME] = Arrays.copyOfRange(bytes, from, to);
             entry[WRITTEN] = written.get();
             entry[READ] = read.get();
         }
@@ -276,9 +313,9 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             entry[LAST] = place.copy();
             return true;
         }
-        if (isBefore((InternalRow) entry[LAST], place)) {
+        if (places().isBefore((InternalRow) entry[LAST], place)) {
             keepLast(entry, place);
-        } else if (isBefore(place, (InternalRow) entry[FIRST])) {
+        } else if (places().isBefore(place, (InternalRow) entry[FIRST])) {
             entry[FIRST] = place.copy();
             return true;
         }
@@ -294,18 +331,11 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         }
     }
 
-    private boolean isBefore(InternalRow one, InternalRow other) {
+    private Places places() {
         if (places == null) {
-            List<DataType> types = new ArrayList<>();
-            for (var field : ((StructType) placeType).fields()) {
-                types.add(field.dataType());
-            }
-            places = Scala.of(
-                    "org.apache.spark.sql.catalyst.expressions.RowOrdering",
-                    "createNaturalAscendingOrdering",
-                    Scala.list(types));
+            places = new Places((StructType) placeType);
         }
-        return places.compare(one, other) < 0;
+        return places;
     }
 
     @Override
@@ -321,12 +351,12 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             if (added[FIRST] == null) {
                 return;
             }
-            if (entry[FIRST] == null || isBefore((InternalRow) added[FIRST], (InternalRow) entry[FIRST])) {
+            if (entry[FIRST] == null || places().isBefore((InternalRow) added[FIRST], (InternalRow) entry[FIRST])) {
                 for (int part : new int[] {FIRST, FRAME, WRITTEN, READ}) {
                     entry[part] = added[part];
                 }
             }
-            if (entry[LAST] == null || isBefore((InternalRow) entry[LAST], (InternalRow) added[LAST])) {
+            if (entry[LAST] == null || places().isBefore((InternalRow) entry[LAST], (InternalRow) added[LAST])) {
                 entry[LAST] = added[LAST];
             }
         });

@@ -21,6 +21,7 @@ import org.apache.avro.io.EncoderFactory;
 import org.apache.spark.sql.types.DataType;
 import strata.spark.bytes.Cursor;
 import strata.spark.bytes.Cursor.Damage;
+import strata.spark.frame.FrameHeader;
 import strata.spark.frame.FrameHeader.Refusal;
 import strata.spark.frame.Program;
 import strata.spark.row.Node;
@@ -55,21 +56,22 @@ public final class AvroProgram extends Program {
     }
 
     @Override
-    public void read(byte[] frame, byte[] header, int start) {
-        if (frame.length > largest) {
+    public void read(FrameHeader frame) {
+        if (frame.size() > largest) {
             made = made == null ? whole.get() : made;
-            made.read(frame, header, start);
+            made.read(frame);
             return;
         }
         try {
-            read(frame, start, false);
+            read(frame, false);
         } catch (Damage first) {
-            throw refuse(frame, start, first);
+            throw refuse(frame, first);
         }
     }
 
-    private void read(byte[] frame, int start, boolean tracing) {
-        cursor.open(frame, start, tracing);
+    private void read(FrameHeader frame, boolean tracing) {
+        int start = frame.start();
+        cursor.open(frame.bytes(), start, frame.end(), tracing);
         row.begin();
         row.putField(0, node.read(cursor, row, 0));
         if (cursor.at != cursor.end) {
@@ -80,14 +82,14 @@ public final class AvroProgram extends Program {
     }
 
     /** Read again in the order of the bytes, to find the first error and its place. */
-    private Refusal refuse(byte[] frame, int start, Damage first) {
+    private Refusal refuse(FrameHeader frame, Damage first) {
         Damage found = first;
         try {
-            read(frame, start, true);
+            read(frame, true);
         } catch (Damage traced) {
             found = traced;
         }
-        return new Refusal(found.letterReason(), name, found.message(cursor.at - start), found.field());
+        return new Refusal(found.letterReason(), name, found.message(cursor.at - frame.start()), found.field());
     }
 
     /**

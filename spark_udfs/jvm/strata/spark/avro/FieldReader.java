@@ -18,13 +18,13 @@ import strata.spark.row.RowBuffer;
 
 /** Code generated for the fields of one record: {@link FieldSource} writes it, {@link FieldReaders} caches it. */
 public abstract class FieldReader {
-    /** The least size of a frame, so that its last bytes can be read as a word. */
+    /** The least end of a payload, so that its last bytes can be read as a word. */
     public static final int LEAST = Long.BYTES;
 
     /**
      * Read all fields, except defaults, into a row that has just begun.
      *
-     * @param in of a frame of at least {@link #LEAST} bytes; it must not be tracing
+     * @param in of a payload that ends after at least {@link #LEAST} bytes of its array; it must not be tracing
      * @throws Damage if the bytes are not such a record
      */
     public abstract void read(Cursor in, RowBuffer out, int row);

@@ -74,7 +74,7 @@ public final class RecordNode extends Node {
     @Override
     public long read(Cursor in, RowBuffer out, int base) {
         int row = out.beginRow(size);
-        if (made != null && !in.tracing && in.bytes.length >= FieldReader.LEAST) {
+        if (made != null && !in.tracing && in.end >= FieldReader.LEAST) {
             made.read(in, out, row);
         } else {
             readSteps(in, out, row);

@@ -19,6 +19,7 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.avro.SparkTypes.Logical;
+import strata.spark.frame.FrameHeader;
 import strata.spark.frame.Program.Changes;
 import strata.spark.row.RowBuffer;
 
@@ -100,11 +101,11 @@ public final class ValueChanges {
      * @param read the row whose field 0 is what the reader gets, or those of its fields that may change
      * @throws strata.spark.frame.FrameHeader.Refusal if the record cannot be read as it was written
      */
-    public void find(byte[] frame, byte[] header, int start, InternalRow read, Changes changes) {
+    public void find(FrameHeader frame, InternalRow read, Changes changes) {
         if (fields != null && !isInDoubt(read.getStruct(0, reader.getFields().size()))) {
             return;
         }
-        program.read(frame, header, start);
+        program.read(frame);
         Value before = value(writer, writtenType, row.row(), 0);
         Value after = value(reader, readType, read, 0);
         if (fields == null) {

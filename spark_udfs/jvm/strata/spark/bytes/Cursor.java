@@ -16,7 +16,10 @@ public final class Cursor {
 
     public byte[] bytes;
     public int at;
+    /** Where the bytes end that may be read: those of the payload, or of a message inside it. */
     public int end;
+    /** Where the payload ends; other bytes may follow it. */
+    public int limit;
     /** Whether this is the second reading of a damaged payload, in the order of its bytes, to find the place. */
     public boolean tracing;
 
@@ -29,10 +32,17 @@ public final class Cursor {
     private int weightlessLeft;
     private int recordsLeft;
 
+    /** Open all bytes from a position on. */
     public void open(byte[] payload, int start, boolean traced) {
+        open(payload, start, payload.length, traced);
+    }
+
+    /** @param stop where the payload ends */
+    public void open(byte[] payload, int start, int stop, boolean traced) {
         bytes = payload;
         at = start;
-        end = payload.length;
+        end = stop;
+        limit = stop;
         tracing = traced;
         overwrote = false;
         depth = 0;

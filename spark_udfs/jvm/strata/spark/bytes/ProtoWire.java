@@ -79,10 +79,10 @@ public final class ProtoWire {
      */
     public static void checkText(Cursor in) {
         int end = in.end;
-        in.end = in.bytes.length;
+        in.end = in.limit;
         long length = varint(in);
         in.end = end;
-        if (length < 0 || length > in.bytes.length - in.at) {
+        if (length < 0 || length > in.limit - in.at) {
             throw malformed();
         }
         in.requireText(in.at, (int) length);

@@ -38,54 +38,76 @@ public final class FrameHeader {
     private int kind;
     private long high;
     private long low;
-    private int start;
     private byte[] bytes;
+    private byte[] header;
+    private int from;
+    private int start;
+    private int end;
+
+    /** Parse a record that is all of an array. */
+    public void open(byte[] record, byte[] header, boolean isIndexed) {
+        open(record, 0, record.length, header, isIndexed);
+    }
 
     /**
-     * Parse a record.
+     * Parse a record. It is not copied: no other bytes of the array are read.
      *
+     * @param from where the record begins
+     * @param to where it ends
      * @param header the header that names the schema, or null
      * @param isIndexed whether message indexes follow the name
      * @throws Refusal if the name of the schema cannot be read, or the payload cannot be inflated
      */
-    public void open(byte[] frame, byte[] header, boolean isIndexed) {
-        bytes = frame;
-        int end = header == null ? readFrame() : read(header);
-        if (header != null && end != header.length && !isIndexed) {
+    public void open(byte[] record, int from, int to, byte[] header, boolean isIndexed) {
+        bytes = record;
+        this.header = header;
+        this.from = from;
+        end = to;
+        if (header == null) {
+            start = readFrame();
+            return;
+        }
+        int after = read(header, 0, header.length);
+        if (after != header.length && !isIndexed) {
             throw refuse(TRAILING_BYTES);
         }
-        start = header == null || isIndexed ? end : 0;
+        start = isIndexed ? after : from;
     }
 
     private int readFrame() {
-        if (bytes.length == 0 || bytes[0] != GLUE) {
-            return read(bytes);
+        if (from == end || bytes[from] != GLUE) {
+            return read(bytes, from, end);
         }
-        requireLength(bytes, BY_GLUE);
-        bytes = GluePayload.inflated(bytes);
-        readUuid(bytes, BY_GLUE - Long.BYTES * 2);
+        requireLength(end - from, BY_GLUE);
+        if (bytes[from + 1] != GluePayload.PLAIN) {
+            bytes = GluePayload.inflated(Arrays.copyOfRange(bytes, from, end));
+            from = 0;
+            end = bytes.length;
+        }
+        readUuid(bytes, from + BY_GLUE - Long.BYTES * 2);
         kind = GLUE;
-        return BY_GLUE;
+        return from + BY_GLUE;
     }
 
-    private int read(byte[] named) {
-        boolean isGuid = named.length > 0 && named[0] == GUID;
-        requireLength(named, isGuid ? BY_GUID : BY_ID);
+    /** Read the name of the schema from bytes; return where it ends. */
+    private int read(byte[] named, int at, int stop) {
+        boolean isGuid = at < stop && named[at] == GUID;
+        requireLength(stop - at, isGuid ? BY_GUID : BY_ID);
         if (isGuid) {
-            readUuid(named, 1);
+            readUuid(named, at + 1);
             kind = GUID;
-            return BY_GUID;
+            return at + BY_GUID;
         }
-        if (named[0] != ID) {
-            throw refuse(String.format("wrong magic byte 0x%02x", named[0]));
+        if (named[at] != ID) {
+            throw refuse(String.format("wrong magic byte 0x%02x", named[at]));
         }
         kind = ID;
         high = 0;
-        low = (int) INTS.get(named, 1);
+        low = (int) INTS.get(named, at + 1);
         if (low < 0) {
             throw refuse("schema id " + (low & 0xFFFFFFFFL) + " is outside 0 to " + Integer.MAX_VALUE);
         }
-        return BY_ID;
+        return at + BY_ID;
     }
 
     private void readUuid(byte[] named, int at) {
@@ -93,8 +115,8 @@ public final class FrameHeader {
         low = (long) LONGS.get(named, at + Long.BYTES);
     }
 
-    private static void requireLength(byte[] named, int length) {
-        if (named.length < length) {
+    private static void requireLength(int size, int length) {
+        if (size < length) {
             throw refuse("frame too short");
         }
     }
@@ -103,14 +125,34 @@ public final class FrameHeader {
         return new Refusal(reason, null, reason);
     }
 
-    /** Return the record, which is inflated if it was compressed. */
+    /** Return the bytes in which the record is; those of a compressed one are inflated. */
     public byte[] bytes() {
         return bytes;
     }
 
-    /** Return where the payload begins, or the message indexes before it. */
+    /** Return the header that names the schema; null if the record does. */
+    public byte[] header() {
+        return header;
+    }
+
+    /** Return where the record begins. */
+    public int from() {
+        return from;
+    }
+
+    /** Return where the payload begins, or the message indexes before it, which are in the header if there is one. */
     public int start() {
         return start;
+    }
+
+    /** Return where the record ends. */
+    public int end() {
+        return end;
+    }
+
+    /** Return how many bytes the record has. */
+    public int size() {
+        return end - from;
     }
 
     /** Return the schema's id, GUID or version in Glue, as a key. */
@@ -143,7 +185,7 @@ public final class FrameHeader {
 
     /** The payload of a frame of AWS Glue: version 3, compression, a UUID of 16 bytes, and then bytes that may be compressed. */
     static final class GluePayload {
-        private static final int PLAIN = 0;
+        static final int PLAIN = 0;
         private static final int ZLIB = 5;
         private static final int SMALLEST = 1024;
         /** The end of the largest frame, and a byte by which others are too large. */
@@ -154,14 +196,11 @@ public final class FrameHeader {
         private GluePayload() {}
 
         /**
-         * Return a frame without compression.
+         * Return a compressed frame without compression.
          *
          * @throws Refusal if the compression is unknown or damaged, or the payload would be too large
          */
         static byte[] inflated(byte[] frame) {
-            if (frame[1] == PLAIN) {
-                return frame;
-            }
             if (frame[1] != ZLIB) {
                 throw FrameHeader.refuse(String.format("unknown compression 0x%02x in a frame of AWS Glue", frame[1]));
             }

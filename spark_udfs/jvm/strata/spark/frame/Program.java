@@ -39,9 +39,7 @@ public abstract class Program {
     /**
      * Read a payload into the row's first field.
      *
-     * @param header the header that names the schema, or null
-     * @param start where the frame's payload begins, or the message indexes before it
      * @throws Refusal if the payload is damaged
      */
-    public abstract void read(byte[] frame, byte[] header, int start);
+    public abstract void read(FrameHeader frame);
 }

@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.stream.IntStream;
 import strata.spark.bytes.Cursor;
 import strata.spark.bytes.Cursor.Damage;
+import strata.spark.frame.FrameHeader;
 import strata.spark.frame.FrameHeader.Refusal;
 import strata.spark.frame.Program;
 import strata.spark.json.JsonColumn.JsonScalars;
@@ -42,26 +43,27 @@ public final class JsonProgram extends Program {
     }
 
     @Override
-    public void read(byte[] frame, byte[] header, int start) {
+    public void read(FrameHeader frame) {
         try {
-            read(frame, start);
+            read(frame.bytes(), frame.start(), frame.end());
         } catch (Damage unusual) {
-            readSlowly(frame, start);
+            readSlowly(frame);
         }
     }
 
-    private void read(byte[] payload, int start) {
-        cursor.open(payload, start, false);
+    private void read(byte[] bytes, int start, int end) {
+        cursor.open(bytes, start, end, false);
         row.begin();
         row.putField(0, column.read(cursor, row, 0));
         JsonSyntax.requireEnd(cursor);
     }
 
-    private void readSlowly(byte[] frame, int start) {
-        Object value = parse(frame, start);
+    private void readSlowly(FrameHeader frame) {
+        Object value = parse(frame);
         try {
             column.check(Collections.singletonList(value));
-            read(JsonWriter.same(value), 0);
+            byte[] same = JsonWriter.same(value);
+            read(same, 0, same.length);
         } catch (JsonColumn.Mismatch mismatch) {
             boolean isKind = mismatch.reason.equals(JsonColumn.INVALID_VALUE);
             String what = mismatch.reason + (mismatch.detail.isEmpty() ? "" : ": " + mismatch.detail);
@@ -74,10 +76,11 @@ public final class JsonProgram extends Program {
     }
 
     /** Parse the payload; the first error in the order of its bytes counts, after UTF-8. */
-    private Object parse(byte[] frame, int start) {
+    private Object parse(FrameHeader frame) {
+        int start = frame.start();
         try {
-            cursor.open(frame, start, false);
-            cursor.requireText(start, frame.length - start);
+            cursor.open(frame.bytes(), start, frame.end(), false);
+            cursor.requireText(start, frame.end() - start);
             return JsonTree.ofAll(cursor);
         } catch (Damage found) {
             Damage damage = found.reason.equals(Damage.INVALID_UTF8) ? JsonSyntax.malformed() : found;

@@ -35,11 +35,12 @@ public final class MessageJudge {
      * Return whether the candidate may have other values of a message than were written.
      *
      * @param writer the message as the writer's schema has it; null if it is not known
-     * @param start where the message begins in the frame
+     * @param start where the message begins in the bytes
+     * @param end where it ends
      * @param isDecoded whether the message was decoded, after {@link #marks}
      * @throws IllegalArgumentException if messages of this schema cannot be compared
      */
-    public boolean mayChange(Message writer, byte[] frame, int start, boolean isDecoded) {
+    public boolean mayChange(Message writer, byte[] bytes, int start, int end, boolean isDecoded) {
         if (!isOfReader(writer)) {
             return false;
         }
@@ -49,7 +50,7 @@ public final class MessageJudge {
         if (!ofLast.mayChange()) {
             return false;
         }
-        cursor.open(frame, start, false);
+        cursor.open(bytes, start, end, false);
         try {
             return isDecoded && ofLast.marks() != null ? ofLast.isInDoubtWhereMarked(cursor) : ofLast.isInDoubt(cursor);
         } catch (Damage malformed) {
@@ -91,15 +92,20 @@ public final class MessageJudge {
      * Find the changes of a message.
      *
      * @param name the name of the schema in its frame
+     * @param start where the message begins in the bytes
+     * @param end where it ends
      * @param isDecoded whether the message was decoded, so that only the fields that may change are looked at
      * @throws Refusal if a parser refuses its bytes, or the candidate requires a field that it lacks
      */
-    public void find(Object name, Message writer, byte[] frame, int start, Changes changes, boolean isDecoded) {
+    public void find(
+            Object name, Message writer, byte[] bytes, int start, int end, Changes changes, boolean isDecoded) {
         MessageDoubts known = of(writer);
         MessageDoubts watch = isDecoded && !known.isRequiring() ? known : null;
         ProtoMessage.Marks marks = isDecoded ? known.marks() : null;
-        ProtoTree written = parsed(name, new ProtoTree(writer, watch), frame, start, marks);
-        ProtoTree read = parsed(name, new ProtoTree(reader, watch), frame, start, marks);
+        cursor.open(bytes, start, end, false);
+        ProtoTree written = parsed(name, new ProtoTree(writer, watch), marks);
+        cursor.open(bytes, start, end, false);
+        ProtoTree read = parsed(name, new ProtoTree(reader, watch), marks);
         if (known.isRequiring()) {
             String missing = MessageChanges.missing(written, "") == null ? MessageChanges.missing(read, "") : null;
             if (missing != null) {
@@ -110,8 +116,7 @@ public final class MessageJudge {
         new MessageChanges(changes).compare(written, read, "");
     }
 
-    private ProtoTree parsed(Object name, ProtoTree tree, byte[] frame, int start, ProtoMessage.Marks marks) {
-        cursor.open(frame, start, false);
+    private ProtoTree parsed(Object name, ProtoTree tree, ProtoMessage.Marks marks) {
         try {
             tree.readAll(cursor, marks);
             return tree;

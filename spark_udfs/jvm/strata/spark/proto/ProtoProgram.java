@@ -60,47 +60,50 @@ public final class ProtoProgram extends Program {
     }
 
     @Override
-    public void read(byte[] frame, byte[] header, int start) {
-        byte[] named = header == null ? frame : header;
+    public void read(FrameHeader frame) {
+        byte[] header = frame.header();
         ProtoMessage message;
         written = null;
-        cursor.open(named, start, false);
-        if (first != null && cursor.at < cursor.end && named[cursor.at] == 0) {
+        if (header == null) {
+            cursor.open(frame.bytes(), frame.start(), frame.end(), false);
+        } else {
+            cursor.open(header, frame.start(), false);
+        }
+        if (first != null && cursor.at < cursor.end && cursor.bytes[cursor.at] == 0) {
             cursor.at++;
             message = first;
             written = firstWritten;
-            payload = header == null ? cursor.at : 0;
+            payload = header == null ? cursor.at : frame.from();
         } else {
             List<Integer> indexes = isGlue ? List.of(varint()) : indexes();
-            payload = header == null ? cursor.at : 0;
+            payload = header == null ? cursor.at : frame.from();
             message = message(indexes);
         }
-        int at = cursor.at;
-        if (header != null && at != header.length) {
+        if (header != null && cursor.at != header.length) {
             throw FrameHeader.refuse(FrameHeader.TRAILING_BYTES).of(name);
         }
-        read(message, frame, header == null ? at : 0);
+        read(message, frame.bytes(), frame.end());
     }
 
-    private void read(ProtoMessage message, byte[] frame, int start) {
+    private void read(ProtoMessage message, byte[] bytes, int end) {
         try {
-            cursor.open(frame, start, false);
+            cursor.open(bytes, payload, end, false);
             row.begin();
             row.putField(0, message.readAll(cursor, row, 0, judge == null ? null : judge.marks(written)));
             if (cursor.overwrote) { // a parser checks what was overwritten, too
-                cursor.open(frame, start, false);
+                cursor.open(bytes, payload, end, false);
                 message.checkAll(cursor);
             }
         } catch (Damage found) {
-            throw refuse(message, frame, start, found);
+            throw refuse(message, bytes, end, found);
         }
     }
 
     /** Check again in the order of the bytes: what a parser finds comes before values that do not fit their column. */
-    private Refusal refuse(ProtoMessage message, byte[] frame, int start, Damage found) {
+    private Refusal refuse(ProtoMessage message, byte[] bytes, int end, Damage found) {
         Damage first = found;
         try {
-            cursor.open(frame, start, true);
+            cursor.open(bytes, payload, end, true);
             if (!message.checkAll(cursor)) {
                 first = ProtoWire.malformed();
             }

@@ -6,6 +6,8 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Random;
+import strata.spark.frame.FrameHeader;
 import strata.spark.frame.FrameHeader.Refusal;
 import strata.spark.plan.DecodePlan;
 import strata.spark.plan.FunctionName;
@@ -46,33 +48,41 @@ final class ChangesProbe {
         for (JsonNode payload : task.get("payloads")) {
             byte[] bytes = HexFormat.of().parseHex(payload.asText());
             ObjectNode answer = answers.addObject();
-            answer.put("doubt", judge.mayChange(writer.named(name), bytes, 0, false));
+            answer.put("doubt", judge.mayChange(writer.named(name), bytes, 0, bytes.length, false));
             ArrayNode paths = answer.putArray("paths");
             try {
-                judge.find(1, writer.named(name), bytes, 0, (path, written, read) -> paths.add(path), false);
+                judge.find(
+                        1, writer.named(name), bytes, 0, bytes.length, (path, written, read) -> paths.add(path), false);
             } catch (Refusal refusal) {
                 answer.put("refused", refusal.reason);
             }
             if (program != null) {
-                byte[] frame = HexFormat.of().parseHex(task.get("indexes").asText() + payload.asText());
-                decode(program, judge, frame, answer);
+                byte[] indexed = HexFormat.of().parseHex(task.get("indexes").asText() + payload.asText());
+                decode(program, judge, Framed.between(indexed, new Random(bytes.length)), answer);
             }
         }
         return answers;
     }
 
     /** Add the same of a message that was decoded before, whose fields may be marked. */
-    private static void decode(ProtoProgram program, MessageJudge judge, byte[] frame, ObjectNode answer) {
+    private static void decode(ProtoProgram program, MessageJudge judge, FrameHeader frame, ObjectNode answer) {
         try {
-            program.read(frame, null, 0);
+            program.read(frame);
         } catch (Refusal refusal) {
             return;
         }
         ObjectNode decoded = answer.putObject("decoded");
-        decoded.put("doubt", judge.mayChange(program.written(), frame, program.payload(), true));
+        decoded.put("doubt", judge.mayChange(program.written(), frame.bytes(), program.payload(), frame.end(), true));
         ArrayNode paths = decoded.putArray("paths");
         try {
-            judge.find(1, program.written(), frame, program.payload(), (path, written, read) -> paths.add(path), true);
+            judge.find(
+                    1,
+                    program.written(),
+                    frame.bytes(),
+                    program.payload(),
+                    frame.end(),
+                    (path, written, read) -> paths.add(path),
+                    true);
         } catch (Refusal refusal) {
             decoded.put("refused", refusal.reason);
         }

@@ -10,12 +10,16 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
+import org.apache.avro.Schema;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
 import strata.spark.avro.AvroProgram;
 import strata.spark.avro.AvroProgram.Defaults;
 import strata.spark.avro.FieldReader.FieldReaders;
+import strata.spark.frame.FrameHeader;
 import strata.spark.frame.FrameHeader.Refusal;
 import strata.spark.frame.Program;
 import strata.spark.json.JsonProgram;
@@ -30,7 +34,7 @@ import strata.spark.schema.SchemaTexts;
 
 /**
  * Decodes hostile payloads: good ones that were changed, joined or cut, and random bytes. Each must give a row that can
- * be read in full, or a refusal.
+ * be read in full, or a refusal; and the same, word for word, when other bytes surround it.
  *
  * <p>A line in: the function's name, the texts of the writer schema, good payloads in hexadecimal, how many payloads to
  * try, and a seed. A line out: how many had values or which reason, or the first defect.
@@ -86,7 +90,7 @@ final class Hostile {
     private static JsonNode answer(JsonNode task) throws JsonProcessingException {
         DecodePlan plan = DecodePlan.parse(FunctionName.parse(task.get("plan").asText()));
         RowBuffer row = new RowBuffer(1);
-        Program program = program(plan, task.get("writer"), row);
+        List<Program> programs = programs(plan, task.get("writer"), row);
         Hostile hostile = new Hostile(task);
         FieldReaders.worthwhile = task.get("payloads").size();
         ObjectNode answer = JSON.createObjectNode();
@@ -95,8 +99,11 @@ final class Hostile {
         for (int i = 0; i < task.get("count").asInt(); i++) {
             byte[] payload = hostile.next();
             try {
-                outcomes.merge(outcome(program, row, plan.dataType(), payload), 1, Integer::sum);
+                outcomes.merge(outcome(programs.get(0), row, plan.dataType(), payload), 1, Integer::sum);
                 widest = Math.max(widest, row.at);
+                for (Program program : programs) {
+                    hostile.requireSameBetween(program, row, payload);
+                }
             } catch (RuntimeException | StackOverflowError | OutOfMemoryError | AssertionError defect) {
                 answer.put("defect", defect + " at " + Arrays.toString(Arrays.copyOf(defect.getStackTrace(), 3)));
                 return answer.put("input", HexFormat.of().formatHex(payload));
@@ -106,20 +113,46 @@ final class Hostile {
         return answer.put("widest", widest);
     }
 
-    private static Program program(DecodePlan plan, JsonNode writer, RowBuffer row) {
+    /** Return the program, and in Avro one that checks all fields of a record and builds none. */
+    private static List<Program> programs(DecodePlan plan, JsonNode writer, RowBuffer row) {
         List<String> texts = new ArrayList<>();
         writer.forEach(text -> texts.add(text.asText()));
         return switch (plan.format()) {
-            case AVRO -> new AvroProgram(
-                    1, SchemaTexts.parse(texts), Defaults.readerSchema(plan.reader()), plan.dataType(), null, row);
-            case PROTOBUF -> new ProtoProgram(1, ProtoSchema.parse(texts), new ProtoReader(plan.reader()), row, null);
-            case JSON -> new JsonProgram(1, new JsonReader(plan.reader()), row);
+            case AVRO -> plan.dataType() instanceof StructType
+                    ? List.of(avro(plan, texts, null, row), avro(plan, texts, Set.of(), row))
+                    : List.of(avro(plan, texts, null, row));
+            case PROTOBUF -> List.of(
+                    new ProtoProgram(1, ProtoSchema.parse(texts), new ProtoReader(plan.reader()), row, null));
+            case JSON -> List.of(new JsonProgram(1, new JsonReader(plan.reader()), row));
         };
+    }
+
+    private static Program avro(DecodePlan plan, List<String> texts, Set<Integer> fields, RowBuffer row) {
+        Schema reader = Defaults.readerSchema(plan.reader());
+        return new AvroProgram(1, SchemaTexts.parse(texts), reader, plan.dataType(), fields, row);
+    }
+
+    private void requireSameBetween(Program program, RowBuffer row, byte[] payload) {
+        String alone = words(program, row, Framed.alone(payload));
+        String between = words(program, row, Framed.between(payload, chance));
+        if (!alone.equals(between)) {
+            throw new AssertionError("alone: " + alone + ", between other bytes: " + between);
+        }
+    }
+
+    /** Return the bytes of the row that is read, or all that a refusal says. */
+    private static String words(Program program, RowBuffer row, FrameHeader frame) {
+        try {
+            program.read(frame);
+        } catch (Refusal refusal) {
+            return refusal.reason + ", " + refusal.getMessage() + ", " + refusal.path;
+        }
+        return HexFormat.of().formatHex(row.row().getBytes());
     }
 
     private static String outcome(Program program, RowBuffer buffer, DataType type, byte[] payload) {
         try {
-            program.read(payload, null, 0);
+            program.read(Framed.alone(payload));
         } catch (Refusal refusal) {
             int colon = refusal.reason.indexOf(':');
             return colon < 0 ? refusal.reason : refusal.reason.substring(0, colon);

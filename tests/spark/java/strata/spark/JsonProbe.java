@@ -62,7 +62,7 @@ final class JsonProbe {
 
     private static JsonNode read(Program program, RowBuffer buffer, DataType type, byte[] payload) {
         try {
-            program.read(payload, null, 0);
+            program.read(Framed.alone(payload));
         } catch (Refusal refusal) {
             return JSON.createObjectNode().put("reason", refusal.reason);
         }

@@ -124,7 +124,7 @@ final class Probe {
         JsonNode read(byte[] payload, int worthwhile) {
             FieldReaders.worthwhile = worthwhile;
             try {
-                program.read(payload, null, 0);
+                program.read(Framed.alone(payload));
             } catch (Refusal refusal) {
                 return JSON.createObjectNode().put("reason", refusal.reason);
             }

@@ -78,7 +78,7 @@ final class ProtobufProbe {
         byte[] indexed = new byte[payload.length + 1];
         System.arraycopy(payload, 0, indexed, 1, payload.length);
         try {
-            program.read(indexed, null, 0);
+            program.read(Framed.alone(indexed));
         } catch (Refusal refusal) {
             return JSON.createObjectNode().put("reason", refusal.reason);
         }
