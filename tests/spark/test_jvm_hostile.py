@@ -13,9 +13,10 @@ from harness.json_payloads import Maker as JsonMaker
 from harness.payload_columns import kind_of, proto
 from harness.protobuf_cases import Maker as ProtobufMaker
 from harness.protobuf_cases import fill
+from harness.registry import RegistryNode
 from strata.compat.protobuf.formats import serialized
 from strata.compat.protobuf.parser import parse
-from strata.serdes.client import Schema
+from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.framing import write_indexes
 from strata.serdes.model import JSON, PROTOBUF
 from strata.spark_udfs.arguments import Mode, settings_of
@@ -75,3 +76,40 @@ def test_hostile_payloads(run_java: RunJava, make: Callable[[Random], dict[str, 
     outcomes: Counter[str] = sum((Counter(one["outcomes"]) for one in answers), Counter())
     assert count == outcomes.total()
     assert count / 50 < outcomes["value"] < count * 0.9
+
+
+WRITTEN = """{"type": "record", "name": "R", "fields": [
+    {"name": "n", "type": "long"}, {"name": "t", "type": {"type": "array", "items": "string"}},
+    {"name": "c", "type": {"type": "enum", "name": "C", "symbols": ["A", "B"]}}, {"name": "s", "type": "string"}]}"""
+MESSAGE = 'syntax = "proto3"; message A { int32 a = 1; repeated string t = 2; }'
+REPLAYED = [  # schema, candidate, and the payload of a good frame, in hexadecimal
+    (Schema(WRITTEN), Schema(WRITTEN.replace('"long"', '"double"').replace(', "B"', "")),
+     "828080808080802004026104c3a900000a68656c6c6f"),
+    (Schema(MESSAGE, PROTOBUF), Schema(MESSAGE.replace("int32", "bool"), PROTOBUF), "0008051201611202c3a9"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "candidate", "payload"), REPLAYED, ids=["avro", "protobuf"])
+def test_hostile_frames_of_replay(run_java: RunJava, written: Schema, candidate: Schema, payload: str) -> None:
+    """Frames are judged where Spark's row has them as they are when they are copied, and so are their places."""
+    chance = Random(31)
+    with RegistryNode("memory:") as node, RegistryClient(node.url) as client:
+        schema_id = client.register("hostile", written).schema_id
+        good = b"\0" + schema_id.to_bytes(4, "big") + bytes.fromhex(payload)
+        frames = [good[:size] for size in range(len(good) + 1)]
+        for _ in range(3000):
+            changed = bytearray(
+                chance.choice((good, good, chance.choice(frames))) + chance.randbytes(chance.choice((0, 0, 1, 9)))
+            )
+            for _ in range(chance.choice((0, 1, 1, 2)) if changed else 0):
+                changed[chance.randrange(len(changed))] = chance.choice(
+                    (0, 1, 2, 5, 127, 128, 255, chance.randrange(256))
+                )
+            frames.append(bytes(changed))
+        plan = plan_decode(settings_of(node.url), ReaderSource(candidate), mode=Mode.DEADLETTER)
+        task = {"url": node.url, "plan": function_name(plan), "frames": [frame.hex() for frame in frames]}
+        [outcomes] = run_java("strata.spark.JudgeProbe", [task])
+
+    reasons = Counter((reason or "").partition(":")[0] for record in outcomes for reason, *_ in record)
+    assert {"", "another value is read", "frame too short", "wrong magic byte 0x80"} < reasons.keys()
+    assert reasons["another value is read"] > 50

@@ -3,23 +3,43 @@ package strata.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.types.UTF8String;
 import strata.spark.client.RegistrySettings;
 import strata.spark.plan.DecodePlan;
 import strata.spark.plan.FunctionName;
 
-/** Judges frames: each line holds the registry, the name of the function and frames, the answer their outcomes. */
+/**
+ * Judges frames: each line holds the registry, the name of the function and frames, the answer their outcomes.
+ *
+ * <p>All frames are judged together, too, with random places: as rows of Spark's, where they are not copied, and as rows
+ * of objects. The outcomes must be the same.
+ */
 final class JudgeProbe {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final int PARTS = 9;
+    private static final StructType PLACE = new StructType()
+            .add("topic", DataTypes.StringType)
+            .add("partition", DataTypes.IntegerType)
+            .add("offset", DataTypes.LongType);
+    private static final String[] TOPICS = {"orders", "orders", "orders", "a topic of several words", null};
+    private static final int REPLAYED = 9;
 
     private JudgeProbe() {}
 
@@ -31,21 +51,18 @@ final class JudgeProbe {
         Map<String, String> options = Map.of("urls", task.get("url").asText());
         RegistrySettings settings = RegistrySettings.of(new CaseInsensitiveStringMap(options), name -> null);
         FunctionName name = FunctionName.parse(task.get("plan").asText());
-        Replay replay = new Replay(
-                "probe",
-                DecodePlan.of(name, settings),
-                settings,
-                DataTypes.BinaryType,
-                DataTypes.NullType,
-                name.files(settings));
+        List<byte[]> frames = new ArrayList<>();
+        task.get("frames").forEach(frame -> frames.add(HexFormat.of().parseHex(frame.asText())));
+        requireSame(name, settings, frames);
+        Replay replay = replay(name, settings, DataTypes.NullType);
         ArrayNode answers = JSON.createArrayNode();
-        for (JsonNode frame : task.get("frames")) {
+        for (byte[] frame : frames) {
             ArrayNode answer = answers.addArray();
-            Object[] record = {HexFormat.of().parseHex(frame.asText()), null};
+            Object[] record = {frame, null};
             var state = replay.update(replay.newAggregationState(), new GenericInternalRow(record));
             ArrayData outcomes = replay.produceResult(new LinkedHashMap<>(new TreeMap<>(state)));
             for (int index = 0; index < outcomes.numElements(); index++) {
-                InternalRow outcome = outcomes.getStruct(index, PARTS);
+                InternalRow outcome = outcomes.getStruct(index, REPLAYED);
                 ArrayNode parts = answer.addArray();
                 for (int part : new int[] {0, 2, 7, 8}) {
                     parts.add(outcome.isNullAt(part) ? null : outcome.getString(part));
@@ -53,5 +70,55 @@ final class JudgeProbe {
             }
         }
         return answers;
+    }
+
+    private static Replay replay(FunctionName name, RegistrySettings settings, DataType place) {
+        DecodePlan plan = DecodePlan.of(name, settings);
+        return new Replay("probe", plan, settings, DataTypes.BinaryType, place, name.files(settings));
+    }
+
+    private static void requireSame(FunctionName name, RegistrySettings settings, List<byte[]> frames) {
+        Replay inRows = replay(name, settings, PLACE);
+        Replay inObjects = replay(name, settings, PLACE);
+        var ofRows = inRows.newAggregationState();
+        var ofObjects = inObjects.newAggregationState();
+        StructType input = new StructType().add("frame", DataTypes.BinaryType).add("place", PLACE);
+        UnsafeProjection projection = UnsafeProjection.create(input);
+        Random chance = new Random(frames.size());
+        for (byte[] frame : frames) {
+            Object[] place = {
+                UTF8String.fromString(TOPICS[chance.nextInt(TOPICS.length)]),
+                chance.nextInt(2),
+                chance.nextInt(20) == 0 ? null : chance.nextLong() >> chance.nextInt(Long.SIZE)
+            };
+            InternalRow record = new GenericInternalRow(new Object[] {frame, new GenericInternalRow(place)});
+            ofRows = inRows.update(ofRows, projection.apply(record)); // into the same bytes each time
+            ofObjects = inObjects.update(ofObjects, record);
+        }
+        List<String> rows = words(inRows, ofRows);
+        List<String> objects = words(inObjects, ofObjects);
+        if (!rows.equals(objects)) {
+            throw new AssertionError("in Spark's rows: " + rows + ", in objects: " + objects);
+        }
+    }
+
+    private static List<String> words(Replay replay, HashMap<String, Object[]> state) {
+        ArrayData outcomes = replay.produceResult(state);
+        StructType type = (StructType) ((ArrayType) replay.resultType()).elementType();
+        List<String> words = new ArrayList<>();
+        for (int index = 0; index < outcomes.numElements(); index++) {
+            InternalRow outcome = outcomes.getStruct(index, REPLAYED);
+            List<Object> parts = new ArrayList<>();
+            for (int part = 0; part < type.size(); part++) {
+                Object value = outcome.isNullAt(part) ? null : outcome.get(part, type.fields()[part].dataType());
+                parts.add(
+                        value instanceof InternalRow place
+                                ? place.toSeq(PLACE).toString()
+                                : value instanceof byte[] frame ? HexFormat.of().formatHex(frame) : value);
+            }
+            words.add(parts.toString());
+        }
+        Collections.sort(words);
+        return words;
     }
 }
