@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.array.ByteArrayMethods;
+import org.apache.spark.unsafe.Platform;
 import strata.spark.row.RowBuffer;
 
 /**
@@ -44,19 +44,18 @@ final class Places {
     /** Return whether all but the last part is the same, byte by byte, and the last is not null. */
     private boolean isAlike(UnsafeRow place, UnsafeRow other) {
         int size = place.getSizeInBytes();
-        int after = slot + Long.BYTES;
-        return size == other.getSizeInBytes()
-                && !place.isNullAt(last)
-                && isSame(place, other, 0, slot)
-                && isSame(place, other, after, size - after);
+        if (size != other.getSizeInBytes() || place.isNullAt(last)) {
+            return false;
+        }
+        for (int at = 0; at < size; at += Long.BYTES) {
+            if (at != slot && word(place, at) != word(other, at)) {
+                return false;
+            }
+        }
+        return true;
     }
 
-    private static boolean isSame(UnsafeRow place, UnsafeRow other, int from, int length) {
-        return ByteArrayMethods.arrayEquals(
-                place.getBaseObject(),
-                place.getBaseOffset() + from,
-                other.getBaseObject(),
-                other.getBaseOffset() + from,
-                length);
+    private static long word(UnsafeRow place, int at) {
+        return Platform.getLong(place.getBaseObject(), place.getBaseOffset() + at);
     }
 }
