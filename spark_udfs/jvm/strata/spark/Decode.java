@@ -273,7 +273,7 @@ public final class Decode implements ScalarFunction<Object> {
             return decode(frame, 0, frame.length, header);
         }
 
-        /** @param from where the frame begins in the bytes, and {@code to}, where it ends */
+        /** Decode the frame that the bytes from {@code from} to {@code to} are. */
         public Object decode(byte[] bytes, int from, int to, byte[] header) {
             last = null;
             named.open(bytes, from, to, header, format == Registry.Format.PROTOBUF);

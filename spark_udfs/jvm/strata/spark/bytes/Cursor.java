@@ -37,7 +37,7 @@ public final class Cursor {
         open(payload, start, payload.length, traced);
     }
 
-    /** @param stop where the payload ends */
+    /** Open the bytes from {@code start} to {@code stop}. */
     public void open(byte[] payload, int start, int stop, boolean traced) {
         bytes = payload;
         at = start;

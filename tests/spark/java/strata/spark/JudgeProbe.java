@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -95,15 +94,14 @@ final class JudgeProbe {
             ofRows = inRows.update(ofRows, projection.apply(record)); // into the same bytes each time
             ofObjects = inObjects.update(ofObjects, record);
         }
-        List<String> rows = words(inRows, ofRows);
-        List<String> objects = words(inObjects, ofObjects);
+        List<String> rows = words(inRows, inRows.produceResult(ofRows));
+        List<String> objects = words(inObjects, inObjects.produceResult(ofObjects));
         if (!rows.equals(objects)) {
             throw new AssertionError("in Spark's rows: " + rows + ", in objects: " + objects);
         }
     }
 
-    private static List<String> words(Replay replay, HashMap<String, Object[]> state) {
-        ArrayData outcomes = replay.produceResult(state);
+    private static List<String> words(Replay replay, ArrayData outcomes) {
         StructType type = (StructType) ((ArrayType) replay.resultType()).elementType();
         List<String> words = new ArrayList<>();
         for (int index = 0; index < outcomes.numElements(); index++) {
