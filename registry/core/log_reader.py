@@ -14,12 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 from strata.registry.core import errors
-from strata.registry.core.eager_start import in_task
 from strata.registry.core.tally import FACTS, Tally
 from strata.storage.log import START, Entry, Log, LogCompacted, LogError, LogTimeout
 from strata.storage.state import State
 
-__all__ = ["LogReader", "RecentRecord", "RecentRecords"]
+__all__ = ["LogReader", "RecentRecord", "RecentRecords", "in_task"]
 
 _T = TypeVar("_T")
 
@@ -27,6 +26,15 @@ _NOTHING = State()
 _MOST_RECENT = 500
 _LONGEST_KEY = 2_000
 _log = logging.getLogger("strata.writer")
+
+
+async def in_task() -> None:
+    """Return in a task: in the next turn of the event loop if the caller is not in one yet.
+
+    A request starts without a task (`http/protocol.py`), which `asyncio.timeout` and some libraries need.
+    """
+    if asyncio.current_task() is None:
+        await asyncio.sleep(0)
 
 
 class RecentRecord(NamedTuple):

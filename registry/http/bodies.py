@@ -5,6 +5,7 @@ A few kilobytes of gzip can hold gigabytes, so both sizes are limited.
 
 import codecs
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
@@ -19,6 +20,9 @@ from strata.registry.http.compression import decompressed
 
 __all__ = [
     "Flag",
+    "Number",
+    "Truth",
+    "Word",
     "answer",
     "decompressing",
     "limited",
@@ -34,6 +38,8 @@ __all__ = [
 _BodyT = TypeVar("_BodyT", bound=BaseModel)
 _DECODER = json.JSONDecoder()
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_TRUTHS = {text: value for value in (True, False) for text in (str(value), str(value).lower(), str(value).upper())}
 _RULE_SETS = ("ruleSet", "defaultRuleSet", "overrideRuleSet", "rulesToMerge")  # properties whose errors are 42210
 
 
@@ -153,6 +159,28 @@ def _lenient_flag(value: object) -> bool:
 
 
 Flag = Annotated[bool, BeforeValidator(_lenient_flag)]
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _as_number(value: object) -> object:
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _as_truth(value: object) -> object:
+    return _TRUTHS.get(value, value) if isinstance(value, str) else value
+
+
+# As in the reference, numbers and booleans may be quoted, and either is accepted as a string.
+Word = Annotated[str, BeforeValidator(_as_text)]
+Number = Annotated[int, BeforeValidator(_as_number)]
+Truth = Annotated[bool, BeforeValidator(_as_truth)]
 
 
 async def read_body(request: Request, model: type[_BodyT]) -> _BodyT:

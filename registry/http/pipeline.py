@@ -4,7 +4,7 @@ Begin, count, admit, hot answer, kept answer of a GET, find the route, check, no
 call. All that a step learns is in the exchange of the request. Requests from within the node, those of pages and those
 that another worker passes on, were admitted and checked as the request that they come from, so they begin at the route.
 
-A request is not a task before it writes (`core/eager_start.py`). A read that needs to be one awaits `in_task`.
+A request is not a task before it writes (`http/protocol.py`). A read that needs to be one awaits `in_task`.
 
 Two steps answer from memory. **Hot answers** are schemas by id, or by subject and explicit version: they stay the same
 until something is deleted, and such a read costs the server little more than its bytes, so this step comes before all
@@ -36,8 +36,8 @@ from starlette.responses import Response
 
 from strata.registry.core import errors
 from strata.registry.core.cache import BasisCache, Repeats
-from strata.registry.core.eager_start import in_task
 from strata.registry.core.errors import RegistryError
+from strata.registry.core.log_reader import in_task
 from strata.registry.core.rights.request_access import Access, AskedBy
 from strata.registry.core.rights.route_rights import OPEN
 from strata.registry.core.subject_names import subject_name

@@ -6,7 +6,8 @@ from contextvars import ContextVar
 
 import pytest
 
-from strata.registry.core.eager_start import begin, in_task
+from strata.registry.core.log_reader import in_task
+from strata.registry.http.protocol import begin
 
 _MARK: ContextVar[str] = ContextVar("mark", default="")
 

@@ -5,13 +5,14 @@ from uuid import uuid4
 from pydantic import Field
 
 from strata.compat.limits import Limits
-from strata.registry.api.bodies.contracts import Answer, Body, Truth, Word
+from strata.registry.api.bodies.contracts import Answer, Body
 from strata.registry.api.bodies.failures import ErrorAnswer
 from strata.registry.api.bodies.schemas import SchemaAnswer, SchemaBody, registered, schema_version
 from strata.registry.core.decide.association_requests import TOPIC, AssociationRequest, Resource, Wanted
 from strata.registry.core.decide.associations import Settled
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.lookup import Visible
+from strata.registry.http.bodies import Truth, Word
 from strata.storage.associations import Association
 from strata.storage.record_json import properties_of
 from strata.storage.records import qualified

@@ -11,7 +11,7 @@ from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry.api.bodies.acls import AclAnswer, rules_json
 from strata.registry.api.bodies.configuration import ConfigChange
-from strata.registry.api.bodies.contracts import Answer, Body, Number, Truth, Word
+from strata.registry.api.bodies.contracts import Answer, Body
 from strata.registry.api.bodies.failures import FindingAnswer
 from strata.registry.api.bodies.schemas import SchemaBody
 from strata.registry.core import errors
@@ -19,6 +19,7 @@ from strata.registry.core.decide.batch import Batch, Outcome, Result, Step, dele
 from strata.registry.core.decide.register import Rules
 from strata.registry.core.rights.rules import EVERY_USER, Operation, RuleError, parse_new_rule
 from strata.registry.core.subject_names import writable_scope, writable_subject
+from strata.registry.http.bodies import Number, Truth, Word
 
 __all__ = ["BatchBody", "BatchResultAnswer", "batch_result"]
 

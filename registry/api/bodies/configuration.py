@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from strata.registry.api.bodies.contracts import Answer, Body, Metadata, RuleSet, Text, Truth, Word
+from strata.registry.api.bodies.contracts import Answer, Body, Metadata, RuleSet, Text
+from strata.registry.http.bodies import Truth, Word
 
 __all__ = ["ConfigAnswer", "ConfigChange", "ModeAnswer", "ModeChange", "ScopeAnswer"]
 

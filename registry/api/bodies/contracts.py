@@ -4,61 +4,32 @@
 null or empty, so that equal contracts have equal forms.
 """
 
-import re
 from collections.abc import Iterable
-from typing import Annotated, Final, Literal, cast
+from typing import Annotated, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from strata.compat.tags import Entity, EntityType
 from strata.registry.core.decide.content import rule_set_of
+from strata.registry.http.bodies import Truth, Word
 from strata.storage import records
 
 __all__ = [
     "Answer",
     "Body",
     "Metadata",
-    "Number",
     "RuleSet",
     "SchemaTags",
     "Text",
     "TextMap",
     "Texts",
-    "Truth",
-    "Word",
     "tags_by_entity",
 ]
 
 MAX_ENTRIES = 1000  # of any list or map here, which the reference does not limit
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
-_TRUTHS: Final = {
-    text: value for value in (True, False) for text in (str(value), str(value).lower(), str(value).upper())
-}
-
-
-def _as_text(value: object) -> object:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
-
-
-def _as_number(value: object) -> object:
-    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
-        return int(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _as_truth(value: object) -> object:
-    return _TRUTHS.get(value, value) if isinstance(value, str) else value
-
-
-# As in the reference, numbers and booleans may be quoted, and either is accepted as a string.
-Word = Annotated[str, BeforeValidator(_as_text)]
-Number = Annotated[int, BeforeValidator(_as_number)]
-Truth = Annotated[bool, BeforeValidator(_as_truth)]
-Text = Annotated[str, BeforeValidator(_as_text), Field(max_length=64 * 1024)]
+Text = Annotated[Word, Field(max_length=64 * 1024)]
 Texts = Annotated[list[Text], Field(max_length=MAX_ENTRIES)]
 Action = Annotated[Text | None, Field(description="an action; two actions, `a,b`, for a rule of two modes")]
 TextMap = Annotated[dict[Text, Text], Field(max_length=MAX_ENTRIES)]

@@ -10,22 +10,12 @@ from pydantic import Field
 
 from strata.compat.limits import Limits
 from strata.compat.tags import Tags
-from strata.registry.api.bodies.contracts import (
-    Answer,
-    Body,
-    Metadata,
-    Number,
-    RuleSet,
-    SchemaTags,
-    Text,
-    Truth,
-    Word,
-    tags_by_entity,
-)
+from strata.registry.api.bodies.contracts import Answer, Body, Metadata, RuleSet, SchemaTags, Text, tags_by_entity
 from strata.registry.api.bodies.failures import FindingAnswer
 from strata.registry.core.decide.register import Registered
 from strata.registry.core.decide.tag import TagRequest
 from strata.registry.core.schema_request import SchemaRequest
+from strata.registry.http.bodies import Number, Truth, Word
 from strata.storage.records import Reference, context_of, qualified
 from strata.storage.state import SchemaVersion, StoredSchema
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import ConfigDict, Field
 
-from strata.registry.api.bodies.contracts import Answer, Body, Text, TextMap, Texts, Word
+from strata.registry.api.bodies.contracts import Answer, Body, Text, TextMap, Texts
 from strata.registry.core import errors
 from strata.registry.core.decide.exporters import (
     AUTO,
@@ -19,6 +19,7 @@ from strata.registry.core.decide.exporters import (
 )
 from strata.registry.features.exporters.credentials import HIDDEN, Credentials, shown
 from strata.registry.features.exporters.destination import destination_of
+from strata.registry.http.bodies import Word
 from strata.registry.transfer.copies import TransferError
 from strata.storage.records import DEFAULT_CONTEXT, ExporterValue, ExportValue
 

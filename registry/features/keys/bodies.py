@@ -4,9 +4,10 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from strata.registry.api.bodies.contracts import Answer, Body, Number, Text, Truth, Word
+from strata.registry.api.bodies.contracts import Answer, Body, Text
 from strata.registry.core.decide.deks import AES256_GCM
 from strata.registry.core.decide.keks import Kek, KekFields
+from strata.registry.http.bodies import Number, Truth, Word
 from strata.storage.encryption_keys import Dek
 from strata.storage.record_json import properties_of
 from strata.storage.records import DekKey, DekValue, KekValue, Subject
