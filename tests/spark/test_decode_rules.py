@@ -282,11 +282,14 @@ READ_BY_PYTHON = {
 
 
 def test_python_follows_the_rules_of_json() -> None:
-    """Python's own parser reads the same values, and refuses what is malformed, with a few exceptions."""
+    """Python's own parser reads the same values, and refuses what is malformed, with a few exceptions.
+
+    How deep it reads depends on the process.
+    """
     differing = {
         rule.name
         for rule in json_schema.RULES
-        if rule.frame is framed and rule.writer.format == "JSON" and is_judged(rule)
+        if rule.frame is framed and rule.writer.format == "JSON" and is_judged(rule) and "too deep" not in rule.name
         for payload, value in zip(rule.payloads, rule.values or ["malformed"], strict=True)
         if not has_columns(read_by_json(payload), value)
     }
