@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JAR := spark_udfs/strata-spark.jar
 RUNS ?= 70
-PARALLEL ?= --processes 5
+PARALLEL ?= -n 3 --dist loadgroup --no-loadscope-reorder
 CONSTRAINTS ?= constraints.txt
 # Tests start hundreds of processes; each would compile Strata anew where Python is told to keep no compiled code.
 export PYTHONDONTWRITEBYTECODE =
@@ -56,11 +56,11 @@ format: setup  ## rewrite what the formatter and the linter can
 FAILED := .pytest_cache/failed.args
 test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included; what fails runs again, alone
 	@rm -f .pytest_cache/v/cache/lastfailed
-	$(BIN)/pytest -m 'not slow' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests write $(FAILED) && $(BIN)/pytest @$(FAILED) && $(BIN)/python -m harness.failed_tests judge $(FAILED); }
+	$(BIN)/pytest -m 'not slow' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests write $(FAILED) && $(BIN)/pytest -n 0 @$(FAILED) && $(BIN)/python -m harness.failed_tests judge $(FAILED); }
 
-# They wait for nothing, so a third process would gain nothing on two cores.
+# They wait for nothing, so a third process on two cores would only import everything once more.
 test-fast: setup  ## the tests that start no service, in a minute
-	$(BIN)/pytest @tests/fast.args $(PARALLEL:5=2)
+	$(BIN)/pytest @tests/fast.args $(PARALLEL:3=2)
 
 coverage: setup  ## the whole suite with a report of the lines that it runs, in coverage/index.html
 	$(BIN)/pytest -m 'not slow' $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
@@ -74,7 +74,7 @@ test-faults: setup  ## RUNS (70) seeded runs with faults on each log, and their 
 
 screenshots: setup  ## the pictures of the pages in docs/images
 	mkdir -p docs/images
-	SCREENSHOTS=docs/images $(BIN)/pytest -q tests/browser/test_views.py -k screenshots
+	SCREENSHOTS=docs/images $(BIN)/pytest -q -n 0 tests/browser/test_views.py -k screenshots
 
 constraints: setup  ## write the exact versions of the environment into constraints.txt
 	echo '# The exact versions with which the tests passed on Python 3.11; `make constraints` writes them.' > constraints.txt

@@ -5,9 +5,13 @@
 
 `make test` runs the tests that failed again, alone, and shows both results. A test that passes then still fails the
 run: it hides a defect of itself or of Strata, unless `KNOWN` names it with a reason.
+
+Pytest's own `--last-failed` finds none of them, and then runs everything: with `--dist loadgroup`, pytest keeps
+their names with their groups.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,10 +39,11 @@ class KnownTest:
 
 KNOWN: Final[tuple[KnownTest, ...]] = ()
 _KEPT = Path(".pytest_cache/v/cache/lastfailed")
+_GROUP = re.compile(r"@[\w./-]+$")
 
 
 def arguments(kept: str) -> list[str]:
-    """Return the names of tests.
+    """Return the names of tests without their groups.
 
     Args:
         kept: what pytest keeps of the tests that failed, as JSON.
@@ -46,7 +51,7 @@ def arguments(kept: str) -> list[str]:
     Raises:
         ValueError: If no test is in it.
     """
-    names = [*json.loads(kept)]
+    names = [_GROUP.sub("", name) for name in json.loads(kept)]
     if not names:
         raise ValueError("no test failed")
     return names

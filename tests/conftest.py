@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, settings
 from faults.nursery import Nursery
 from harness.commands import Command
 from harness.environments import build_wheel
-from harness.forked_groups import GROUP
 from harness.groups import group_of, place_of
 from harness.kafka import KafkaBroker
 from harness.logs import SHARED_LOGS, new_log_url
@@ -26,15 +25,15 @@ settings.load_profile("ci")  # no randomness, no deadline, no health check for s
 _SLOW_S = 1800
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give slow tests more time, unless a test sets its own time-out; group the tests that share fixtures.
 
-    With `--processes` a group runs in one process.
+    With `--dist loadgroup` a group runs in one process.
     """
+    items.sort(key=lambda item: place_of(group_of(item)))
     for item in items:
-        item.stash[GROUP] = group_of(item)
-    items.sort(key=lambda item: place_of(item.stash[GROUP]))
-    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_S))
 

@@ -1,5 +1,6 @@
 """What failed is run again under the names that pytest takes, and is tolerated only if the list names it."""
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,20 @@ import pytest
 from harness.failed_tests import KNOWN, KnownTest, arguments, main, unknown
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# a name as pytest keeps it, as it takes it
+NAMES = [
+    ("tests/a/test_b.py::test_c@services", "tests/a/test_b.py::test_c"),
+    ("tests/a/test_b.py::test_c[d]@test_b.py", "tests/a/test_b.py::test_c[d]"),
+    ("tests/a/test_b.py::test_c[x@y]", "tests/a/test_b.py::test_c[x@y]"),
+    ("tests/a/test_b.py::test_c", "tests/a/test_b.py::test_c"),
+]
+
+
+@pytest.mark.parametrize(("kept", "taken"), NAMES)
+def test_a_name_has_no_group(kept: str, taken: str) -> None:
+    """The group that pytest-xdist puts behind a name goes, and nothing else."""
+    assert [taken] == arguments(json.dumps({kept: True}))
 
 
 def test_no_failure_is_an_error() -> None:
@@ -84,7 +99,7 @@ def test_the_recipe_of_make_fails_for_a_test_that_passes_alone(tmp_path: Path) -
     recipe = re.sub(r"\S*bin/pytest", f"{sys.executable} -m pytest", recipe)
     recipe = re.sub(r"\S*bin/python ", f"PYTHONPATH={ROOT} {sys.executable} ", recipe)
 
-    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # starts faster
+    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}  # starts faster
 
     done = subprocess.run(
         ["sh", "-c", recipe], cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=280, check=False

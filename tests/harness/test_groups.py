@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.forked_groups import GROUP
-from harness.groups import LONGEST, SERVICES, place_of
+from harness.groups import LONGEST, SERVICES, group_of, place_of
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -24,4 +23,4 @@ def test_the_longest_begin_first() -> None:
 
 def test_a_file_is_a_group(request: pytest.FixtureRequest) -> None:
     """A test that shares no service is in the group of its file."""
-    assert "harness/test_groups.py" == request.node.stash[GROUP]
+    assert "harness/test_groups.py" == group_of(request.node)
