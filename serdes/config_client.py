@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from strata.http.paths import setting_path
 from strata.serdes.conf_types import CompatibilityLevel, Mode
 from strata.serdes.errors import did_you_mean
-from strata.serdes.requests import Requests, flags_set, setting_path
+from strata.serdes.requests import Requests, flags_set
 
 __all__ = ["ConfigClient"]
 

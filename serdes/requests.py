@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, Self, TypedDict, TypeVar, Unpack
 
-from strata.http.paths import segment
 from strata.http.settings import check_files
 from strata.serdes.disk_cache import CachingTransport
 from strata.serdes.errors import SerdeError
@@ -22,7 +21,6 @@ __all__ = [
     "context_of",
     "flags_set",
     "numbers",
-    "setting_path",
     "strings",
 ]
 
@@ -124,7 +122,7 @@ class Requests:
             read: turns the parsed JSON of the answer into the result; it raises a built-in exception for unexpected
                 JSON.
             method: the HTTP method.
-            path: the path after the registry's address, with quoted segments (`segment`).
+            path: the path after the registry's address, with quoted segments (`strata.http.paths.segment`).
             **more: `query`, a mapping of strings, and `body`, a mapping that is sent as JSON.
 
         Raises:
@@ -143,11 +141,6 @@ class Requests:
 def flags_set(**flags: bool) -> dict[str, str]:
     """Return the flags that are set: a missing flag means false, and old registries never see the new ones."""
     return {name: "true" for name, value in flags.items() if value}
-
-
-def setting_path(setting: str, scope: str | None) -> str:
-    """Return the path of a setting (`config` or `mode`) of a subject or context; None is the registry."""
-    return f"/{setting}" if scope is None else f"/{setting}/{segment(scope)}"
 
 
 def strings(answer: Iterable[object]) -> list[str]:

@@ -31,9 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     With `--dist loadgroup` a group runs in one process.
     """
-    items.sort(key=lambda item: place_of(group_of(item)))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    groups = {item: group_of(item) for item in items}
+    items.sort(key=lambda item: place_of(groups[item]))
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_S))
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Required, TypedDict, TypeVar
 
+from strata.http.paths import setting_path
 from strata.registry.core.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
 from strata.registry.transfer.progress import track
@@ -25,7 +26,6 @@ from strata.registry.transfer.rest import (
 )
 from strata.registry.transfer.rest_associations import read_associations
 from strata.registry.transfer.rest_keys import read_keys
-from strata.registry.transfer.rest_versions import path_of
 from strata.storage.log import Record
 from strata.storage.record_json import RecordError, encode, from_properties
 from strata.storage.records import (
@@ -288,7 +288,7 @@ def _of_each(
     """Return a setting by scope, without the scopes that have no setting of their own."""
 
     def read(scope: Scope) -> _T | None:
-        answer = connection.ask("GET", path_of(setting, scope), None, is_object)
+        answer = connection.ask("GET", setting_path(setting, scope), None, is_object)
         if not answer.good and not answer.missing:
             raise TransferError(f"{connection.name} did not return the {setting} of {scope!r} (error {answer.code})")
         return taken(answer.body) if answer.good else None

@@ -5,7 +5,7 @@ soft-deleted before anything that would prevent its deletion; configurations and
 already holds is skipped, so an interrupted run can simply be repeated.
 """
 
-from strata.http.paths import segment
+from strata.http.paths import segment, setting_path
 from strata.registry.core.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError
 from strata.registry.transfer.facts import REGISTRY, facts_of
@@ -14,7 +14,7 @@ from strata.registry.transfer.rest import Connection
 from strata.registry.transfer.rest_associations import write_associations
 from strata.registry.transfer.rest_keys import missing_keys, write_keys
 from strata.registry.transfer.rest_source import read_service
-from strata.registry.transfer.rest_versions import Step, in_order, path_of, take
+from strata.registry.transfer.rest_versions import Step, in_order, take
 from strata.registry.transfer.selection import only_context
 from strata.storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
 from strata.storage.state import State
@@ -101,7 +101,7 @@ def _enter_import(target: Connection, context: str, held: Copy) -> None:
     scope = _scope_of(context)
     if held.state.modes.get(scope) == _IMPORT:
         return
-    answer = target.ask("PUT", path_of("mode", scope), {"mode": _IMPORT})
+    answer = target.ask("PUT", setting_path("mode", scope), {"mode": _IMPORT})
     if answer.good:
         return
     raise TransferError(
@@ -139,7 +139,7 @@ def _settle(state: State, target: Connection, mode: str | None, held: State) -> 
     configs = [(scope, config) for scope, config in state.configs.items() if held.configs.get(scope) != config]
     for scope, config in track(f"configuring {target.name}", configs):
         change = {"compatibility" if n == "compatibilityLevel" else n: value for n, value in config.fields.items()}
-        target.must("PUT", path_of("config", scope), change)
+        target.must("PUT", setting_path("config", scope), change)
     wanted = dict(state.modes)
     if mode:
         wanted[None] = mode
@@ -149,13 +149,13 @@ def _settle(state: State, target: Connection, mode: str | None, held: State) -> 
     # The wider scopes come last, so an interrupted run leaves the target in mode IMPORT.
     for scope in sorted(wanted, key=lambda name: (name in (None, GLOBAL_SCOPE), str(name))):
         if held.modes.get(scope) != wanted[scope]:
-            target.must("PUT", path_of("mode", scope), {"mode": wanted[scope]})
+            target.must("PUT", setting_path("mode", scope), {"mode": wanted[scope]})
     print_line(f"{target.name} is in mode {target.get('/mode').get('mode')}")
 
 
 def _leave_import(target: Connection, scope: str | None) -> None:
-    if not target.ask("DELETE", path_of("mode", scope)).good:
-        target.must("PUT", path_of("mode", scope), {"mode": "READWRITE"})
+    if not target.ask("DELETE", setting_path("mode", scope)).good:
+        target.must("PUT", setting_path("mode", scope), {"mode": "READWRITE"})
 
 
 def _scope_of(context: str) -> Subject | None:

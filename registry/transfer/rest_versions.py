@@ -11,7 +11,7 @@ from strata.storage.record_json import properties_of
 from strata.storage.records import context_of, qualified
 from strata.storage.state import SchemaVersion, State
 
-__all__ = ["Step", "in_order", "path_of", "take"]
+__all__ = ["Step", "in_order", "take"]
 
 _POSTED = ("schema", "schemaType", "references", "metadata", "ruleSet", "id", "version")
 _ALREADY_DELETED = (40401, 40404, 40406)
@@ -90,8 +90,3 @@ def take(target: Connection, state: State, step: Step) -> None:
 def _body(entry: SchemaVersion) -> dict[str, object]:
     content = properties_of(entry.schema.value) | {"id": entry.schema.schema_id, "version": entry.version}
     return {name: content[name] for name in _POSTED if content.get(name)}
-
-
-def path_of(setting: str, scope: str | None) -> str:
-    """Return the path of a setting (`config` or `mode`) of a scope; None is the registry."""
-    return f"/{setting}" if scope is None else f"/{setting}/{segment(scope)}"

@@ -15,7 +15,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 from urllib.parse import urlencode
 
-from strata.http.paths import segment
+from strata.http.paths import segment, setting_path
 from strata.serdes.aio import call
 from strata.serdes.client import RegistryClient
 from strata.serdes.confluent.error import SchemaRegistryError, translates
@@ -42,7 +42,7 @@ from strata.serdes.confluent.model import (
 )
 from strata.serdes.confluent.settings import client_settings, latest_ttl
 from strata.serdes.errors import wrong_argument
-from strata.serdes.requests import numbers, setting_path, strings
+from strata.serdes.requests import numbers, strings
 
 if TYPE_CHECKING:
     from strata.serdes.model import RegisteredSchema as EngineRegistered

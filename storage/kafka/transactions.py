@@ -81,41 +81,43 @@ class Brokers:
 
     def __init__(self, addresses: Sequence[tuple[str, int]], topic: str, credentials: Credentials) -> None:
         self._addresses, self._topic, self._credentials = list(addresses), topic, credentials
-        self._coordinator: Connection | None = None
-        self._leader: Connection | None = None
+        self._connections: dict[Api, Connection] = {}
 
     def coordinator(self, name: str, deadline: float) -> Connection:
         """Return the connection to the coordinator of a transactional id; all names here have the same one."""
-        if self._coordinator is None or self._coordinator.is_stale:
-            self.lose_coordinator()
-            self._coordinator = self._connected(FIND_COORDINATOR, find_coordinator(name), _place_of, deadline)
-        return self._coordinator
+        return self._kept(FIND_COORDINATOR, find_coordinator(name), _place_of, deadline)
 
     def leader(self, deadline: float) -> Connection:
         """Return the connection to the leader of the topic's only partition."""
-        if self._leader is None or self._leader.is_stale:
-            self.lose_leader()
-            self._leader = self._connected(
-                METADATA, metadata(self._topic), lambda body: metadata_answer(body, self._topic)[:2], deadline
-            )
-        return self._leader
+        return self._kept(
+            METADATA, metadata(self._topic), lambda body: metadata_answer(body, self._topic)[:2], deadline
+        )
 
     def lose_coordinator(self) -> None:
         """Connect again for the next request to the coordinator."""
-        if self._coordinator is not None:
-            self._coordinator.close()
-        self._coordinator = None
+        self._lose(FIND_COORDINATOR)
 
     def lose_leader(self) -> None:
         """Connect again for the next request to the leader."""
-        if self._leader is not None:
-            self._leader.close()
-        self._leader = None
+        self._lose(METADATA)
 
     def close(self) -> None:
         """Close the connections."""
         self.lose_coordinator()
         self.lose_leader()
+
+    def _kept(self, api: Api, body: bytes, place: Callable[[bytes], tuple[str, int]], deadline: float) -> Connection:
+        """Return the connection to the broker that a request finds; connect again if the one so far is stale."""
+        connection = self._connections.get(api)
+        if connection is None or connection.is_stale:
+            self._lose(api)
+            connection = self._connections[api] = self._connected(api, body, place, deadline)
+        return connection
+
+    def _lose(self, api: Api) -> None:
+        connection = self._connections.pop(api, None)
+        if connection is not None:
+            connection.close()
 
     def _connected(
         self, api: Api, body: bytes, place: Callable[[bytes], tuple[str, int]], deadline: float

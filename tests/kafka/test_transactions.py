@@ -14,7 +14,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from strata.storage.addresses import broker_addresses
 from strata.storage.kafka.client_producer import ClientProducer
 from strata.storage.kafka.credentials import Credentials, CredentialsRefused
-from strata.storage.kafka.messages import END_TRANSACTION, JOIN_PARTITION, PRODUCE, START_PRODUCER, Api
+from strata.storage.kafka.messages import (
+    END_TRANSACTION,
+    FIND_COORDINATOR,
+    JOIN_PARTITION,
+    METADATA,
+    PRODUCE,
+    START_PRODUCER,
+    Api,
+)
 from strata.storage.kafka.pen import Pen
 from strata.storage.kafka.producer import Staged
 from strata.storage.kafka.transactions import Brokers, TransactionalProducer, Unsupported
@@ -107,8 +115,8 @@ def test_a_connection_that_rested(topic: "Topic", monkeypatch: pytest.MonkeyPatc
     after = node.append(after, [_RECORD])[-1].offset
     monkeypatch.undo()
     monkeypatch.setattr("strata.storage.kafka.connection._RESTED_S", 0.0)
-    for connection in (brokers._coordinator, brokers._leader):
-        assert connection is not None
+    assert {FIND_COORDINATOR, METADATA} == brokers._connections.keys()
+    for connection in brokers._connections.values():
         connection._socket.shutdown(2)
     node.append(after, [_RECORD])
     assert node._pen is pen

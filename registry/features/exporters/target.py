@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Collection
 
-from strata.http.paths import segment
+from strata.http.paths import segment, setting_path
 from strata.registry.features.exporters.choice import Place
 from strata.registry.features.exporters.plan import Held, Plan
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.rest import Connection, is_object
 from strata.registry.transfer.rest_source import listed_versions
-from strata.registry.transfer.rest_versions import path_of, take
+from strata.registry.transfer.rest_versions import take
 from strata.storage.records import DEFAULT_CONTEXT, SchemaId, Subject, Version, context_of
 
 __all__ = ["Stopped", "Target"]
@@ -114,7 +114,7 @@ class Target:
         scope = subject if context == DEFAULT_CONTEXT else f":{context}:"
         if scope in self._ready or (context == DEFAULT_CONTEXT and self._imports_everything()):
             return
-        path = path_of("mode", scope)
+        path = setting_path("mode", scope)
         shown = self._connection.ask("GET", path, None, is_object, defaultToGlobal="true")
         if not (shown.good and shown.body.get("mode") == _IMPORT):
             answer = self._connection.ask("PUT", path, {"mode": _IMPORT})
