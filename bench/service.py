@@ -27,7 +27,7 @@ from harness.registry import RegistryNode
 from strata.registry.features.access.auth_file_edits import add_user
 from strata.registry.features.access.passwords import hash_password
 
-__all__ = ["Measured", "measured", "run"]
+__all__ = ["Measured", "measured", "run", "warm_up"]
 
 SECONDS = 2
 WRITERS = 4
@@ -92,7 +92,7 @@ def run() -> str:
     runs = _Runs()
     with tempfile.TemporaryDirectory() as name, KafkaBroker(lasting=True) as broker:
         folder = Path(name)
-        _warm_up(broker.bootstrap, folder)
+        warm_up(broker.bootstrap, folder)
         # Twice, the second time in the opposite order: other users of the machine, and a broker that still gets
         # faster, would favour one place in the order.
         for number, setup in enumerate([*SETUPS, *reversed(SETUPS)]):
@@ -115,8 +115,13 @@ def run() -> str:
     return _report(runs, rates)
 
 
-def _warm_up(bootstrap: str, folder: Path) -> None:
-    """Let the broker compile its code in a round of all rows, as before the reference was measured."""
+def warm_up(bootstrap: str, folder: Path) -> None:
+    """Let the broker compile its code in a round of all rows, as before the reference was measured.
+
+    Args:
+        bootstrap: the broker's address.
+        folder: an empty folder.
+    """
     with _node(PRODUCTION, fill_topic(bootstrap, "service-warm", SCHEMAS), folder / "warm") as (node, headers):
         rows, _ = prepare(node, headers)
         for row in [*rows, *(_ROUNDS * [REGISTER])]:

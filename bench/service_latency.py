@@ -1,12 +1,14 @@
 """How long answers take on Kafka: below the highest rate, far from the broker, and with three nodes."""
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from bench.filled_logs import fill_topic
 from bench.node_costs import waited_seconds
 from bench.report import table
-from bench.service import SCHEMAS, measured
+from bench.service import SCHEMAS, measured, warm_up
 from bench.service_rows import REGISTER, Row, prepare
 from bench.wrk import Load, check_installed, start, waited_for
 from faults.proxy import Proxy
@@ -44,6 +46,7 @@ def run() -> str:
         stack.callback(proxy.close)
         broker = stack.enter_context(KafkaBroker(proxied={"FAR": [proxy.port]}, lasting=True))
         proxy.lead_to(broker.listener_port("FAR", 0))
+        warm_up(broker.bootstrap, Path(stack.enter_context(tempfile.TemporaryDirectory())))
         parts = [_BELOW, _below_saturation(broker), _FAR, _distances(broker, proxy), _THREE, _three_nodes(broker)]
         return "\n\n".join(parts)
 
