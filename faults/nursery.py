@@ -5,7 +5,8 @@ time of a cold start, which would add up to half an hour over a thousand starts.
 
 Run as a program, this file reads requests from standard input, one JSON value per line, and answers each: an object
 with the `log`, `arguments`, `environment` and `folder` of a new node with its process id; a process id with that node's
-exit code, null while it runs. When its input ends, it exits together with its nodes.
+exit code, null while it runs; the address of `programs` (harness/forked_program.py) with the id of the process that
+listens there. When its input ends, it exits together with its nodes.
 """
 
 import contextlib
@@ -17,16 +18,20 @@ import mmap
 import os
 import random
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, NoReturn, Self
+
+from harness.forked_program import answer_programs
 
 __all__ = ["Child", "Nursery", "clock_of", "set_clock"]
 
@@ -35,6 +40,7 @@ _PR_SET_PDEATHSIG = 1
 _CAP_DAC_OVERRIDE, _CAPABILITIES_3 = 1, 0x20080522
 _OFFSET = struct.Struct("d")
 _MODULES = (
+    "strata.gitops.cli",
     "strata.registry.commands.cli",
     "strata.registry.server",
     "strata.storage.sql.log",
@@ -142,7 +148,7 @@ def _serve_requests(mutants: Sequence[str]) -> None:
         if isinstance(request, int):
             answer = _exit_code(request, children)
         else:
-            answer = _fork(**request)
+            answer = _fork_programs(request["programs"]) if "programs" in request else _fork(**request)
             children.add(answer)
         sys.stdout.write(f"{json.dumps(answer)}\n")
         sys.stdout.flush()
@@ -162,28 +168,71 @@ def _exit_code(pid: int, children: set[int]) -> int | None:
 
 def _fork(*, log: str, arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> int:
     pid = os.fork()
-    if pid:
-        return pid
+    if pid == 0:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+
+        def command() -> None:
+            _follow_clock(clock_of(Path(log)))
+            importlib.import_module("strata.registry.commands.cli").main(list(arguments))
+
+        _run((nothing, output, output), command, environment, folder)
+    return pid
+
+
+def _fork_programs(address: str) -> int:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        pid = os.fork()
+        if pid == 0:
+            _end_with_parent()
+            answer_programs(listener, _run_program)
+    return pid
+
+
+def _run_program(
+    streams: Sequence[int], *, arguments: Sequence[str], environment: Mapping[str, str], folder: str
+) -> NoReturn:
+    def command() -> None:
+        # Other than those of this process: a stream that fails or that nobody reads is found by its first flush.
+        sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        sys.argv = ["strata", *arguments]
+        sys.modules["__main__"].__package__ = None  # otherwise the program is `python -m faults.nursery` to click
+        importlib.import_module("strata.command").main()
+
+    _run(streams, command, environment, folder)
+
+
+def _run(streams: Sequence[int], command: Callable[[], None], environment: Mapping[str, str], folder: str) -> NoReturn:
+    """Run a command in a process that was forked for it: with its streams, its variables and its folder."""
     code = 1
     try:
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _end_with_parent()
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = None  # from the environment again
         random.seed()
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((nothing, 0), (output, 1), (output, 2)):
-            os.dup2(source, target)
-        _follow_clock(clock_of(Path(log)))
-        importlib.import_module("strata.registry.commands.cli").main(list(arguments))
+        for target, stream in enumerate(streams):
+            os.dup2(stream, target)
+        command()
+        code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
+    except BaseException:  # noqa: BLE001 - as an interpreter does
+        traceback.print_exc()
     finally:
-        sys.stderr.flush()
+        for written in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):
+                written.flush()
         os._exit(code)
+
+
+def _end_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _obey_file_modes() -> None:

@@ -104,7 +104,13 @@ def parse(markdown: str) -> list[Block]:
 
 
 def run(
-    document: Path, folder: Path, live: Mapping[str, str], *, sql: str = "", provided: Collection[str] = ()
+    document: Path,
+    folder: Path,
+    live: Mapping[str, str],
+    *,
+    sql: str = "",
+    provided: Collection[str] = (),
+    program: Path | None = None,
 ) -> list[str]:
     """Run the blocks of a document, and return the reasons of those that are marked as not run.
 
@@ -114,12 +120,13 @@ def run(
         live: addresses in the text, and the addresses of the services that the test has started or will start.
         sql: the connection string for `sql` blocks.
         provided: reasons for not running a block that do not hold here.
+        program: the command `strata`; by default the one beside Python.
 
     Raises:
         SnippetError: a block does not run, or prints something other than the document shows.
     """
     blocks = parse(document.read_text())
-    with _Reader(document.name, folder, live, sql) as reader:
+    with _Reader(document.name, folder, live, sql, program) as reader:
         for block, following in zip(blocks, [*blocks[1:], None], strict=True):
             if (block.not_run is None or block.not_run in provided) and block.language in _RUNS:
                 reader.run(block, following if following and following.language in _SHOWN else None)
@@ -159,7 +166,8 @@ class _Reader:
         faults: what does not run, and what prints something else than the document shows.
     """
 
-    def __init__(self, name: str, folder: Path, live: Mapping[str, str], sql: str) -> None:
+    def __init__(self, name: str, folder: Path, live: Mapping[str, str], sql: str, program: Path | None) -> None:
+        self._bin = [str(program.parent), str(_BIN)] if program else [str(_BIN)]
         self._name, self._folder, self._live, self._sql = name, folder, dict(live), sql
         self._python: subprocess.Popen[str] | None = None
         self._servers: dict[str, Process] = {}
@@ -295,7 +303,7 @@ class _Reader:
     def _environment(self) -> dict[str, str]:
         return {
             **os.environ,
-            "PATH": f"{_BIN}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join([*self._bin, os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "PYSPARK_PYTHON": sys.executable,
             "STRATA_LISTEN": self._live.get("localhost:8081", ""),

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from faults.nursery import Nursery
 from harness.commands import Command
 from harness.environments import build_wheel
+from harness.forked_program import forked_program
 from harness.groups import group_of, place_of
 from harness.kafka import KafkaBroker
 from harness.logs import SHARED_LOGS, new_log_url
@@ -92,6 +94,13 @@ def forked_nodes(request: pytest.FixtureRequest) -> Iterator[None]:
 def forked(nursery: Nursery) -> Command:
     """Return the command `strata` in forked processes: exit code and output, of which errors are a part."""
     return Command(nursery)
+
+
+@pytest.fixture(scope="session")
+def program(nursery: Nursery) -> Iterator[Path]:
+    """Yield the path of a program `strata` that runs in forked processes, for what starts it by its name or path."""
+    with TemporaryDirectory(prefix="strata-program-") as folder:
+        yield forked_program(nursery, Path(folder))
 
 
 @pytest.fixture

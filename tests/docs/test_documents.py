@@ -100,12 +100,16 @@ def live(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks, id=name) for name, marks in DOCUMENTS])
-def test_a_document_runs_as_written(name, live, tmp_path):
-    """Each block runs in the order of the document, and prints what the document shows."""
+def test_a_document_runs_as_written(name, live, tmp_path, program):
+    """Each block runs in the order of the document, and prints what the document shows.
+
+    The README runs the program itself, the others in forked processes.
+    """
     folder = tmp_path / "reader"
     folder.mkdir()
     database = live.get("localhost:5432/registry")
-    reasons = run(ROOT / name, folder, live, sql=f"postgresql://postgres@{database}" if database else "")
+    sql = f"postgresql://postgres@{database}" if database else ""
+    reasons = run(ROOT / name, folder, live, sql=sql, program=None if name == "README.md" else program)
     assert NOT_RUN.get(name, {}) == Counter(reasons)
 
 

@@ -28,7 +28,7 @@ esac
 
 
 @pytest.fixture
-def workflow(files, tmp_path_factory):
+def workflow(files, tmp_path_factory, program):
     """Return a function that runs the steps of the action in the folder, and returns exit code and output."""
     tools = tmp_path_factory.mktemp("tools")
     (tools / "python3").write_text(INSTALLER)
@@ -41,7 +41,7 @@ def workflow(files, tmp_path_factory):
         system = os.environ["PATH"].replace(str(Path(sys.executable).parent), "")
         environ = {
             "PATH": f"{tools}:{system}", "HOME": str(tools), "INSTALLED": str(tools / "installed"),
-            "STRATA": str(Path(sys.executable).with_name("strata")), "RUNNER_TEMP": str(tools / "a temp"),
+            "STRATA": str(program), "RUNNER_TEMP": str(tools / "a temp"),
             "GITHUB_PATH": str(tools / "path"), "GITHUB_WORKSPACE": str(files.root),
         }  # fmt: skip
         if "PYTHONPATH" in os.environ:
@@ -175,14 +175,13 @@ def test_the_first_push_of_a_repository_only_parses(files, record, workflow, tmp
 
 
 @pytest.fixture
-def hooked(files, monkeypatch, tmp_path_factory):
+def hooked(files, monkeypatch, tmp_path_factory, program):
     """Return a function that commits all files under the hook, and returns exit code and output."""
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     del hook["additional_dependencies"]  # strata is installed here
+    hook |= {"language": "system", "entry": hook["entry"].replace("strata", str(program), 1)}
     tools = Path(sys.executable).parent
-    config = {
-        "repos": [{"repo": "local", "hooks": [{**hook, "language": "system", "entry": f"{tools}/{hook['entry']}"}]}]
-    }
+    config = {"repos": [{"repo": "local", "hooks": [hook]}]}
     files.put(".pre-commit-config.yaml", yaml.safe_dump(config))
     monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path_factory.mktemp("home")))
     files.git("init", "--quiet")

@@ -3,8 +3,6 @@
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -87,14 +85,12 @@ def test_profiles(files, service, monkeypatch):
     assert "no profile 'other'; expected one of local, ring" in files.run("list", "--profile=other", code=2)
 
 
-def test_completion_and_help():
+def test_completion_and_help(program):
     """The completion script and the help know the commands of both command lines; a failure has exit code 2."""
-    strata = Path(sys.executable).with_name("strata")
 
     def output(*arguments, **environ):
-        done = subprocess.run(
-            [strata, *arguments], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environ}
-        )
+        command, env = [program, *arguments], {**os.environ, **environ}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
         return done.stdout
 
     shown = output("--help")

@@ -1,7 +1,6 @@
 """The exit codes of the commands."""
 
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -25,36 +24,31 @@ def log(tmp_path):
     return url
 
 
-def run(arguments, log, output):
+def run(program, arguments, log, output):
     """Run a command with the given standard output; return its exit code and errors."""
-    command = [
-        sys.executable,
-        "-m",
-        "strata.registry",
-        *(log if argument == "LOG" else argument for argument in arguments),
-    ]
+    command = [program, *(log if argument == "LOG" else argument for argument in arguments)]
     ended = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
     return ended.returncode, ended.stderr
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=[row[0] for row in COMMANDS])
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="the system has no /dev/full")
-def test_an_output_that_takes_nothing_is_a_failure(log, arguments):
+def test_an_output_that_takes_nothing_is_a_failure(program, log, arguments):
     """If standard output has no space left, the command prints one line and exits with the code of an error."""
     with Path("/dev/full").open("wb") as full:
-        code, errors = run(arguments, log, full)
+        code, errors = run(program, arguments, log, full)
 
     assert (2, True) == (code, errors.endswith("strata: No space left on device\n")), errors
     assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=[row[0] for row in COMMANDS])
-def test_an_output_that_nobody_reads_is_a_failure(log, arguments):
+def test_an_output_that_nobody_reads_is_a_failure(program, log, arguments):
     """If the reader of its pipe is gone, the command prints no traceback and exits with the code of an error."""
     head = subprocess.Popen(["true"], stdin=subprocess.PIPE)
     head.wait()
 
-    code, errors = run(arguments, log, head.stdin)
+    code, errors = run(program, arguments, log, head.stdin)
 
     head.stdin.close()
     assert (2, False) == (code, "Traceback" in errors or "BrokenPipe" in errors), errors
@@ -76,10 +70,10 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES, ids=[row[2] for row in MISTAKES])
-def test_a_mistake_is_explained_without_a_traceback(tmp_path, arguments, code, message):
+def test_a_mistake_is_explained_without_a_traceback(program, tmp_path, arguments, code, message):
     """The last line says what is wrong, and with which file."""
     path = str(tmp_path / "auth.yaml")
-    command = [sys.executable, "-m", "strata.registry", *(path if one == "FILE" else one for one in arguments)]
+    command = [program, *(path if one == "FILE" else one for one in arguments)]
 
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 

@@ -10,7 +10,6 @@ import sys
 import time
 from base64 import b64encode
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,6 @@ from strata.registry.features.access.passwords import hash_password
 from strata.registry.node.logs.changes import CHANGES, EVENTS
 from strata.registry.server import _log_name
 
-STRATA = str(Path(sys.executable).with_name("strata"))
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn", "kmsProps": {"token.id": "hunter2"}}
 RULE = {"principal": "User:ann", "resource": "a", "resource_type": "SUBJECT", "pattern_type": "PREFIXED",
@@ -298,13 +296,13 @@ def test_a_worker_that_dies_is_named(tmp_path):
     assert (1, "was killed by SIGKILL") == (line["worker"], line["how"])
 
 
-def test_a_signal_during_the_start_is_logged(tmp_path):
+def test_a_signal_during_the_start_is_logged(program, tmp_path):
     """A node that is stopped before it serves says so and ends with 0."""
     database = tmp_path / "strata.db"
     with closing(sqlite3.connect(database)) as other:
         other.execute("PRAGMA journal_mode=WAL")
         other.execute("BEGIN EXCLUSIVE")  # the start waits for the other process
-        command = [STRATA, "serve", "--listen=127.0.0.1:0", f"--log=sqlite:///{database}", "--log-format=json"]
+        command = [program, "serve", "--listen=127.0.0.1:0", f"--log=sqlite:///{database}", "--log-format=json"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as node:
             lines = [json.loads(node.stderr.readline())]
             node.terminate()

@@ -6,8 +6,6 @@ import logging
 import signal
 import socket
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -17,8 +15,6 @@ from harness.registry import RegistryNode
 from harness.waiting import until
 from strata.registry.commands.cli import main
 from strata.registry.settings import Settings
-
-STRATA = str(Path(sys.executable).with_name("strata"))
 
 
 def call(node, method, path, body=None):
@@ -57,9 +53,9 @@ def test_sigterm_lets_a_request_in_flight_finish(tmp_path):
         assert 0 == node.wait()
 
 
-def test_help_names_every_setting():
+def test_help_names_every_setting(program):
     """`--help` lists each flag with its variable."""
-    text = subprocess.run([STRATA, "serve", "--help"], capture_output=True, text=True, timeout=180, check=True).stdout
+    text = subprocess.run([program, "serve", "--help"], capture_output=True, text=True, timeout=180, check=True).stdout
 
     for name in Settings.model_fields:
         assert f"--{name.replace('_', '-')}" in text

@@ -2,11 +2,8 @@
 
 import base64
 import json
-import os
 import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -17,18 +14,21 @@ from strata.registry.app import create_app
 from strata.registry.settings import Settings
 from strata.storage.log import MemoryLog
 
-STRATA = str(Path(sys.executable).with_name("strata"))
 _SECRET = "open-sesame"
 _ANN = f"ann:{_SECRET}"
 
 
-def strata(*arguments, given="", **variables):
-    """Run a command of this checkout; return its exit code and all that it printed."""
-    env = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **variables}
-    ended = subprocess.run(
-        [STRATA, *map(str, arguments)], capture_output=True, text=True, timeout=100, env=env, input=given, check=False
-    )
-    return ended.returncode, ended.stdout + ended.stderr
+@pytest.fixture(scope="module")
+def strata(program):
+    """Return a function that runs a command; it returns its exit code and all that it printed."""
+
+    def run(*arguments, given="", **variables):
+        command = [program, *map(str, arguments)]
+        env = {"PATH": "", **variables}
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=100, env=env, input=given, check=False)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def node(authority, client):
 
 
 @pytest.mark.parametrize("way", ["flags", "variables"])
-def test_export_over_https(node, authority, client, tmp_path, way):
+def test_export_over_https(strata, node, authority, client, tmp_path, way):
     """A command trusts the CA that it is given, and shows its certificate."""
     files = {"ca_file": authority.file, "cert_file": client.cert, "key_file": client.key}
     if way == "flags":
@@ -79,7 +79,7 @@ def test_export_over_https(node, authority, client, tmp_path, way):
     assert "1 version of 1 subject" in output
 
 
-def test_verify_compares_two_services_over_https(node, authority, client):
+def test_verify_compares_two_services_over_https(strata, node, authority, client):
     """The same files serve for both sides of a command."""
     flags = (f"--ca-file={authority.file}", f"--cert-file={client.cert}", f"--key-file={client.key}")
 
@@ -88,7 +88,7 @@ def test_verify_compares_two_services_over_https(node, authority, client):
     assert 0 == code, output
 
 
-def test_files_of_https_that_do_not_fit(node, authority, client, folder):
+def test_files_of_https_that_do_not_fit(strata, node, authority, client, folder):
     """A command that does not trust the service, or cannot use its files, says so in one line and does not wait."""
     (folder / "text.pem").write_text("no certificate")
     locked = authority.issue("locked", password=b"open")
@@ -145,7 +145,7 @@ GIVEN = {
 
 
 @pytest.mark.parametrize(("flags", "given", "variables"), GIVEN.values(), ids=GIVEN)
-def test_credentials_without_the_secret_in_the_arguments(guard, tmp_path, flags, given, variables):
+def test_credentials_without_the_secret_in_the_arguments(strata, guard, tmp_path, flags, given, variables):
     """Credentials come from a file, from standard input or from a variable; the arguments name only the place."""
     (tmp_path / "auth").write_text(f"{_ANN}\n")
     flags = [flag.format(file=tmp_path / "auth") for flag in flags]
@@ -159,7 +159,7 @@ def test_credentials_without_the_secret_in_the_arguments(guard, tmp_path, flags,
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "rejected the credentials"), (403, "denied operation Read on")])
-def test_refusal_is_told_without_the_secret(guard, status, words):
+def test_refusal_is_told_without_the_secret(strata, guard, status, words):
     """Rejected credentials, and a missing right with what it is about, end a command at once."""
     guard._status, guard._expected = status, "other"
     with serving(lambda _: guard) as port:
@@ -171,7 +171,7 @@ def test_refusal_is_told_without_the_secret(guard, status, words):
     assert _SECRET not in output
 
 
-def test_missing_file_of_credentials():
+def test_missing_file_of_credentials(strata):
     """A file that cannot be read is named."""
     code, output = strata("export", "http://127.0.0.1:1", "-", "--auth", "@/nowhere/auth")
 

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from html import unescape
 from urllib.parse import quote
 
@@ -319,27 +318,27 @@ def test_command_lines(browser, action, fields, tools):
         assert quote(HOSTILE, safe="") in " ".join(arguments) or HOSTILE in arguments
 
 
-def run(line):
+def run(program, line):
     """Run the line of `strata` of a review in a shell."""
-    program = f"exec {sys.executable} -c 'from strata.command import main; main()' {line.removeprefix('strata ')}"
-    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    line = f"exec {program} {line.removeprefix('strata ')}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     assert 0 == done.returncode, done.stderr
 
 
-def test_the_strata_command_edits_and_brings_back(browser):
+def test_the_strata_command_edits_and_brings_back(browser, program):
     """The lines for metadata and tags, and for a deleted version, make the same version as the action."""
     api(browser, "POST", "/subjects/-s/versions", {"schema": json.dumps(ONE)})
     fields = {"subject": "-s", "version": "1", "properties": "owner=it's", "add": "R.x: PII, A\nR: B"}
-    run(lines(do(browser, "edit", confirmed=False, **fields)[1])["strata"])
+    run(program, lines(do(browser, "edit", confirmed=False, **fields)[1])["strata"])
     by_command = api(browser, "GET", "/subjects/-s/versions/2")[1]
     api(browser, "DELETE", "/subjects/-s/versions/2")
-    run(lines(do(browser, "bring-back", confirmed=False, subject="-s", version="2")[1])["strata"])
+    run(program, lines(do(browser, "bring-back", confirmed=False, subject="-s", version="2")[1])["strata"])
     again = api(browser, "GET", "/subjects/-s/versions/3")[1]
     assert by_command["schema"] == again["schema"]
     assert {"owner": "it's", "confluent:version": "3"} == again["metadata"]["properties"]
 
 
-def test_a_version_comes_back_as_it_was(browser):
+def test_a_version_comes_back_as_it_was(browser, program):
     """A version without metadata comes back without the metadata of the latest one, under its id."""
     api(browser, "POST", "/subjects/s/versions", {"schema": json.dumps(ONE)})
     api(browser, "POST", "/subjects/s/versions", {"schema": json.dumps(ONE), "metadata": {"properties": {"a": "b"}}})
@@ -349,9 +348,9 @@ def test_a_version_comes_back_as_it_was(browser):
     assert (1, None) == (found["id"], found.get("metadata"))
 
 
-def test_the_strata_command_does_the_same(browser):
+def test_the_strata_command_does_the_same(browser, program):
     """The line of `strata` that a review shows, run in a shell, does what the action would do."""
-    run(lines(do(browser, "level", confirmed=False, subject="-s", level="NONE")[1])["strata"])
+    run(program, lines(do(browser, "level", confirmed=False, subject="-s", level="NONE")[1])["strata"])
     assert "NONE" == api(browser, "GET", "/config/-s")[1]["compatibilityLevel"]
 
 
