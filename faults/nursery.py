@@ -195,7 +195,7 @@ def _run_program(
     streams: Sequence[int], *, arguments: Sequence[str], environment: Mapping[str, str], folder: str
 ) -> NoReturn:
     def command() -> None:
-        # Other than those of this process: a stream that fails or that nobody reads is found by its first flush.
+        # Other than those of this process: the first flush of a stream that fails must say so.
         sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         sys.argv = ["strata", *arguments]

@@ -4,12 +4,15 @@
 not.
 """
 
+import asyncio
+from functools import cache
 from typing import Any
 
 from harness.access_rules import rule
 from harness.guarded_registry import Registry
+from strata.storage.log import START, MemoryLog, Record
 
-__all__ = ["ALL_ON_OPEN", "HOLDER", "QUESTIONS", "RECORD", "TO_COMMON", "filled"]
+__all__ = ["ALL_ON_OPEN", "HOLDER", "QUESTIONS", "RECORD", "TO_COMMON", "filled", "filled_log"]
 
 RECORD = '{"type":"record","name":"R","fields":[]}'
 HOLDER = '{"type":"record","name":"H","fields":[{"name":"r","type":"R"}]}'
@@ -118,3 +121,17 @@ def filled(registry: Registry, *, secrets: bool) -> Registry:
         assert registry.code("POST", "/exporters", EXPORTER) == 200
     registry.ask("PUT", "/config/nick", {"alias": "secret"})
     return registry
+
+
+def filled_log(*, secrets: bool) -> MemoryLog:
+    """Return a new log of a registry that was filled."""
+    log = MemoryLog()
+    log.append(START, _records(secrets))
+    return log
+
+
+@cache
+def _records(secrets: bool) -> tuple[Record, ...]:
+    with asyncio.Runner() as runner:
+        log = filled(Registry(runner), secrets=secrets).log
+    return tuple(Record(entry.key, entry.value) for entry in log.read(START))

@@ -48,7 +48,7 @@ def answer_programs(listener: socket.socket, run: Callable[..., NoReturn]) -> No
         listener: to which programs connect.
         run: runs a command with the given streams, as the last thing that a process does.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the processes
     while True:
         connection, _ = listener.accept()
         if os.fork() == 0:

@@ -45,7 +45,8 @@ class Registry:
         **headers: str,
     ) -> tuple[int, Any, dict[str, str]]:
         """Return status, content and headers of the answer; a body is JSON, unless it is bytes."""
-        return self._runner.run(self._ask(method, path, body, user, address, headers))
+        # Without the handling of signals by `run`, which takes as long as a request.
+        return self._runner.get_loop().run_until_complete(self._ask(method, path, body, user, address, headers))
 
     async def _ask(
         self, method: str, path: str, body: Any, user: str | None, address: str, headers: Mapping[str, str]

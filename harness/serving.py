@@ -5,6 +5,7 @@ http.client.HTTPConnection("127.0.0.1", port)
 """
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -20,6 +21,7 @@ from strata.registry.settings import Settings
 __all__ = ["memory_settings", "serving"]
 
 _POLL_S = 0.002
+_TICK_S = 1.0
 
 
 @cache
@@ -53,17 +55,28 @@ def serving(make_app: Callable[[int], Any]) -> Iterator[int]:
                 time.sleep(_POLL_S)
             yield port
         finally:
-            server.should_exit = True
+            server.stop()
             thread.join()
 
 
 class _Server(uvicorn.Server):
     """A server without uvicorn's pauses of 0.1 s: each of many tests would wait for two of them."""
 
+    def stop(self) -> None:
+        """Have the server exit; called by another thread once it has started."""
+        self._loop.call_soon_threadsafe(self._stopped.set)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start."""
+        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        await super().startup(sockets)
+
     async def main_loop(self) -> None:
         """Wait until the server should exit."""
-        while not await self.on_tick(0):  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(_POLL_S)
+        while not self._stopped.is_set():
+            await self.on_tick(0)  # the time in the header Date
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), _TICK_S)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close connections when their requests are answered, then shut down the application."""
