@@ -134,4 +134,4 @@ def filled_log(*, secrets: bool) -> MemoryLog:
 def _records(secrets: bool) -> tuple[Record, ...]:
     with asyncio.Runner() as runner:
         log = filled(Registry(runner), secrets=secrets).log
-    return tuple(Record(entry.key, entry.value) for entry in log.read(START))
+    return tuple(Record(entry.key, entry.value) for entry in log.read(START) if entry.key is not None)
