@@ -10,7 +10,8 @@ from typing import Any
 
 from harness.access_rules import rule
 from harness.guarded_registry import Registry
-from strata.storage.log import START, MemoryLog, Record
+from harness.logs import copy_of
+from strata.storage.log import MemoryLog
 
 __all__ = ["ALL_ON_OPEN", "HOLDER", "QUESTIONS", "RECORD", "TO_COMMON", "filled", "filled_log"]
 
@@ -125,13 +126,12 @@ def filled(registry: Registry, *, secrets: bool) -> Registry:
 
 def filled_log(*, secrets: bool) -> MemoryLog:
     """Return a new log of a registry that was filled."""
-    log = MemoryLog()
-    log.append(START, _records(secrets))
-    return log
+    return copy_of(_filled_log(secrets))
 
 
 @cache
-def _records(secrets: bool) -> tuple[Record, ...]:
+def _filled_log(secrets: bool) -> MemoryLog:
+    log = MemoryLog()
     with asyncio.Runner() as runner:
-        log = filled(Registry(runner), secrets=secrets).log
-    return tuple(Record(entry.key, entry.value) for entry in log.read(START) if entry.key is not None)
+        filled(Registry(runner, log=log), secrets=secrets)
+    return log

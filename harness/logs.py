@@ -6,12 +6,12 @@ from uuid import uuid4
 
 import pytest
 
-from strata.storage.log import START, MemoryLog
+from strata.storage.log import START, MemoryLog, Record
 from strata.storage.open_log import open_log
 from strata.storage.records import Subject, Version
 from strata.storage.state import State
 
-__all__ = ["DATABASES", "SHARED_LOGS", "ServerLog", "new_log_url", "version_times"]
+__all__ = ["DATABASES", "SHARED_LOGS", "ServerLog", "copy_of", "new_log_url", "version_times"]
 
 DATABASES = ("sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
 SHARED_LOGS = (*DATABASES, pytest.param("kafka", marks=pytest.mark.kafka))
@@ -39,6 +39,13 @@ def new_log_url(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
     if kind == "postgres":
         return str(request.getfixturevalue("postgres_url"))
     return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid4().hex[:12]}"
+
+
+def copy_of(log: MemoryLog) -> MemoryLog:
+    """Return a new log with the records of another."""
+    copy = MemoryLog()
+    copy.append(START, [Record(entry.key, entry.value, entry.timestamp) for entry in log.read(START) if entry.key])
+    return copy
 
 
 def version_times(log_url: str) -> dict[tuple[Subject, Version], int]:

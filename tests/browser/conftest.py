@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from urllib.parse import quote
 
 import pytest
@@ -143,9 +144,9 @@ def findings() -> Callable[[Page], list[str]]:
     return found
 
 
-@pytest.fixture
-def open_page(chromium_browser, service) -> Iterator[Callable[..., Page]]:
-    """Open windows with the options of the test, and fail if one of them complains or leaves the registry.
+@contextmanager
+def windows(browser: Browser, service: Service) -> Iterator[Callable[..., Page]]:
+    """Open windows with the options of a test, and fail if one of them complains or leaves the registry.
 
     A complaint is a message of the console (a violated policy is one), an exception, a dialog, or a request to another
     host. A test may expect some, by a part of each.
@@ -153,7 +154,7 @@ def open_page(chromium_browser, service) -> Iterator[Callable[..., Page]]:
     opened = []
 
     def start(*, expects=(), **options) -> Page:
-        context = chromium_browser.new_context(
+        context = browser.new_context(
             **{"base_url": service.url, "viewport": {"width": 1280, "height": 900}, **options}
         )
         context.set_default_timeout(_TIMEOUT_MS)
@@ -178,3 +179,17 @@ def open_page(chromium_browser, service) -> Iterator[Callable[..., Page]]:
     assert [] == [
         one for _, complaints, expected in opened for one in complaints if not any(part in one for part in expected)
     ]
+
+
+@pytest.fixture
+def open_page(chromium_browser, service) -> Iterator[Callable[..., Page]]:
+    """Open windows of a test."""
+    with windows(chromium_browser, service) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def open_shared_page(chromium_browser, service) -> Iterator[Callable[..., Page]]:
+    """Open windows for a file of tests; a new one takes longer than a page."""
+    with windows(chromium_browser, service) as start:
+        yield start

@@ -271,25 +271,25 @@ def test_headers(service, address):
     assert ("DENY", "nosniff") == (headers["x-frame-options"], headers["x-content-type-options"])
 
 
-@pytest.mark.parametrize(
-    "to",
-    [
-        "//evil.test",
-        "https://evil.test/ui",
-        "/ui//evil.test",
-        "/ui/../..//evil.test",
-        "\\\\evil.test",
-        "/ui\t//evil.test",
-    ],
-)
-def test_no_address_leads_to_another_site(open_page, service, to):
+ADDRESSES = [
+    "//evil.test",
+    "https://evil.test/ui",
+    "/ui//evil.test",
+    "/ui/../..//evil.test",
+    "\\\\evil.test",
+    "/ui\t//evil.test",
+]
+
+
+def test_no_address_leads_to_another_site(open_page, service):
     """Whatever an address says, a person stays at the registry."""
     page = open_page(expects=("Failed to load resource",))
-    for address in (
-        f"/ui/sign-in?to={quote(to)}",
-        f"/ui/sign-in/provider?to={quote(to)}",
-        f"/ui/schemas/find?id={quote(to)}",
-        f"/{to}",
-    ):
-        page.goto(f"{service.url}{address}")
-        assert page.url.startswith(f"{service.url}/")
+    for to in ADDRESSES:
+        for address in (
+            f"/ui/sign-in?to={quote(to)}",
+            f"/ui/sign-in/provider?to={quote(to)}",
+            f"/ui/schemas/find?id={quote(to)}",
+            f"/{to}",
+        ):
+            page.goto(f"{service.url}{address}")
+            assert page.url.startswith(f"{service.url}/"), to

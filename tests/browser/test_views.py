@@ -55,14 +55,23 @@ def open_view(open_page):
     return start
 
 
+@pytest.fixture(scope="module")
+def window(open_shared_page):
+    """Return a window that shows one view after another."""
+    return open_shared_page(expects=("404 (Not Found)",))  # the page of an error
+
+
 @views
-def test_accessible_and_as_wide_as_its_window(open_view, findings, name):
+def test_accessible_and_as_wide_as_its_window(window, findings, name):
     """A view has no serious findings in light or dark, and fits a telephone and a wide screen."""
-    page = open_view(name)
+    window.complaints.clear()
+    window.set_viewport_size({"width": 1280, "height": 900})
+    page = show(window, name)
     assert [] == findings(page)
     for width in (375, 1440):
         page.set_viewport_size({"width": width, "height": 900})
         assert width >= page.evaluate("document.documentElement.scrollWidth"), width
+    assert ["404 (Not Found)" in one for one in window.complaints] == [True] * (name == "failure")
 
 
 def test_answers_to_forms_are_accessible(open_page, findings):

@@ -7,6 +7,7 @@ tests/conformance, which were written or generated, add what public files rarely
 import gzip
 import json
 import sysconfig
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,15 @@ def recorded(kind):
     files = (gzip.decompress((RECORDED / f"{name}.jsonl.gz").read_bytes()) for name in FILES[kind])
     lines = (line for file in files for line in file.splitlines())
     cases = (json.loads(line)["new"] for line in lines)
-    return [case["schema"] for case in cases if not case.get("references")][::4]
+    return [case["schema"] for case in cases if not case.get("references")][::8]
 
 
+@cache
 def exported(kind, text):
-    """Return the contract of a schema as its reader gives it, and what only the carried text says; None if neither."""
+    """Return the contract of a schema as its reader gives it, and what only the carried text says; None if neither.
+
+    It is not to be changed.
+    """
     try:
         contract, unsaid = to_contract(Held("s", 1, kind, text))
     except GitopsError:  # a list, an enum, a type without fields
@@ -85,8 +90,9 @@ def test_without_the_text_nothing_is_lost_without_a_word(kind):
         if found is None:
             continue
         contract, unsaid = found
-        custom = contract["schema"][0]["customProperties"]
-        contract["schema"][0]["customProperties"] = [one for one in custom if one["property"] != TEXT]
+        (schema,) = contract["schema"]
+        custom = [one for one in schema["customProperties"] if one["property"] != TEXT]
+        contract = {**contract, "schema": [{**schema, "customProperties": custom}]}
         try:
             expected, (imported,) = meaning(kind, text), from_contract(contract)
         except (SchemaParseError, GitopsError):  # it refers to other files, or the import says that it cannot

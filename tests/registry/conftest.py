@@ -105,7 +105,14 @@ def configured() -> Iterator[Callable[..., Api]]:
 
 
 @pytest.fixture(scope="module")
-def shared_api() -> Iterator[Api]:
-    """Yield one registry for a whole file of tests, which must not interfere with each other."""
-    with running() as shared:
-        yield shared
+def shared_log() -> Iterator[tuple[MemoryLog, Api]]:
+    """Yield a log and its registry for a whole file of tests."""
+    log = MemoryLog()
+    with running(log) as shared:
+        yield log, shared
+
+
+@pytest.fixture(scope="module")
+def shared_api(shared_log: tuple[MemoryLog, Api]) -> Api:
+    """Return one registry for a whole file of tests, which must not interfere with each other."""
+    return shared_log[1]

@@ -7,7 +7,7 @@ import marshal
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from unittest.mock import patch
 
 import orjson
@@ -119,15 +119,20 @@ class Node:
 
     def ask(self, method, path, body=None, **headers):
         """Send a request; return status, headers without the request id, and the body as it is."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            return self._ask(connection, method, path, body, headers)
+
+    def ask_all(self, requests):
+        """Send requests over one connection; return the answers."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            return [self._ask(connection, *request, {}) for request in requests]
+
+    def _ask(self, connection, method, path, body, headers):
         sent = {"Content-Type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
-        try:
-            connection.request(method, path, body if isinstance(body, bytes | None) else json.dumps(body), sent)
-            response = connection.getresponse()
-            told = {name.lower(): text for name, text in response.getheaders()}
-            return response.status, {name: told[name] for name in told if name not in CHANGING}, response.read()
-        finally:
-            connection.close()
+        connection.request(method, path, body if isinstance(body, bytes | None) else json.dumps(body), sent)
+        response = connection.getresponse()
+        told = {name.lower(): text for name, text in response.getheaders()}
+        return response.status, {name: told[name] for name in told if name not in CHANGING}, response.read()
 
     def done(self, *request):
         """Send a request that must succeed, and return its JSON."""
@@ -163,13 +168,13 @@ def test_every_answer_after_every_write():
     with node(log) as old:
         guid = old.done("POST", "/subjects/s/versions", INT)["guid"]
         reads = [(method, path.replace(GUID, guid), body) for method, path, body in READS]
-        before = [old.ask(*read) for read in reads]
+        before = old.ask_all(reads)
         for write in WRITES:
             old.done(*write)
             with node(log) as new:
-                expected = [new.ask(*read) for read in reads]
-            assert expected == [old.ask(*read) for read in reads], write
-            assert expected == [old.ask(*read) for read in reads], write
+                expected = new.ask_all(reads)
+            assert expected == old.ask_all(reads), write
+            assert expected == old.ask_all(reads), write
             changed |= {read[:2] for read, now, then in zip(reads, expected, before, strict=True) if now != then}
             before = expected
 

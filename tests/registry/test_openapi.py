@@ -6,6 +6,7 @@ from asyncio import _get_running_loop as running_loop
 import pytest
 from pydantic import TypeAdapter
 
+from harness.logs import copy_of
 from strata.registry.api.bodies.acls import AclAnswer, VerdictAnswer
 from strata.registry.api.bodies.associations import AssociationAnswer, BatchAnswer, ResourceAnswer
 from strata.registry.api.bodies.batches import BatchResultAnswer
@@ -199,9 +200,10 @@ def paths(api):
     return _DOCUMENT["paths"]
 
 
-@pytest.mark.parametrize(("method", "documented", "path", "body", "model"), ANSWERS)
-def test_answer_is_of_the_documented_shape(api, method, documented, path, body, model):
-    """Each route returns what the document says: no extra property, no other type, no null."""
+@pytest.fixture(scope="module")
+def content(shared_log):
+    """Return a log with something of each kind."""
+    log, api = shared_log
     api.placed("s", '"int"')
     api.post("/subjects/c/versions", CONTRACT)
     api.put("/config/t", {"compatibility": "NONE"})
@@ -216,6 +218,13 @@ def test_answer_is_of_the_documented_shape(api, method, documented, path, body, 
     api.post("/exporters", {"name": "e", "config": DESTINATION})
     api.put("/exporters/e/pause", {})
     api.delete(f"{KEKS}/gone")
+    return log
+
+
+@pytest.mark.parametrize(("method", "documented", "path", "body", "model"), ANSWERS)
+def test_answer_is_of_the_documented_shape(content, start, method, documented, path, body, model):
+    """Each route returns what the document says: no extra property, no other type, no null."""
+    api = start(copy_of(content))
     status, answer = api.call(method, path, body)
     operation = paths(api)[documented][method.lower()]
 
