@@ -13,9 +13,9 @@ from typing import Self
 
 from harness.certificates import Authority
 from harness.oidc import OidcProvider
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from strata.registry.features.access.auth_file_edits import add_user
-from strata.registry.features.access.passwords import hash_password
 
 __all__ = ["AUDIENCE", "PASSWORD", "SecuredNode"]
 
@@ -40,8 +40,8 @@ class SecuredNode:
         self._authority = Authority(folder)
         auth_file, own = folder / "auth.yaml", self._authority.issue("registry")
         auth_file.write_text(_ROLES)
-        add_user(auth_file, "ada", hash_password(PASSWORD), role="admin")
-        add_user(auth_file, "ann", hash_password(PASSWORD), role="producer", on=["orders-*"])
+        add_user(auth_file, "ada", cheap_hash(PASSWORD), role="admin")
+        add_user(auth_file, "ann", cheap_hash(PASSWORD), role="producer", on=["orders-*"])
         flags = [
             f"--tls-certfile={own.cert}", f"--tls-keyfile={own.key}", f"--tls-client-ca={self.ca_file}",
             "--tls-client-auth=optional", "--tls-principal-rules=RULE:^CN=([a-z]+)$/$1/", f"--auth-file={auth_file}",

@@ -12,13 +12,13 @@ from contextlib import closing, contextmanager
 import pytest
 
 from harness.access_rules import Claimed, rule
+from harness.passwords import cheap_hash
 from harness.processes import free_port
 from harness.registry import RegistryNode
 from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.core.rights.rules import rule_json
 from strata.registry.features.access.control import AccessControl
-from strata.registry.features.access.passwords import hash_password
 from strata.registry.http.node_signature import HEADER, NodeSecret
 from strata.registry.settings import Settings
 from strata.storage.log import START, MemoryLog
@@ -187,7 +187,7 @@ rules:
 @pytest.fixture
 def workers(tmp_path):
     """Run a node of three workers with an auth file, in which all users have the same password."""
-    hashed = str(hash_password("correct horse"))
+    hashed = str(cheap_hash("correct horse"))
     path = tmp_path / "auth.yaml"
     path.write_text(AUTH_FILE.replace("PASSWORD", hashed))
     options = (f"--auth-file={path}", "--superusers=User:root", "--workers=3")
@@ -226,7 +226,7 @@ def grants(log_url):
 
 def test_no_write_lands_after_its_revocation(tmp_path):
     """While rights come and go on one node, and writes arrive on both, each write lies within a grant in the log."""
-    password = str(hash_password("correct horse"))
+    password = str(cheap_hash("correct horse"))
     path, log_url = tmp_path / "auth.yaml", f"sqlite:///{tmp_path}/strata.db"
     path.write_text(AUTH_FILE.replace("PASSWORD", password))
     options = (f"--auth-file={path}", "--superusers=User:root")

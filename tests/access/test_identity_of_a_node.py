@@ -10,10 +10,10 @@ import pytest
 
 from harness.certificates import Authority
 from harness.oidc import CLIENT, OidcProvider, SigningKey
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from harness.waiting import until
 from strata.registry.features.access.auth_file_edits import add_user, remove_user
-from strata.registry.features.access.passwords import hash_password
 
 pytestmark = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="needs Node.js and npm")
 
@@ -46,7 +46,7 @@ def auth_file(tmp_path_factory):
     """Return an auth file with one administrator, and the roles of others."""
     path = tmp_path_factory.mktemp("auth") / "auth.yaml"
     path.write_text(ROLES)
-    add_user(path, "ada", hash_password("open sesame"), role="admin")
+    add_user(path, "ada", cheap_hash("open sesame"), role="admin")
     return path
 
 

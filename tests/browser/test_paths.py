@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.features.access.passwords import hash_password
 
 FIELDS = [{"name": "id", "type": "long"}]
 ONE = json.dumps({"type": "record", "name": "Fee", "fields": FIELDS})
@@ -99,7 +99,7 @@ def person(request, open_page):
 def guarded(tmp_path_factory):
     """Yield a registry with access control: ada may do everything, rita may read."""
     file = tmp_path_factory.mktemp("users") / "auth.json"
-    users = [{"name": name, "password": str(hash_password(PASSWORD))} for name in ("ada", "rita")]
+    users = [{"name": name, "password": str(cheap_hash(PASSWORD))} for name in ("ada", "rita")]
     roles = [{"principal": "User:ada", "role": "admin"}, {"principal": "User:rita", "role": "consumer", "on": "*"}]
     file.write_text(json.dumps({"users": users, "roles": roles}))
     with RegistryNode("memory:", "--ui=full", f"--auth-file={file}") as node:

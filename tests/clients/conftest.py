@@ -8,9 +8,9 @@ import certifi
 import pytest
 
 from harness.clients import CLIENTS
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from strata.registry.features.access.auth_file_edits import add_user
-from strata.registry.features.access.passwords import hash_password
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def node_url() -> Iterator[str]:
 def superuser(tmp_path_factory) -> Iterator[dict[str, str]]:
     """Yield the settings of a client that is a superuser of a registry with access control, for this test session."""
     auth_file = tmp_path_factory.mktemp("access") / "auth.yaml"
-    add_user(auth_file, "root", hash_password("a password"))
+    add_user(auth_file, "root", cheap_hash("a password"))
     with RegistryNode("memory:", f"--auth-file={auth_file}", "--superusers=User:root") as node:
         yield {"url": node.url, "basic.auth.user.info": "root:a password"}
 

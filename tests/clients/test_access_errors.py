@@ -35,10 +35,10 @@ from schema_registry.serializers.errors import SerializerError
 
 from harness.access_rules import rule
 from harness.clients import CLIENTS
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from strata.registry.core.rights.rules import rule_json
 from strata.registry.features.access.auth_file_edits import add_user
-from strata.registry.features.access.passwords import hash_password
 
 STORY_FILE = Path(__file__).with_name("story.json")
 STORY = json.loads(STORY_FILE.read_text())
@@ -100,7 +100,7 @@ def registry(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("access")
     auth_file, audit = folder / "auth.yaml", folder / "audit.jsonl"
-    hashed = hash_password(RIGHT)
+    hashed = cheap_hash(RIGHT)
     for client in SHOWN:
         add_user(auth_file, client, hashed)
     add_user(auth_file, "root", hashed, role="admin")

@@ -7,8 +7,8 @@ import pytest
 
 from harness.log_lines import JSON_LINES, call, until_logged
 from harness.oidc import CLIENT, PEOPLE, OidcProvider, SigningKey
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
-from strata.registry.features.access.passwords import hash_password
 
 AUDIENCE = "https://strata.example.com"
 KEY = SigningKey("RS256", "key-1")
@@ -42,7 +42,7 @@ def test_a_provider_that_goes_away(tmp_path):
 def test_a_signature_that_is_not_of_a_node(tmp_path):
     """A forwarded write with a bad signature is named."""
     users, secret = tmp_path / "auth.yaml", tmp_path / "node-secret"
-    users.write_text(json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]}))
+    users.write_text(json.dumps({"users": [{"name": "root", "password": str(cheap_hash("root"))}]}))
     secret.write_text("0" * 44)
     with RegistryNode("memory:", JSON_LINES, f"--auth-file={users}", f"--node-secret={secret}") as node:
         assert 401 == call(node, "DELETE", "/subjects/s", X_Strata_Asked_By="forged")[0]

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from harness.log_lines import JSON_LINES, call, logged, until_logged
+from harness.passwords import cheap_hash
 from harness.processes import start_tied
 from harness.registry import RegistryNode
 from harness.waiting import until
 from strata.registry.features.access.auth_file_edits import add_user
-from strata.registry.features.access.passwords import hash_password
 
 
 @pytest.mark.parametrize(("has_users", "event"), [(False, "access_open"), (True, "tls_missing")])
@@ -65,7 +65,7 @@ def test_files_and_connections_that_run_out():
 def test_a_worker_that_fails(tmp_path):
     """A worker that cannot start again says why; the parent says that it ended."""
     users = tmp_path / "auth.yaml"
-    add_user(users, "ada", hash_password("0pen-sesame"), role="admin")
+    add_user(users, "ada", cheap_hash("0pen-sesame"), role="admin")
     options = JSON_LINES, "--workers=2", f"--auth-file={users}"
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db", *options) as node:
         until_logged(node, "ready")
@@ -93,7 +93,7 @@ def test_a_log_that_was_compacted(forked, tmp_path):
 def test_a_rule_of_a_later_release(tmp_path):
     """A rule in the log that this release does not know is named."""
     users, database = tmp_path / "auth.yaml", tmp_path / "strata.db"
-    users.write_text(json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]}))
+    users.write_text(json.dumps({"users": [{"name": "root", "password": str(cheap_hash("root"))}]}))
     rule = {"principal": "User:ann", "resource": "a", "resource_type": "SUBJECT", "pattern_type": "PREFIXED",
             "host": "*", "operation": "READ", "permission": "ALLOW"}  # fmt: skip
     with RegistryNode(f"sqlite:///{database}", JSON_LINES) as node:

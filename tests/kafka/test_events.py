@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.log_lines import JSON_LINES, call, events_of, until_logged
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.features.access.passwords import hash_password
 from strata.storage.kafka import cursor as cursor_module
 from strata.storage.kafka.cursor import Cursor
 from strata.storage.kafka.topic import _config
@@ -31,7 +31,7 @@ def _registered(node: RegistryNode, subject: str) -> bool:
 def test_a_topic_that_is_not_safe(topic: "Topic", tmp_path: "Path") -> None:
     """One replica, a short retention, no fencing and no secret are named at the start."""
     users = tmp_path / "auth.yaml"
-    users.write_text(json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]}))
+    users.write_text(json.dumps({"users": [{"name": "root", "password": str(cheap_hash("root"))}]}))
     topic.create(delete_retention_ms="5000")
     options = JSON_LINES, "--fencing=none", f"--auth-file={users}"
     with RegistryNode(f"kafka://{topic.bootstrap}/{topic.name}", *options) as node:

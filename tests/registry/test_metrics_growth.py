@@ -8,8 +8,8 @@ from base64 import b64encode
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from harness.passwords import cheap_hash
 from strata.registry.app import create_app
-from strata.registry.features.access.passwords import hash_password
 from strata.registry.settings import Settings
 from strata.storage.log import MemoryLog
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 def app(tmp_path):
     """Return a registry with access control."""
     users = tmp_path / "auth.yaml"
-    users.write_text(json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]}))
+    users.write_text(json.dumps({"users": [{"name": "root", "password": str(cheap_hash("root"))}]}))
     return create_app(MemoryLog(), Settings(log="memory:", auth_file=users, superusers="User:root"))
 
 

@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from harness.access_questions import QUESTIONS
 from harness.certificates import Authority
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
-from strata.registry.features.access.passwords import hash_password
 from strata.registry.features.metrics.confluent import ENDPOINTS
 
 TESTS = Path(__file__).parents[1]
@@ -113,7 +113,7 @@ def exported(tmp_path_factory):
     authority = Authority(folder)
     pair = authority.issue("registry")
     folder.joinpath("auth.yaml").write_text(
-        json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]})
+        json.dumps({"users": [{"name": "root", "password": str(cheap_hash("root"))}]})
     )
     options = [f"--auth-file={folder}/auth.yaml", "--superusers=User:root", f"--audit={folder}/audit.jsonl",
                f"--tls-certfile={pair.cert}", f"--tls-keyfile={pair.key}", f"--tls-client-ca={authority.file}",

@@ -14,9 +14,9 @@ from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.certificates import Authority
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from harness.waiting import until
-from strata.registry.features.access.passwords import hash_password
 from strata.registry.settings import Settings
 
 LIMITS = "strata_limits_hit_total"
@@ -82,7 +82,7 @@ def test_limits_of_connections_and_requests():
 def test_refused_logins_are_counted(configured, tmp_path):
     """Wrong passwords sent at once fill the bucket of their user; those that are not even checked count."""
     users = tmp_path / "auth.yaml"
-    users.write_text(json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]}))
+    users.write_text(json.dumps({"users": [{"name": "root", "password": str(cheap_hash("root"))}]}))
     api = configured(Settings(log="memory:", auth_file=users, superusers="User:root"))
 
     def basic(password):
@@ -101,7 +101,7 @@ def test_refused_logins_are_counted(configured, tmp_path):
 def test_rejected_credentials_count_for_their_mechanism(configured, tmp_path):
     """A wrong password counts as Basic, and only a request without credentials as none."""
     users = tmp_path / "auth.yaml"
-    users.write_text(json.dumps({"users": [{"name": "root", "password": str(hash_password("root"))}]}))
+    users.write_text(json.dumps({"users": [{"name": "root", "password": str(cheap_hash("root"))}]}))
     api = configured(Settings(log="memory:", auth_file=users, superusers="User:root"))
     given = {"basic": f"Basic {base64.b64encode(b'root:no').decode()}", "bearer": "Bearer x", "other": "Digest x"}
 

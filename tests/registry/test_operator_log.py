@@ -15,10 +15,10 @@ import pytest
 
 from harness.kafka import KafkaBroker
 from harness.log_lines import call, logged, until_logged
+from harness.passwords import cheap_hash
 from harness.postgres import Postgres
 from harness.registry import RegistryNode
 from strata.registry.features.access.auth_file_edits import add_user
-from strata.registry.features.access.passwords import hash_password
 from strata.registry.node.logs.changes import CHANGES, EVENTS
 from strata.registry.server import _log_name
 
@@ -244,7 +244,7 @@ def test_events_of_access(tmp_path, monkeypatch):
     """Rejected logins, changes of the auth file, an audit that cannot be written and unknown variables are logged."""
     monkeypatch.setenv("STRATA_LISTENN", "0.0.0.0:1")
     users = tmp_path / "auth.yaml"
-    add_user(users, "ada", hash_password("0pen-sesame"), role="admin")
+    add_user(users, "ada", cheap_hash("0pen-sesame"), role="admin")
     users.chmod(0o644)
     options = f"--auth-file={users}", "--audit=/dev/full", "--audit-on-failure=drop"
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db", "--log-format=json", *options) as node:

@@ -1,13 +1,12 @@
 """Pages of a real node with several workers: sessions and actions work whichever of them answers."""
 
-import hashlib
 import json
 import re
 
 import pytest
 
+from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
-from strata.registry.features.access.passwords import PasswordHash
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 REQUESTS = 12  # each over a connection of its own, so that all workers get some
@@ -17,8 +16,7 @@ REQUESTS = 12  # each over a connection of its own, so that all workers get some
 def node(tmp_path_factory):
     """Yield a node of two workers with access control; `ada` may do all."""
     folder = tmp_path_factory.mktemp("node")
-    digest = hashlib.scrypt(b"pw", salt=b"salt" * 4, n=16, r=8, p=1, dklen=32)
-    password = str(PasswordHash("scrypt", b"salt" * 4, digest, log2_n=4, r=8, p=1))
+    password = str(cheap_hash("pw"))
     (folder / "auth.json").write_text(json.dumps({"users": [{"name": "ada", "password": password}]}))
     options = ("--workers=2", "--ui=full", f"--auth-file={folder / 'auth.json'}", "--superusers=User:ada")
     with RegistryNode(f"sqlite:///{folder}/strata.db", *options) as running:

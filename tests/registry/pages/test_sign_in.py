@@ -1,16 +1,15 @@
 """Signing in to the pages: by a password, for a session, until it ends; and what forged requests get."""
 
 import base64
-import hashlib
 import json
 import re
 
 import pytest
 
+from harness.passwords import cheap_hash
 from harness.waiting import until
 from strata.registry.core.rights.authentication import no_user
 from strata.registry.core.rights.principal import Principal
-from strata.registry.features.access.passwords import PasswordHash
 from strata.registry.features.pages.sessions import Sessions, TooManyGroups
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -20,13 +19,6 @@ ROLES = [
     {"principal": "Group:readers", "role": "consumer", "on": "orders"},
 ]
 START = "/ui/sign-in?to=%2Fui%2Fsubjects%2Forders"
-
-
-def cheap_hash(password):
-    """Return a hash that costs next to nothing."""
-    salt = b"salt" * 4
-    digest = hashlib.scrypt(password.encode(), salt=salt, n=16, r=8, p=1, dklen=32)
-    return PasswordHash("scrypt", salt, digest, log2_n=4, r=8, p=1)
 
 
 @pytest.fixture(scope="module")
