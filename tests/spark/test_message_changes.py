@@ -43,19 +43,29 @@ def tasks_of(pairs: Iterator[Pair], chance: Random, each: int) -> Iterator[tuple
             ours, theirs = readers[name], writers[name]
             if ours.full_name != theirs.full_name:
                 continue
-            payloads = [filled(GetMessageClass(theirs)(), chance).SerializeToString().hex() for _ in range(each)]
+            payloads = [filled(GetMessageClass(theirs)(), chance).SerializeToString() for _ in range(each)]
+            payloads.append(b"".join(chance.sample(payloads, 2)))  # fields twice, and several members of a oneof
+            damaged = [damage(payload, chance) for payload in payloads for _ in range(4)]
             yield (
                 {
                     "writer": serialized(pair.writer),
                     "reader": serialized(pair.reader),
                     "message": ours.full_name,
-                    "payloads": payloads,
+                    "payloads": [payload.hex() for payload in payloads],
+                    "damaged": [payload.hex() for payload in (*payloads, *damaged)],
                     **plan_of(pair.reader, ours.full_name),
                     "indexes": write_indexes(indexes_of(theirs)).hex(),
                 },
                 theirs,
                 ours,
             )
+
+
+def damage(payload: bytes, chance: Random) -> bytes:
+    """Return a payload with a byte changed, put in or cut off, which a parser may still read."""
+    at = chance.randint(0, len(payload))
+    byte = bytes([chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.getrandbits(8)])])
+    return payload[:at] + chance.choice([byte, byte + payload[at:], byte + payload[at + 1 :], byte * 10])
 
 
 def plan_of(reader: Any, message: str) -> dict[str, str]:
@@ -89,7 +99,10 @@ def in_python(writer: Any, reader: Any, payload: bytes) -> list[str] | None:
 
 @pytest.mark.parametrize(("size", "every"), [(60, 60), pytest.param(3000, 1, marks=pytest.mark.slow)])
 def test_the_same_paths(run_java: RunJava, size: int, every: int) -> None:
-    """Both find the same paths; a message that the JVM does not look at closely has none."""
+    """Both find the same paths; a message that the JVM does not look at closely has none.
+
+    What is only checked is refused as what is built, damaged or not.
+    """
     pairs = chain(
         islice(random_pairs(SchemaFormat.PROTOBUF, Random(2041)), size),
         (pair for pair in islice(recorded_pairs(SchemaFormat.PROTOBUF), 0, None, every) if is_whole(pair)),
@@ -97,11 +110,13 @@ def test_the_same_paths(run_java: RunJava, size: int, every: int) -> None:
     tasks = list(tasks_of(pairs, Random(43), 6))
     seen: Counter[bool] = Counter()
     seen_decoded: Counter[bool] = Counter()
+    seen_read: Counter[bool] = Counter()
     wrong = []
     for (task, writer, reader), answers in zip(
         tasks, run_java("strata.spark.ChangesProbe", [task for task, _, _ in tasks]), strict=True
     ):
-        for payload, answer in zip(task["payloads"], answers, strict=True):
+        seen_read.update(answer["read"] for answer in answers[len(task["payloads"]) :])
+        for payload, answer in zip(task["payloads"], answers[: len(task["payloads"])], strict=True):
             expected = in_python(writer, reader, bytes.fromhex(payload))
             paths = None if "refused" in answer else answer["paths"]
             place = (task["message"], payload, task["writer"], task["reader"])
@@ -115,6 +130,7 @@ def test_the_same_paths(run_java: RunJava, size: int, every: int) -> None:
             seen[answer["doubt"]] += 1
     assert wrong == []
     assert min(*seen.values(), *seen_decoded.values()) > 40
+    assert min(seen_read.values()) > 400
 
 
 JUDGED = [  # the bytes of a message, and reason, path and values before and after of each outcome of a bool, by reason

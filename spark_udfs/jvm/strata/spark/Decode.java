@@ -270,11 +270,18 @@ public final class Decode implements ScalarFunction<Object> {
         }
 
         public Object decode(byte[] frame, byte[] header) {
-            return decode(frame, 0, frame.length, header);
+            read(frame, 0, frame.length, header);
+            if (mode == FunctionName.Mode.DEADLETTER) {
+                row.putField(1, row.nothing());
+                return row.row();
+            }
+            return type instanceof StructType
+                    ? row.row().getStruct(0, members)
+                    : row.row().get(0, type);
         }
 
-        /** Decode the frame that the bytes from {@code from} to {@code to} are. */
-        public Object decode(byte[] bytes, int from, int to, byte[] header) {
+        /** Read the frame that the bytes from {@code from} to {@code to} are; one that is judged may only be checked. */
+        public void read(byte[] bytes, int from, int to, byte[] header) {
             last = null;
             named.open(bytes, from, to, header, format == Registry.Format.PROTOBUF);
             int place = named.mixed() & RECENT - 1;
@@ -285,13 +292,6 @@ public final class Decode implements ScalarFunction<Object> {
             }
             last = program;
             program.read(named);
-            if (mode == FunctionName.Mode.DEADLETTER) {
-                row.putField(1, row.nothing());
-                return row.row();
-            }
-            return type instanceof StructType
-                    ? row.row().getStruct(0, members)
-                    : row.row().get(0, type);
         }
 
         /**

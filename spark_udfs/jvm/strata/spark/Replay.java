@@ -220,7 +220,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         }
         boolean isDecoded = true;
         try {
-            work.decode(bytes, from, to, header);
+            work.read(bytes, from, to, header);
         } catch (Refusal refusal) {
             add(refusal);
             isDecoded = false;

@@ -34,8 +34,24 @@ public final class ProtoWire {
                 in.at = at + 1;
                 return first;
             }
+            if (at + 1 < in.end && in.bytes[at + 1] >= 0) { // such as the tags of fields from 16 on
+                in.at = at + 2;
+                return first & 0x7F | in.bytes[at + 1] << 7;
+            }
         }
         return longVarint(in);
+    }
+
+    /** Skip a varint, of up to eight bytes without a branch for each. */
+    private static void skipVarint(Cursor in) {
+        if (in.at + Long.BYTES <= in.bytes.length) {
+            int width = Cursor.width(Cursor.word(in.bytes, in.at));
+            if (width <= Long.BYTES && width <= in.end - in.at) {
+                in.at += width;
+                return;
+            }
+        }
+        varint(in);
     }
 
     private static long longVarint(Cursor in) {
@@ -113,7 +129,7 @@ public final class ProtoWire {
 
     private static void skip(Cursor in, int tag, int depth) {
         switch (tag & 7) {
-            case VARINT -> varint(in);
+            case VARINT -> skipVarint(in);
             case FIXED64 -> take(in, 8);
             case BYTES -> take(in, length(in));
             case FIXED32 -> take(in, 4);

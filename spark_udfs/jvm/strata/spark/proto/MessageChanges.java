@@ -125,6 +125,14 @@ final class MessageChanges {
         }
     }
 
+    /** Tell that a field at the top has another value of the same bits. */
+    void changed(Field source, Field field, long bits) {
+        changed(
+                field.name,
+                () -> shown(source, ProtoTree.whole(source.type, bits)),
+                () -> shown(field, ProtoTree.whole(field.type, bits)));
+    }
+
     private void compareItems(Field source, List<?> values, Field field, List<?> others, String path) {
         if (values.size() != others.size()) {
             changed(path, () -> shown(source, values), () -> shown(field, others));

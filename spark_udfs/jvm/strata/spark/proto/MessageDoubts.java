@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import strata.spark.bytes.Cursor;
 import strata.spark.bytes.ProtoWire;
+import strata.spark.frame.Program.Changes;
 import strata.spark.schema.ProtoSchema;
 import strata.spark.schema.ProtoSchema.Field;
 import strata.spark.schema.ProtoSchema.Message;
@@ -45,9 +46,11 @@ final class MessageDoubts {
         /** Whether any value is in doubt. */
         boolean isDoubt;
 
+        /** The field of the writer and that of the reader; null if only one of them has it. */
+        Field source;
+
+        Field field;
         int wire;
-        ProtoType written;
-        ProtoType read;
         /** The numbers of an enum that are not one symbol. */
         Set<Integer> symbols = Set.of();
 
@@ -56,10 +59,22 @@ final class MessageDoubts {
         long own;
         /** The bits of the members that must not be met too. */
         long rivals;
+        /** The bit to set when a message is met that must not be met again, since the two are one; or 0. */
+        long once;
+        /** The bits of the value that was met last, if one was. */
+        long value;
+
+        boolean isMet;
 
         boolean isIdle() {
             boolean isCalm = look == Look.AT_ITS_PRESENCE || look == Look.INSIDE && !inner.mayChange;
             return !isDoubt && isCalm && own == 0;
+        }
+
+        /** Return whether the bits of its last value say whether it changes, whatever else is in the message. */
+        boolean isFlat() {
+            boolean isBits = look == Look.AT_NUMBERS || look == Look.AT_SYMBOLS;
+            return isBits && !isDoubt && own == 0 && !field.isRepeated && source.oneof < 0 && field.oneof < 0;
         }
     }
 
@@ -83,6 +98,8 @@ final class MessageDoubts {
 
     private ProtoTree.Idle[] idleOfReader = {};
     private ProtoMessage.Marks marks;
+    /** The parts of {@link #watched}, if all that is marked are numbers and symbols; else empty. */
+    private Part[] flat = {};
 
     private MessageDoubts(Message writer, Message reader) {
         this.writer = writer;
@@ -113,9 +130,12 @@ final class MessageDoubts {
                 isGrowing |= doubts.mayChange != before;
             }
         }
+        made.values().forEach(MessageDoubts::forbidParts);
         made.values().forEach(MessageDoubts::forgetIdle);
         first.isRequiring = isRequiring(writer, new HashSet<>()) || isRequiring(reader, new HashSet<>());
-        first.marks = first.canMark() ? new ProtoMessage.Marks(first.marked()) : null;
+        if (first.canMark()) {
+            first.mark();
+        }
         return first;
     }
 
@@ -157,6 +177,16 @@ final class MessageDoubts {
             }
         }
         return parts;
+    }
+
+    /** Let messages that come in several parts be in doubt: together, the parts may have two members of a oneof. */
+    private void forbidParts() {
+        for (Part part : parts()) {
+            if (!part.isIdle() && part.look == Look.INSIDE && !part.field.isRepeated) {
+                part.isDoubt |= bits == MAX_BITS;
+                part.once = bits == MAX_BITS ? 0 : 1L << bits++;
+            }
+        }
     }
 
     private void forgetIdle() {
@@ -210,12 +240,23 @@ final class MessageDoubts {
                 || after.fields.values().stream().allMatch(part -> isSame(before.fields.get(part.number), part, seen));
     }
 
-    private boolean[] marked() {
+    /** Mark the fields that may change, and the other members of their oneofs, which unset them. */
+    private void mark() {
         boolean[] marked = new boolean[dense.length];
-        for (int number = 0; number < marked.length; number++) {
-            marked[number] = dense[number] != null;
+        for (Field field : watched) {
+            for (Message side : List.of(writer, reader)) {
+                for (int member : members(side, field.number)) {
+                    if (member >= marked.length) {
+                        return;
+                    }
+                    marked[member] = true;
+                }
+            }
         }
-        return marked;
+        marks = new ProtoMessage.Marks(marked);
+        Part[] parts =
+                watched.stream().map(field -> dense[field.number]).filter(Part::isFlat).toArray(Part[]::new);
+        flat = parts.length == watched.size() ? parts : flat;
     }
 
     /** Return what marks the fields that may change; null if that does not do. */
@@ -338,8 +379,8 @@ final class MessageDoubts {
     }
 
     private static void look(Part part, Field source, Field field, Map<Pair, MessageDoubts> made) {
-        part.written = source.type;
-        part.read = field.type;
+        part.source = source;
+        part.field = field;
         part.wire = source.type.wire;
         boolean isSameCount = source.isRepeated == field.isRepeated && source.isMap() == field.isMap();
         boolean isClosed = ProtoTree.isClosed(source) || ProtoTree.isClosed(field);
@@ -393,12 +434,30 @@ final class MessageDoubts {
         for (int index = 0; index < marks.count(); index++) {
             in.at = marks.place(index);
             int tag = ProtoWire.tag(in);
-            met = meet(dense[tag >>> 3], tag, in, MAX_DEPTH, met);
+            Part part = dense[tag >>> 3];
+            met = part == null ? met : meet(part, tag, in, MAX_DEPTH, met);
             if (met == IN_DOUBT) {
                 return true;
             }
         }
         return (met & obliged) != obliged;
+    }
+
+    /** Tell the changes of a message of which all fields that may change are marked; return false if that does not do. */
+    boolean tellWhereMarked(Cursor in, Changes changes) {
+        for (int index = 0; index < marks.count() && flat.length > 0; index++) {
+            in.at = marks.place(index);
+            Part part = dense[ProtoWire.tag(in) >>> 3];
+            part.value = ProtoWire.varint(in);
+            part.isMet = true;
+        }
+        for (Part part : flat) {
+            if (part.isMet && isInDoubt(part, part.value)) {
+                new MessageChanges(changes).changed(part.source, part.field, part.value);
+            }
+            part.isMet = false;
+        }
+        return flat.length > 0;
     }
 
     private boolean isInDoubt(Cursor in, int depth) {
@@ -424,7 +483,7 @@ final class MessageDoubts {
     /** Look at a field; return the bits of the fields that were met, or {@link #IN_DOUBT}. */
     private static long meet(Part part, int tag, Cursor in, int depth, long met) {
         boolean isMisfit = part.own != 0 && (tag & 7) != part.wire;
-        if (part.isDoubt || isMisfit || (met & part.rivals) != 0) {
+        if (part.isDoubt || isMisfit || (met & (part.rivals | part.once)) != 0) {
             return IN_DOUBT;
         }
         if (part.look == Look.AT_ITS_PRESENCE) {
@@ -432,7 +491,7 @@ final class MessageDoubts {
         } else if (isInDoubt(part, tag, in, depth)) {
             return IN_DOUBT;
         }
-        return met | part.own;
+        return met | part.own | part.once;
     }
 
     private static boolean isInDoubt(Part part, int tag, Cursor in, int depth) {
@@ -462,8 +521,10 @@ final class MessageDoubts {
         if (part.look == Look.AT_SYMBOLS) {
             return part.symbols.contains((int) bits);
         }
-        long written = ProtoTree.plain(part.written, bits);
-        boolean isBig = written < 0 && (part.written == ProtoType.UINT64) != (part.read == ProtoType.UINT64);
-        return isBig || written != ProtoTree.plain(part.read, bits);
+        ProtoType before = part.source.type;
+        ProtoType after = part.field.type;
+        long written = ProtoTree.plain(before, bits);
+        boolean isBig = written < 0 && (before == ProtoType.UINT64) != (after == ProtoType.UINT64);
+        return isBig || written != ProtoTree.plain(after, bits);
     }
 }

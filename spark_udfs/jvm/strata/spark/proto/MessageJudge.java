@@ -103,6 +103,10 @@ public final class MessageJudge {
         MessageDoubts watch = isDecoded && !known.isRequiring() ? known : null;
         ProtoMessage.Marks marks = isDecoded ? known.marks() : null;
         cursor.open(bytes, start, end, false);
+        if (marks != null && known.tellWhereMarked(cursor, changes)) {
+            return;
+        }
+        cursor.open(bytes, start, end, false);
         ProtoTree written = parsed(name, new ProtoTree(writer, watch), marks);
         cursor.open(bytes, start, end, false);
         ProtoTree read = parsed(name, new ProtoTree(reader, watch), marks);

@@ -52,13 +52,6 @@ abstract class ProtoField {
         return true;
     }
 
-    /**
-     * Check UTF-8 and structure in the order of the bytes, as a parser does.
-     *
-     * @return whether the wire type is the field's everywhere
-     */
-    public abstract boolean check(Cursor in, int tag);
-
     final void meetOnly(Cursor in, RowBuffer out, int row) {
         for (ProtoField rival : rivals) {
             in.overwrote |= rival.isMet();
@@ -76,11 +69,6 @@ abstract class ProtoField {
 
     /** The distance of the slot from the start of the row. */
     public int place;
-
-    /** How a value is checked before it is read. */
-    public interface Check {
-        boolean check(Cursor in, int tag);
-    }
 
     /** A number whose word goes into its slot at once. */
     static final class Direct extends ProtoField {
@@ -114,12 +102,6 @@ abstract class ProtoField {
         boolean isDeferred() {
             return false;
         }
-
-        @Override
-        public boolean check(Cursor in, int tag) {
-            ProtoWire.skip(in, tag);
-            return (tag & 7) == wire;
-        }
     }
 
     /** A single value that is read in the second pass. */
@@ -128,7 +110,6 @@ abstract class ProtoField {
         private final Node absent;
         private final int wire;
         private final boolean merges;
-        private final Check check;
         private int count;
         private int first;
         private int last;
@@ -137,13 +118,12 @@ abstract class ProtoField {
          * @param absent the node of the default; null for a field with presence
          * @param merges whether several values are one message
          */
-        Deferred(String name, int number, int slot, Node value, Node absent, int wire, boolean merges, Check check) {
+        Deferred(String name, int number, int slot, Node value, Node absent, int wire, boolean merges) {
             super(name, number, slot, absent == null);
             this.value = value;
             this.absent = absent;
             this.wire = wire;
             this.merges = merges;
-            this.check = check;
         }
 
         @Override
@@ -224,15 +204,6 @@ abstract class ProtoField {
             merged.open(framed, 0, in.tracing);
             return merged;
         }
-
-        @Override
-        public boolean check(Cursor in, int tag) {
-            if ((tag & 7) != wire) {
-                ProtoWire.skip(in, tag);
-                return false;
-            }
-            return check.check(in, tag);
-        }
     }
 
     /** A repeated value, packed or not. */
@@ -241,17 +212,15 @@ abstract class ProtoField {
         private final int wire;
         private final int width;
         private final boolean packs;
-        private final Check check;
         private int count;
         private int first;
 
-        Many(String name, int number, int slot, Node item, int wire, int width, Check check) {
+        Many(String name, int number, int slot, Node item, int wire, int width) {
             super(name, number, slot, false);
             this.item = item.asItem();
             this.wire = wire;
             this.width = width;
             this.packs = wire != ProtoWire.BYTES;
-            this.check = check;
         }
 
         @Override
@@ -299,19 +268,6 @@ abstract class ProtoField {
                 throw damage.within("." + name + "[]");
             }
             out.putField(row, size, slot, out.close(start, row));
-        }
-
-        @Override
-        public boolean check(Cursor in, int tag) {
-            if ((tag & 7) == wire) {
-                return check.check(in, tag);
-            }
-            if (!packs || (tag & 7) != ProtoWire.BYTES) {
-                ProtoWire.skip(in, tag);
-                return false;
-            }
-            ProtoWire.skipPacked(in, wire);
-            return true;
         }
     }
 
@@ -461,29 +417,6 @@ abstract class ProtoField {
 
         private int length(byte[] bytes, int keys, int index) {
             return isTextKey ? (int) RowBuffer.get(bytes, RowBuffer.items(keys, count) + keyWidth * index) : keyWidth;
-        }
-
-        @Override
-        public boolean check(Cursor in, int tag) {
-            if ((tag & 7) != ProtoWire.BYTES) {
-                ProtoWire.skip(in, tag);
-                return false;
-            }
-            return ProtoMessage.within(in, () -> {
-                boolean isRight = true;
-                while (in.at < in.end) {
-                    int inner = ProtoWire.tag(in);
-                    if (key.has(inner)) {
-                        isRight &= key.check(in, inner);
-                    } else if (value.has(inner)) {
-                        isRight &= value.check(in, inner);
-                    } else {
-                        isRight = false;
-                        ProtoWire.skip(in, inner);
-                    }
-                }
-                return isRight;
-            });
         }
     }
 }

@@ -10,6 +10,7 @@ import strata.spark.bytes.ProtoWire;
 import strata.spark.frame.FrameHeader;
 import strata.spark.frame.FrameHeader.Refusal;
 import strata.spark.frame.Program;
+import strata.spark.proto.ProtoMessage.Check;
 import strata.spark.row.RowBuffer;
 import strata.spark.schema.ProtoSchema;
 
@@ -59,6 +60,7 @@ public final class ProtoProgram extends Program {
         return payload;
     }
 
+    /** Read a message; with a judge, only check it if its row would surely hold it. */
     @Override
     public void read(FrameHeader frame) {
         byte[] header = frame.header();
@@ -87,12 +89,19 @@ public final class ProtoProgram extends Program {
 
     private void read(ProtoMessage message, byte[] bytes, int end) {
         try {
+            if (judge != null) {
+                cursor.open(bytes, payload, end, false);
+                int state = message.check.all(cursor, judge.marks(written));
+                if (state == Check.SOUND && message.check.hasRoom(end - payload)) {
+                    return;
+                }
+            }
             cursor.open(bytes, payload, end, false);
             row.begin();
-            row.putField(0, message.readAll(cursor, row, 0, judge == null ? null : judge.marks(written)));
+            row.putField(0, message.readAll(cursor, row, 0));
             if (cursor.overwrote) { // a parser checks what was overwritten, too
                 cursor.open(bytes, payload, end, false);
-                message.checkAll(cursor);
+                message.check.all(cursor, null);
             }
         } catch (Damage found) {
             throw refuse(message, bytes, end, found);
@@ -104,7 +113,7 @@ public final class ProtoProgram extends Program {
         Damage first = found;
         try {
             cursor.open(bytes, payload, end, true);
-            if (!message.checkAll(cursor)) {
+            if ((message.check.all(cursor, null) & Check.MISTYPED) != 0) {
                 first = ProtoWire.malformed();
             }
         } catch (Damage parsing) {

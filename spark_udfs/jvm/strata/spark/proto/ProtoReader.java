@@ -8,12 +8,12 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
-import strata.spark.bytes.Cursor;
 import strata.spark.bytes.Cursor.Damage;
 import strata.spark.bytes.Limits.Budget;
 import strata.spark.bytes.ProtoWire;
-import strata.spark.proto.ProtoField.Check;
 import strata.spark.proto.ProtoField.ProtoMap;
+import strata.spark.proto.ProtoMessage.Check;
+import strata.spark.proto.ProtoMessage.Check.Rule;
 import strata.spark.row.Node;
 import strata.spark.schema.ProtoSchema;
 import strata.spark.schema.ProtoSchema.ProtoType;
@@ -102,7 +102,7 @@ public final class ProtoReader {
         for (Field field : messages.get(message)) {
             compare(field, writer, field.name(), written, seen);
         }
-        return node(message, written, new Budget());
+        return new Compilation(written).node(message);
     }
 
     // Comparison
@@ -173,145 +173,159 @@ public final class ProtoReader {
 
     // Nodes
 
-    private ProtoMessage node(String name, Map<String, ProtoType> written, Budget budget) {
-        List<ProtoField> fields = new ArrayList<>();
-        Map<Integer, List<ProtoField>> oneofs = new HashMap<>();
-        for (Field one : messages.get(name)) {
-            budget.spend();
-            ProtoField made = field(one, written, budget);
-            fields.add(made);
-            if (one.oneof() >= 0) {
-                oneofs.computeIfAbsent(one.oneof(), key -> new ArrayList<>()).add(made);
-            }
-        }
-        for (List<ProtoField> members : oneofs.values()) {
-            for (ProtoField member : members) {
-                member.rivals =
-                        members.stream().filter(other -> other != member).toArray(ProtoField[]::new);
-            }
-        }
-        return new ProtoMessage(fields);
-    }
+    /** Makes the nodes that read messages of one writer. */
+    private final class Compilation {
+        /** The writer's type of each field that is a whole number. */
+        private final Map<String, ProtoType> written;
 
-    private ProtoField field(Field one, Map<String, ProtoType> written, Budget budget) {
-        if (one.isMap()) {
-            List<Field> entry = messages.get(one.message());
-            Field key = entry.stream()
-                    .filter(part -> part.number() == 1)
-                    .findFirst()
-                    .orElseThrow();
-            Field value = entry.stream()
-                    .filter(part -> part.number() == 2)
-                    .findFirst()
-                    .orElseThrow();
-            boolean isFixed = ProtoScalars.isPlain(key.type(), key.type()) && key.type() != ProtoType.STRING;
-            return new ProtoMap(
-                    one.name(),
-                    one.number(),
-                    one.slot(),
-                    part(key, written, budget),
-                    part(value, written, budget),
-                    width(key),
-                    width(value),
-                    !isFixed);
-        }
-        Node value = value(one, written, budget);
-        int wire = one.type().wire;
-        Check check = check(one, value);
-        if (one.isRepeated()) {
-            return new ProtoField.Many(one.name(), one.number(), one.slot(), value, wire, width(one), check);
-        }
-        ProtoType as = type(one, written);
-        boolean isZero = isAllZero(one.zero());
-        if (one.message() == null && ProtoScalars.isPlain(one.type(), as) && isZero) {
-            return new ProtoField.Direct(one.name(), one.number(), one.slot(), one.hasPresence(), value, wire);
-        }
-        Node absent = one.hasPresence() ? null : new Node.Default(value, one.zero());
-        return new ProtoField.Deferred(
-                one.name(), one.number(), one.slot(), value, absent, wire, one.message() != null, check);
-    }
+        private final Budget budget = new Budget();
+        private final Map<String, Check> checks = new HashMap<>();
 
-    private ProtoField.Deferred part(Field one, Map<String, ProtoType> written, Budget budget) {
-        Node value = value(one, written, budget).asItem();
-        Node absent = new Node.Default(value, one.zero());
-        return new ProtoField.Deferred(
-                one.name(), one.number(), 0, value, absent, one.type().wire, one.message() != null, check(one, value));
+        Compilation(Map<String, ProtoType> written) {
+            this.written = written;
+        }
+
+        ProtoMessage node(String name) {
+            List<ProtoField> fields = new ArrayList<>();
+            Map<Integer, List<ProtoField>> oneofs = new HashMap<>();
+            for (Field field : messages.get(name)) {
+                budget.spend();
+                ProtoField made = field(field);
+                fields.add(made);
+                if (field.oneof() >= 0) {
+                    oneofs.computeIfAbsent(field.oneof(), key -> new ArrayList<>())
+                            .add(made);
+                }
+            }
+            for (List<ProtoField> members : oneofs.values()) {
+                for (ProtoField member : members) {
+                    member.rivals =
+                            members.stream().filter(other -> other != member).toArray(ProtoField[]::new);
+                }
+            }
+            return new ProtoMessage(fields, check(name, false));
+        }
+
+        private ProtoField field(Field field) {
+            if (field.isMap()) {
+                List<Field> entry = messages.get(field.message());
+                Field key = entry.stream()
+                        .filter(part -> part.number() == 1)
+                        .findFirst()
+                        .orElseThrow();
+                Field value = entry.stream()
+                        .filter(part -> part.number() == 2)
+                        .findFirst()
+                        .orElseThrow();
+                boolean isFixed = ProtoScalars.isPlain(key.type(), key.type()) && key.type() != ProtoType.STRING;
+                return new ProtoMap(
+                        field.name(),
+                        field.number(),
+                        field.slot(),
+                        part(key),
+                        part(value),
+                        width(key),
+                        width(value),
+                        !isFixed);
+            }
+            Node value = value(field);
+            int wire = field.type().wire;
+            if (field.isRepeated()) {
+                return new ProtoField.Many(field.name(), field.number(), field.slot(), value, wire, width(field));
+            }
+            if (field.message() == null && ProtoScalars.isPlain(field.type(), type(field)) && isAllZero(field.zero())) {
+                return new ProtoField.Direct(
+                        field.name(), field.number(), field.slot(), field.hasPresence(), value, wire);
+            }
+            Node absent = field.hasPresence() ? null : new Node.Default(value, field.zero());
+            return new ProtoField.Deferred(
+                    field.name(), field.number(), field.slot(), value, absent, wire, field.message() != null);
+        }
+
+        private ProtoField.Deferred part(Field field) {
+            Node value = value(field).asItem();
+            Node absent = new Node.Default(value, field.zero());
+            return new ProtoField.Deferred(
+                    field.name(), field.number(), 0, value, absent, field.type().wire, field.message() != null);
+        }
+
+        private ProtoType type(Field field) {
+            ProtoType own = field.type();
+            return own.isWhole ? written.getOrDefault(field.owner() + "." + field.name(), own) : own;
+        }
+
+        private Node value(Field field) {
+            if (field.message() == null) {
+                return field.type() == ProtoType.ENUM
+                        ? new ProtoScalars.Names(field.names(), field.type())
+                        : ProtoScalars.of(field.type(), type(field));
+            }
+            return switch (field.kind()) {
+                case "timestamp" -> ProtoScalars.micros(true);
+                case "duration" -> ProtoScalars.micros(false);
+                case "wrapper" -> {
+                    Field inner = messages.get(field.message()).get(0);
+                    yield ProtoScalars.wrapped(value(inner), inner.type().wire, inner.zero());
+                }
+                default -> node(field.message());
+            };
+        }
+
+        private int width(Field field) {
+            if (field.message() == null) {
+                return field.type().width;
+            }
+            return field.kind().equals("wrapper")
+                    ? width(messages.get(field.message()).get(0))
+                    : 8;
+        }
+
+        // Checks
+
+        /** Return the check of a message, which is the same wherever it is. */
+        private Check check(String name, boolean isEntry) {
+            Check known = checks.get(name);
+            if (known != null) {
+                return known;
+            }
+            Check made = new Check(isEntry);
+            checks.put(name, made);
+            for (Field field : messages.get(name)) {
+                Rule rule = rule(field);
+                Check inner = rule == Rule.MESSAGE ? check(field.message(), field.isMap()) : null;
+                ProtoType as = type(field);
+                boolean packs = field.isRepeated() && field.type().wire != ProtoWire.BYTES;
+                int longest = field.names().values().stream()
+                        .mapToInt(symbol -> 4 * symbol.length())
+                        .max()
+                        .orElse(0);
+                // a default is written as the reader's type, and read as the writer's
+                boolean isSafe = as == field.type() || rule != Rule.SECONDS && isAllZero(field.zero());
+                Check.Field checked = new Check.Field(field.type().wire, packs, rule, as, inner);
+                made.add(field.number(), checked, longest + field.zero().length, isSafe);
+            }
+            return made;
+        }
+
+        private Rule rule(Field field) {
+            if (field.message() != null) {
+                return Rule.MESSAGE;
+            }
+            if (ProtoScalars.SECONDS.contains(field.owner() + "." + field.name())) {
+                return Rule.SECONDS;
+            }
+            return field.type() == ProtoType.STRING
+                    ? field.isText() ? Rule.TEXT : Rule.LOOSE_TEXT
+                    : ProtoScalars.rule(field.type(), type(field));
+        }
     }
 
     private static boolean isAllZero(byte[] bytes) {
-        for (byte one : bytes) {
-            if (one != 0) {
+        for (byte each : bytes) {
+            if (each != 0) {
                 return false;
             }
         }
         return true;
-    }
-
-    private static ProtoType type(Field one, Map<String, ProtoType> written) {
-        return one.type().isWhole ? written.getOrDefault(one.owner() + "." + one.name(), one.type()) : one.type();
-    }
-
-    private Node value(Field one, Map<String, ProtoType> written, Budget budget) {
-        if (one.message() == null) {
-            return one.type() == ProtoType.ENUM
-                    ? new ProtoScalars.Names(one.names(), one.type())
-                    : ProtoScalars.of(one.type(), type(one, written));
-        }
-        return switch (one.kind()) {
-            case "timestamp" -> ProtoScalars.micros(true);
-            case "duration" -> ProtoScalars.micros(false);
-            case "wrapper" -> {
-                Field inner = messages.get(one.message()).get(0);
-                yield ProtoScalars.wrapped(value(inner, written, budget), inner.type().wire, inner.zero());
-            }
-            default -> node(one.message(), written, budget);
-        };
-    }
-
-    private int width(Field one) {
-        if (one.message() == null) {
-            return one.type().width;
-        }
-        return one.kind().equals("wrapper") ? width(messages.get(one.message()).get(0)) : 8;
-    }
-
-    private Check check(Field one, Node value) {
-        if (value instanceof ProtoMessage inner) {
-            return (in, tag) -> inner.check(in);
-        }
-        if (one.kind().equals("wrapper")
-                || one.kind().equals("timestamp")
-                || one.kind().equals("duration")) {
-            List<Field> parts = messages.get(one.message());
-            return (in, tag) -> ProtoMessage.within(in, () -> checkParts(in, parts));
-        }
-        if (one.type() == ProtoType.STRING && one.isText()) {
-            return (in, tag) -> {
-                ProtoWire.checkText(in);
-                return true;
-            };
-        }
-        return (in, tag) -> {
-            ProtoWire.skip(in, tag);
-            return true;
-        };
-    }
-
-    private boolean checkParts(Cursor in, List<Field> parts) {
-        boolean isRight = true;
-        while (in.at < in.end) {
-            int tag = ProtoWire.tag(in);
-            Field part = parts.stream()
-                    .filter(one -> one.number() == tag >>> 3)
-                    .findFirst()
-                    .orElse(null);
-            if (part != null && part.type().wire == (tag & 7)) {
-                check(part, null).check(in, tag);
-            } else {
-                isRight &= part == null;
-                ProtoWire.skip(in, tag);
-            }
-        }
-        return isRight;
     }
 }

@@ -5,15 +5,20 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import strata.spark.bytes.Cursor;
 import strata.spark.bytes.Cursor.Damage;
 import strata.spark.bytes.ProtoWire;
+import strata.spark.proto.ProtoMessage.Check.Rule;
 import strata.spark.row.Node;
 import strata.spark.row.RowBuffer;
 import strata.spark.schema.ProtoSchema.ProtoType;
 
 /** Values of Protobuf that contain no others. */
 final class ProtoScalars {
+
+    /** The fields that are multiplied to be microseconds. */
+    static final Set<String> SECONDS = Set.of("google.protobuf.Timestamp.seconds", "google.protobuf.Duration.seconds");
 
     private static final int MICROS = 1_000_000;
     private static final int NANOS = 1000;
@@ -55,6 +60,12 @@ final class ProtoScalars {
             case INT64, SINT64, SFIXED64, UINT32, FIXED32 -> !isUnsigned(written);
             default -> false;
         };
+    }
+
+    /** Return what has to be true of a number of a type so that its column can hold it. */
+    static Rule rule(ProtoType type, ProtoType written) {
+        boolean isInAny = isPlain(type, written) || !type.isWhole || isUnsigned(type) && isUnsigned(written);
+        return isInAny ? Rule.NOTHING : type.width == Integer.BYTES ? Rule.INT : Rule.NOT_NEGATIVE;
     }
 
     private interface Reader {
