@@ -254,8 +254,10 @@ final class MessageDoubts {
             }
         }
         marks = new ProtoMessage.Marks(marked);
-        Part[] parts =
-                watched.stream().map(field -> dense[field.number]).filter(Part::isFlat).toArray(Part[]::new);
+        Part[] parts = watched.stream()
+                .map(field -> dense[field.number])
+                .filter(Part::isFlat)
+                .toArray(Part[]::new);
         flat = parts.length == watched.size() ? parts : flat;
     }
 
