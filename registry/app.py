@@ -11,6 +11,7 @@ from starlette.routing import Router as StarletteRouter
 
 from strata.registry.api.all import ROUTERS as CORE_ROUTERS
 from strata.registry.api.router import Router
+from strata.registry.core import parsing
 from strata.registry.core.log_reader import RecentRecords
 from strata.registry.core.tail_reader import TailReader
 from strata.registry.core.tally import Tally
@@ -196,7 +197,7 @@ def _join(pipeline: Pipeline, part: Part) -> None:
 @asynccontextmanager
 async def _lifespan(node: Node, parts: Sequence[Part], _app: object) -> AsyncIterator[None]:
     """Run what runs beside the service, then close what is open."""
-    beside = [node.health.watch, *_tail_of(node), *(watch for part in parts for watch in part.watch)]
+    beside = [node.health.watch, *_tail_of(node), *(watch for part in parts for watch in part.watch), _load_formats]
     tasks = [asyncio.ensure_future(watch()) for watch in beside]
     yield
     for task in tasks:
@@ -205,6 +206,11 @@ async def _lifespan(node: Node, parts: Sequence[Part], _app: object) -> AsyncIte
     for part in parts:
         if part.close is not None:
             await asyncio.to_thread(part.close)
+
+
+async def _load_formats() -> None:
+    """Import what the first schemas need, which a start does not wait for."""
+    await asyncio.to_thread(parsing.load)
 
 
 def _tail_of(node: Node) -> list[Callable[[], Awaitable[None]]]:

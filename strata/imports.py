@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
 
-__all__ = ["MissingExtra", "lazy", "require"]
+__all__ = ["MissingExtra", "deferred", "lazy", "require"]
 
 
 class MissingExtra(ModuleNotFoundError):
@@ -59,3 +61,32 @@ def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str]
         return getattr(import_module(f"{package}.{homes[name]}"), name)
 
     return attribute
+
+
+def deferred(module: str) -> Any:
+    """Return what stands for a module, which is imported when one of its names is first used.
+
+    It is for what a program may never need, or not at its start. Type checkers see the module itself:
+
+        if TYPE_CHECKING:
+            from strata.compat import check
+        else:
+            check = deferred("strata.compat.check")
+
+    Args:
+        module: the full name of the module.
+    """
+    return _Deferred(module)
+
+
+class _Deferred:
+    """A module that is imported when it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._module: ModuleType | None = None
+
+    def __getattr__(self, name: str) -> object:
+        if self._module is None:
+            self._module = import_module(self._name)
+        return getattr(self._module, name)

@@ -4,16 +4,20 @@ The reference shows and takes its SQL types on three routes. Its errors are know
 would need the grammar is refused instead of being answered in another form.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from strata.compat.limits import DEFAULT_LIMITS
-from strata.compat.logical.policy import translate
-from strata.compat.logical.types import TranslationError
 from strata.compat.schema import SchemaFormat
+from strata.imports import deferred
 from strata.registry.core import errors
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.parsing import parse_version
 from strata.storage.state import SchemaVersion, State
+
+if TYPE_CHECKING:
+    from strata.compat.logical import policy, types
+else:
+    policy, types = deferred("strata.compat.logical.policy"), deferred("strata.compat.logical.types")
 
 __all__ = ["LOGICAL", "posted_refusal", "stored_refusal"]
 
@@ -44,7 +48,7 @@ def stored_refusal(state: State, entry: SchemaVersion) -> RegistryError:
     """
     try:
         limits = DEFAULT_LIMITS.started()
-        translate(parse_version(state, entry, limits), "", limits)
-    except TranslationError as error:
+        policy.translate(parse_version(state, entry, limits), "", limits)
+    except types.TranslationError as error:
         return errors.invalid_schema(f"Stored schema cannot be represented as a logical type: {error}")
     return errors.invalid_schema(f"{_UNSUPPORTED}`strata table-ddl` prints the table of a version for six engines.")

@@ -9,16 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from strata.compat.check import CheckResult, Previous, check
+from strata.compat.entities import Tags
 from strata.compat.formats import FORMATS, Format
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits, NotAtOnce, OutOfTime
 from strata.compat.result import Finding, Incompatibility, Refusal
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
-from strata.compat.tags import Tags, retagged, tags_of
-from strata.compat.witness.search import budget_within, is_loaded, proven, silent_changes
+from strata.imports import deferred
 from strata.registry.core import errors
 from strata.registry.core.cache import Cache
 from strata.registry.core.references import pinned, resolved
@@ -26,6 +25,14 @@ from strata.registry.core.schema_request import NO_CONTRACT, Contract, SchemaReq
 from strata.registry.core.tally import Tally
 from strata.storage.records import Metadata, Reference, fingerprint, guid_of
 from strata.storage.state import SchemaVersion, State
+
+if TYPE_CHECKING:
+    from strata.compat import check, tags
+    from strata.compat.check import CheckResult, Previous
+    from strata.compat.witness import search
+else:
+    check, tags = deferred("strata.compat.check"), deferred("strata.compat.tags")
+    search = deferred("strata.compat.witness.search")
 
 __all__ = [
     "Candidate",
@@ -46,8 +53,7 @@ __all__ = [
     "with_tags",
 ]
 
-_FORMATS: Final = dict(FORMATS)  # all of them now: few requests need no format
-_BY_NAME: Final = {schema_format.value: row for schema_format, row in _FORMATS.items()}
+_BY_NAME: Final = {schema_format.value: schema_format for schema_format in FORMATS}
 _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
 _VerdictKey = tuple[int, tuple[tuple[int, int, str], ...], Level, Policy, str]
 
@@ -63,7 +69,7 @@ _outlines: Final[Cache[tuple[str, bytes], _Outline]] = Cache(16 << 20)
 _BYTES_OF_OUTLINE: Final = 400
 _VERSIONS_A_LOOK: Final = 100  # how many versions are excluded between two looks at the clock
 _normal_texts: Final[Cache[int, tuple[str, ParsedSchema]]] = Cache(16 << 20)
-_verdicts: Final[Cache[_VerdictKey, tuple[CheckResult, ParsedSchema, list[Previous]]]] = Cache(64 << 20)
+_verdicts: Final[Cache[_VerdictKey, tuple["CheckResult", ParsedSchema, list["Previous"]]]] = Cache(64 << 20)
 
 
 def share_caches(processes: int) -> None:
@@ -100,6 +106,13 @@ class Candidate:
     def under(self, contract: Contract) -> "Candidate":
         """Return the same schema with another contract, and so with another identity."""
         return self if contract == self.contract else replace(self, contract=contract)
+
+
+def load() -> None:
+    """Import what schemas of any format need; a start does not wait for it."""
+    for schema_format in FORMATS:
+        FORMATS[schema_format].parse  # noqa: B018 - the look-up imports the format
+    check.check, tags.tags_of  # noqa: B018 - likewise
 
 
 def schema_types() -> list[str]:
@@ -175,7 +188,7 @@ def inline_tags(state: State, entry: SchemaVersion, limits: Limits) -> Tags:
         TooExpensive: if this takes too long.
     """
     try:
-        return tags_of(_parse_stored(state, entry, limits))
+        return tags.tags_of(_parse_stored(state, entry, limits))
     except OutOfTime as error:
         raise errors.TooExpensive(f"The tags cannot be read: {error}") from None
     except (SchemaParseError, errors.RegistryError):
@@ -208,7 +221,7 @@ def with_tags(
         return request
     parsed = parse_request(state, subject, request, strict=False, normalize=False).parsed
     try:
-        return request._replace(text=retagged(parsed, add, remove, must_exist=must_exist))
+        return request._replace(text=tags.retagged(parsed, add, remove, must_exist=must_exist))
     except SchemaParseError as error:
         raise errors.invalid_schema(str(error)) from None
 
@@ -220,7 +233,7 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
         RegistryError: 42201 if the stored schema cannot be printed.
     """
     schema_format = _BY_NAME.get(entry.schema.schema_type)
-    print_as = schema_format.printed_as.get(form) if schema_format else None
+    print_as = FORMATS[schema_format].printed_as.get(form) if schema_format else None
     if print_as is None:
         return entry.schema.text
     try:
@@ -262,7 +275,7 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
         stored = _parse_stored(state, entry, candidate.limits)
         outline = _outline(stored)
         _outlines.put((entry.schema.schema_type, entry.schema.fingerprint), outline, _BYTES_OF_OUTLINE)
-        return outline == _outline(ours) and _FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
+        return outline == _outline(ours) and FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
     except (SchemaParseError, errors.RegistryError):
@@ -271,7 +284,7 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
 
 def compare(
     state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level, policy: Policy
-) -> CheckResult:
+) -> "CheckResult":
     """Check a candidate against versions of its subject.
 
     Args:
@@ -314,7 +327,7 @@ def prove(
         TooExpensive: if parsing takes too long; proofs end early instead.
         NotAtOnce: if an event loop cannot wait for it.
     """
-    if candidate.limits.at_once and not is_loaded(candidate.parsed.format):
+    if candidate.limits.at_once and not search.is_loaded(candidate.parsed.format):
         raise NotAtOnce  # a thread imports what few registries ever need
     try:
         versions = _versions(state, candidate, previous, level)
@@ -322,15 +335,17 @@ def prove(
         raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
-    budget = budget_within(candidate.limits)
-    proofs = proven(candidate.parsed, versions, refused, budget)
-    return proofs, silent_changes(candidate.parsed, versions, level, refused, budget)
+    budget = search.budget_within(candidate.limits)
+    proofs = search.proven(candidate.parsed, versions, refused, budget)
+    return proofs, search.silent_changes(candidate.parsed, versions, level, refused, budget)
 
 
-def _versions(state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level) -> list[Previous]:
+def _versions(state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level) -> list["Previous"]:
     looked_at = previous if LEVELS[level].transitive else previous[-1:]
     return [
-        Previous(entry.version, _parse_stored(state, entry, candidate.limits), _union(entry.schema.value.metadata))
+        check.Previous(
+            entry.version, _parse_stored(state, entry, candidate.limits), _union(entry.schema.value.metadata)
+        )
         for entry in looked_at
     ]
 
@@ -342,12 +357,12 @@ def refusals(candidate: Candidate) -> Sequence[Refusal]:
         TooExpensive: if this takes too long.
     """
     try:
-        return _FORMATS[candidate.parsed.format].refusals(candidate.parsed, limits=candidate.limits)
+        return FORMATS[candidate.parsed.format].refusals(candidate.parsed, limits=candidate.limits)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be checked: {error}") from None
 
 
-def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, policy: Policy) -> CheckResult:
+def _check_cached(candidate: Candidate, versions: list["Previous"], level: Level, policy: Policy) -> "CheckResult":
     """Return the verdict, from the cache if a dry run before the request's turn has computed it."""
     parsed, union = candidate.parsed, _union(candidate.contract.metadata)
     if candidate.limits.at_once:  # there was no dry run, and the check is brief
@@ -394,7 +409,7 @@ def _outline(parsed: ParsedSchema) -> _Outline:
 def _normalized(parsed: ParsedSchema, limits: Limits) -> str:
     known = _normal_texts.get(id(parsed))
     if known is None:
-        known = _FORMATS[parsed.format].normalize(parsed, limits=limits), parsed
+        known = FORMATS[parsed.format].normalize(parsed, limits=limits), parsed
         _normal_texts.put(id(parsed), known, _size(parsed.canonical))
     return known[0]
 
@@ -410,7 +425,7 @@ def _parse_uncached(
     if schema_format is None:
         raise SchemaParseError(f"schemas of type {schema_type} are not supported")
     limits.look_at_text(len(text) + sum([len(reference.text) for reference in references]))
-    return _timed_parse(schema_type, schema_format, text, strict, references, limits)
+    return _timed_parse(schema_type, FORMATS[schema_format], text, strict, references, limits)
 
 
 def _identity(text: str, references: Sequence[Reference], contract: Contract) -> bytes:
@@ -469,8 +484,8 @@ def _timed_parse(
 
 
 def _timed_check(
-    new: ParsedSchema, previous: Sequence[Previous], level: Level, policy: Policy, limits: Limits, union: str
-) -> CheckResult:
+    new: ParsedSchema, previous: Sequence["Previous"], level: Level, policy: Policy, limits: Limits, union: str
+) -> "CheckResult":
     """Return the verdict on a new schema, as `check` does.
 
     Raises:
@@ -479,7 +494,7 @@ def _timed_check(
     """
     began, verdict = perf_counter(), "given_up"
     try:
-        result = check(new, previous, level, policy, limits, union)
+        result = check.check(new, previous, level, policy, limits, union)
         verdict = "compatible" if result.compatible else "incompatible"
         return result
     finally:

@@ -4,9 +4,9 @@ import re
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from strata.compat.entities import Tags
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.schema import SchemaFormat
-from strata.compat.tags import Tags
 from strata.storage.records import Metadata, Reference, RuleSet
 
 __all__ = ["NO_CONTRACT", "Contract", "SchemaRequest"]

@@ -16,8 +16,8 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Annotated, Literal, NotRequired, Protocol, TypedDict, TypeVar
 
+from strata.compat.entities import Tags
 from strata.compat.limits import Limits, NotAtOnce
-from strata.compat.tags import Tags
 from strata.registry.core.decide.decision import Decide, Decision
 from strata.registry.core.decide.standby import decided
 from strata.registry.core.errors import RegistryError, error_body

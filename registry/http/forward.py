@@ -33,12 +33,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import orjson
-import urllib3
-from urllib3.util import parse_url
 
+from strata.imports import deferred
 from strata.registry.core import errors
 from strata.registry.core.errors import RegistryError
 from strata.registry.core.writer import HOLDER_FAILS, Writer
@@ -46,11 +47,17 @@ from strata.registry.http.asgi import FORWARDED, Answer, Receive
 from strata.registry.http.bodies import read_whole, replayed
 from strata.registry.http.exchange import Exchange
 from strata.registry.http.link import Link
-from strata.registry.http.node_calls import CONNECT_S, Call, accepts_writes, pool_manager, responds
 from strata.registry.http.node_signature import HEADER as ASKED_BY_HEADER
 from strata.registry.http.node_signature import body_digest
 from strata.registry.http.service import Control
 from strata.registry.node.logs.context import TRACE_HEADERS
+
+if TYPE_CHECKING:
+    import urllib3
+
+    from strata.registry.http import node_calls
+else:
+    urllib3, node_calls = deferred("urllib3"), deferred("strata.registry.http.node_calls")
 
 __all__ = ["Forward"]
 
@@ -104,11 +111,16 @@ class Forward:
         self._max_waiting, self._max_bytes = max_waiting, max_waiting_bytes
         self._waiting = self._waiting_bytes = 0
         self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="strata-forward")
-        self._pool = pool_manager(_MAX_CALLS, tls)
+        self._tls = tls
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="strata-probe")
         self._probe: asyncio.Task[bool] | None = None
         self._has_refused = False
         writer.ask_holder = self._accepts_writes
+
+    @cached_property
+    def _pool(self) -> "urllib3.PoolManager":
+        """The connections to other nodes."""
+        return node_calls.pool_manager(_MAX_CALLS, self._tls)
 
     @property
     def has_link(self) -> bool:
@@ -237,7 +249,7 @@ class Forward:
     async def _accepts_writes(self, holder: str) -> bool:
         """Return whether the holder accepts writes; if it does not respond, this node takes its place."""
         accepts = await asyncio.get_running_loop().run_in_executor(
-            self._probe_thread, accepts_writes, self._pool, holder
+            self._probe_thread, node_calls.accepts_writes, self._pool, holder
         )
         if accepts is None:
             self._writer.pass_over(holder, _SILENT_S)
@@ -263,7 +275,7 @@ class Forward:
         Raises:
             RegistryError: 50003 if it is unknown whether the holder has written; 50302 if it was not asked in time.
         """
-        call, deadline = Call(), exchange.deadline
+        call, deadline = node_calls.Call(), exchange.deadline
         turn = self._threads.submit(self._call, call, holder, exchange)
         asked = asyncio.wrap_future(turn)
         try:
@@ -289,7 +301,9 @@ class Forward:
         return await asyncio.shield(self._probe)
 
     async def _probe_holder(self, holder: str) -> bool:
-        return await asyncio.get_running_loop().run_in_executor(self._probe_thread, responds, self._pool, holder)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._probe_thread, node_calls.responds, self._pool, holder
+        )
 
     def _give_up(self, holder: str, reason: str) -> errors.RegistryError:
         """Bypass an unresponsive holder for a while; return the error for a write that may have reached it."""
@@ -300,7 +314,7 @@ class Forward:
         )
         return errors.write_forwarding_failed()
 
-    def _call(self, call: Call, holder: str, exchange: Exchange) -> Answer | None:
+    def _call(self, call: "node_calls.Call", holder: str, exchange: Exchange) -> Answer | None:
         """Return the holder's response; None if it did nothing and the pen's holder must be looked up again.
 
         Raises:
@@ -316,10 +330,10 @@ class Forward:
         headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _COPIED}
         headers |= {FORWARDED.decode(): "true", _TIME_LEFT.decode(): f"{left * _SHARE:.3f}"}
         if self._secret is not None:
-            target = parse_url(url).request_uri.encode()  # as urllib3 will spell it
+            target = urllib3.util.parse_url(url).request_uri.encode()  # as urllib3 will spell it
             signature = self._secret.sign(scope["method"], target, body, access.asked_by, time.time())
             headers[ASKED_BY_HEADER.decode()] = signature.decode()
-        timeout = urllib3.Timeout(connect=min(CONNECT_S, left), read=left)
+        timeout = urllib3.Timeout(connect=min(node_calls.CONNECT_S, left), read=left)
         try:
             answer = call.request(
                 self._pool, scope["method"], url, body=body, headers=headers, timeout=timeout, redirect=False

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from strata.compat.tags import Entity, EntityType
+from strata.compat.entities import Entity, EntityType
 from strata.registry.core.decide.content import rule_set_of
 from strata.registry.http.bodies import Truth, Word
 from strata.storage import records

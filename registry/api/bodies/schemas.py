@@ -8,8 +8,8 @@ against its model.
 
 from pydantic import Field
 
+from strata.compat.entities import Tags
 from strata.compat.limits import Limits
-from strata.compat.tags import Tags
 from strata.registry.api.bodies.contracts import Answer, Body, Metadata, RuleSet, SchemaTags, Text, tags_by_entity
 from strata.registry.api.bodies.failures import FindingAnswer
 from strata.registry.core.decide.register import Registered

@@ -12,14 +12,11 @@ property `strata.silent` is `refuse`.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from strata.compat.check import explain, finding
-from strata.compat.fields import top_fields
 from strata.compat.levels import Level
-from strata.compat.logical.advice import table_findings
-from strata.compat.logical.policy import TableCheck
 from strata.compat.result import Finding, Incompatibility
+from strata.imports import deferred
 from strata.registry.core import errors
 from strata.registry.core.decide.content import (
     Found,
@@ -63,6 +60,15 @@ from strata.storage.records import (
     context_of,
 )
 from strata.storage.state import SchemaVersion, State, StoredSchema
+
+if TYPE_CHECKING:
+    from strata.compat import check
+    from strata.compat import fields as compat_fields
+    from strata.compat.logical import advice as table_advice
+    from strata.compat.logical.policy import TableCheck
+else:
+    check, compat_fields = deferred("strata.compat.check"), deferred("strata.compat.fields")
+    table_advice = deferred("strata.compat.logical.advice")
 
 __all__ = ["Registered", "Rules", "Verdict", "check_fields", "check_history", "register"]
 
@@ -272,7 +278,7 @@ def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules, c
     versions = state.versions(subject, include_deleted=False)
     verdict = check_history(state, candidate, versions, config, rules.default_level)
     if verdict.messages:
-        advice = [explain(incompatibility) for incompatibility in verdict.incompatibilities]
+        advice = [check.explain(incompatibility) for incompatibility in verdict.incompatibilities]
         findings = findings_json(verdict.findings, candidate.limits.messages)
         raise errors.incompatible_schema(subject, verdict.messages, advice, findings)
 
@@ -364,7 +370,7 @@ class Verdict(NamedTuple):
     messages: tuple[str, ...] = ()
     incompatibilities: tuple[Incompatibility, ...] = ()
     others: tuple[Finding, ...] = ()
-    tables: tuple[TableCheck, ...] = ()
+    tables: tuple["TableCheck", ...] = ()
     proven: tuple[Finding, ...] = ()
     silent: tuple[Finding, ...] = ()
 
@@ -372,9 +378,9 @@ class Verdict(NamedTuple):
     def findings(self) -> Iterator[Finding]:
         """The reasons in the order of the messages, made on demand."""
         yield from self.others
-        yield from self.proven or map(finding, self.incompatibilities)
+        yield from self.proven or map(check.finding, self.incompatibilities)
         for table in self.tables:
-            yield from table_findings(table)
+            yield from table_advice.table_findings(table)
         yield from self.silent
 
 
@@ -387,7 +393,7 @@ def check_fields(candidate: Candidate, config: EffectiveConfig) -> None:
     """
     if not config.validate_fields:
         return
-    for name in top_fields(candidate.parsed):
+    for name in compat_fields.top_fields(candidate.parsed):
         if name.startswith(_RESERVED_PREFIX):
             raise errors.invalid_schema(f"Invalid schema, details: the name of the field {name!r} begins with $$")
     refused = refusals(candidate)
@@ -462,7 +468,7 @@ def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) ->
             )
             rule, version = "RESERVED_FIELD_REMOVED", entry.version
             yield message, Finding(rule, advice, field=name, version=version, previous=before, new=ours)
-    used = top_fields(candidate.parsed)
+    used = compat_fields.top_fields(candidate.parsed)
     for name in (name for name in ours if name in used):
         message = f"The new schema has field that conflicts with the reserved field {name}."
         advice = f"The new schema has a field {name!r}, a name that its metadata reserves. Use another name."

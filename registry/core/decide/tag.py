@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from strata.compat.entities import Tags
 from strata.compat.limits import Limits
-from strata.compat.tags import Tags
 from strata.registry.core.decide.content import merged_rules, rule_set_of, with_version
 from strata.registry.core.decide.decision import Decision
 from strata.registry.core.decide.register import Registered, Rules, register

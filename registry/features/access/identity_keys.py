@@ -9,13 +9,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import orjson
-import urllib3
 
+from strata.imports import deferred
 from strata.registry.node.hosts import is_loopback
 from strata.storage.addresses import without_password
+
+if TYPE_CHECKING:
+    import urllib3
+else:
+    urllib3 = deferred("urllib3")
 
 __all__ = ["Fetch", "InvalidProvider", "KeysUnavailable", "ProviderKeys", "UnknownKey", "check_url", "fetch_json"]
 

@@ -1,9 +1,11 @@
 """The JSON of exporters: models that parse bodies and describe the API, and functions that check and build answers."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, Field
 
+from strata.imports import deferred
 from strata.registry.api.bodies.contracts import Answer, Body, Text, TextMap, Texts
 from strata.registry.core import errors
 from strata.registry.core.decide.exporters import (
@@ -18,10 +20,14 @@ from strata.registry.core.decide.exporters import (
     state_shown,
 )
 from strata.registry.features.exporters.credentials import HIDDEN, Credentials, shown
-from strata.registry.features.exporters.destination import destination_of
 from strata.registry.http.bodies import Word
 from strata.registry.transfer.copies import TransferError
 from strata.storage.records import DEFAULT_CONTEXT, ExporterValue, ExportValue
+
+if TYPE_CHECKING:
+    from strata.registry.features.exporters import destination
+else:
+    destination = deferred("strata.registry.features.exporters.destination")
 
 __all__ = [
     "ExporterAnswer",
@@ -159,7 +165,9 @@ def parse_config(name: str, config: Mapping[str, str] | None, credentials: Crede
         RegistryError: 40951 if something is missing or cannot be used.
     """
     try:
-        destination_of({key: _STANDS_FOR_HIDDEN if value == HIDDEN else value for key, value in (config or {}).items()})
+        destination.destination_of(
+            {key: _STANDS_FOR_HIDDEN if value == HIDDEN else value for key, value in (config or {}).items()}
+        )
         return credentials.sealed(name, config or {})
     except TransferError as error:
         raise errors.invalid_exporter_config(error) from None

@@ -8,11 +8,11 @@ from the same request.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from strata.compat.entities import EntityType
-from strata.compat.field_rows import FieldRow, field_rows
 from strata.compat.levels import Level
+from strata.imports import deferred
 from strata.registry.api.views.addresses import api_path, page_address, subject_address, subject_segment
 from strata.registry.api.views.view import Page
 from strata.registry.core import errors
@@ -26,6 +26,12 @@ from strata.registry.core.subject_names import scope, subject_name
 from strata.registry.features.pages.forms import Form
 from strata.registry.features.pages.texts import indented
 from strata.storage.state import SchemaVersion
+
+if TYPE_CHECKING:
+    from strata.compat import field_rows
+    from strata.compat.field_rows import FieldRow
+else:
+    field_rows = deferred("strata.compat.field_rows")
 
 __all__ = ["ACTIONS", "Action", "Call", "Field", "Place", "reference_lines"]
 
@@ -351,8 +357,8 @@ def _option(tagged: _Tagged) -> str:
     return f"{prefix}{entity['entityPath']}={','.join(tagged['tags'])}"
 
 
-def _rows(page: Page, entry: SchemaVersion) -> list[FieldRow]:
-    return field_rows(parsed_version(page.state, entry, page.exchange.limits.started()), _MOST_FIELDS)
+def _rows(page: Page, entry: SchemaVersion) -> list["FieldRow"]:
+    return field_rows.field_rows(parsed_version(page.state, entry, page.exchange.limits.started()), _MOST_FIELDS)
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -4,21 +4,28 @@ import math
 import ssl
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from strata.imports import deferred
 from strata.registry.core.subject_names import context_name
 from strata.registry.core.tally import Tally
 from strata.registry.core.writer import Writer
 from strata.registry.features.feature import Feature, Node, Part, settings_of
-from strata.registry.features.standby.follower import Follower
 from strata.registry.features.standby.health import StandbyHealth
 from strata.registry.features.standby.scope import Scope
 from strata.registry.features.standby.settings import FollowSettings
-from strata.registry.features.standby.sources import LogSource, ServiceSource, Source
 from strata.registry.node.setting_types import listed
 from strata.registry.node.settings import CoreSettings, SettingRefused, properties_in
 from strata.registry.transfer.same_registry import is_same_registry
 from strata.registry.transfer.tls_files import TlsFiles
 from strata.storage.records import DEFAULT_CONTEXT
+
+if TYPE_CHECKING:
+    from strata.registry.features.standby import follower as following
+    from strata.registry.features.standby import sources
+else:
+    following = deferred("strata.registry.features.standby.follower")
+    sources = deferred("strata.registry.features.standby.sources")
 
 __all__ = ["STANDBY", "follower_of", "scope_of", "source_of"]
 
@@ -28,7 +35,7 @@ def follower_of(
     writer: Writer,
     tally: Tally,
     tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
-) -> Follower | None:
+) -> "following.Follower | None":
     """Return the follower of a node, whose log is marked as a standby; None if it follows nothing.
 
     Args:
@@ -45,19 +52,19 @@ def follower_of(
     """
     if settings.follow is None:
         return None
-    follower = Follower(
+    follower = following.Follower(
         writer, source_of(settings), scope_of(settings), every_s=settings.follow_pause_s, tally=tally, tls=tls
     )
     follower.begin()
     return follower
 
 
-def source_of(settings: FollowSettings) -> Source:
+def source_of(settings: FollowSettings) -> "sources.Source":
     """Return the source that the settings name; see `follower_of`."""
     url = settings.follow or ""
     if not settings.follows_service:
-        return LogSource(url, properties_in(settings.follow_kafka_config))
-    return ServiceSource(
+        return sources.LogSource(url, properties_in(settings.follow_kafka_config))
+    return sources.ServiceSource(
         url,
         _text(settings.follow_auth_file),
         TlsFiles(settings.follow_ca_file),

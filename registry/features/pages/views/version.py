@@ -1,16 +1,13 @@
 """The page of a version: its text, its fields, what it refers to and what refers to it, and code that uses it."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from starlette.responses import Response
 
-from strata.compat.field_rows import FieldRow, field_rows
 from strata.compat.limits import OutOfTime
-from strata.compat.logical.ddl import DIALECTS, table_name, table_statement
-from strata.compat.logical.policy import translate
-from strata.compat.logical.types import TranslationError
 from strata.compat.schema import SchemaParseError
+from strata.imports import deferred
 from strata.registry.api.views.addresses import subject_address
 from strata.registry.api.views.subject import asked_version
 from strata.registry.api.views.view import Page
@@ -23,6 +20,14 @@ from strata.registry.features.pages.texts import shown_text
 from strata.registry.features.pages.views.subject import contract_of
 from strata.storage.records import Subject, context_of, qualified
 from strata.storage.state import IdEntry, SchemaVersion
+
+if TYPE_CHECKING:
+    from strata.compat import field_rows
+    from strata.compat.field_rows import FieldRow
+    from strata.compat.logical import ddl, policy, types
+else:
+    field_rows, ddl = deferred("strata.compat.field_rows"), deferred("strata.compat.logical.ddl")
+    policy, types = deferred("strata.compat.logical.policy"), deferred("strata.compat.logical.types")
 
 __all__ = ["download_version", "show_version", "shown_version"]
 
@@ -94,10 +99,11 @@ def download_version(page: Page) -> Response:
     return Response(entry.schema.text.encode(errors="replace"), media_type="text/plain; charset=utf-8", headers=headers)
 
 
-def _fields(page: Page, entry: SchemaVersion) -> tuple[list[FieldRow], str | None]:
+def _fields(page: Page, entry: SchemaVersion) -> tuple[list["FieldRow"], str | None]:
     """Return the field table, and why there is none."""
     try:
-        return field_rows(parse_version(page.state, entry, page.exchange.limits.started()), _MOST_FIELDS + 1), None
+        schema = parse_version(page.state, entry, page.exchange.limits.started())
+        return field_rows.field_rows(schema, _MOST_FIELDS + 1), None
     except RegistryError as error:
         return [], error.message
     except SchemaParseError as error:
@@ -107,20 +113,21 @@ def _fields(page: Page, entry: SchemaVersion) -> tuple[list[FieldRow], str | Non
 def _table(page: Page, entry: SchemaVersion) -> dict[str, object]:
     """Return the statement that makes the table of a version for the engine that was chosen, or why there is none."""
     engine = page.text("engine")
-    engine = engine if engine in DIALECTS else next(iter(DIALECTS))
+    engine = engine if engine in ddl.DIALECTS else next(iter(ddl.DIALECTS))
     limits = page.exchange.limits.started()
     properties = (entry.schema.value.metadata or {}).get("properties") or {}
     statement, fault = "", ""
     try:
-        logical = translate(parse_version(page.state, entry, limits), properties.get("confluent:union", ""), limits)
-        statement = table_statement(logical, table_name(_topic(entry.subject)), engine)
+        schema = parse_version(page.state, entry, limits)
+        logical = policy.translate(schema, properties.get("confluent:union", ""), limits)
+        statement = ddl.table_statement(logical, ddl.table_name(_topic(entry.subject)), engine)
     except RegistryError as error:
         fault = error.message
-    except (OutOfTime, SchemaParseError, TranslationError) as error:
+    except (OutOfTime, SchemaParseError, types.TranslationError) as error:
         fault = str(error)
     if len(statement) > _LONGEST_STATEMENT:
         statement, fault = "", "the statement is too long for a page; `strata table-ddl` prints it"
-    engines = [(name, _ENGINES.get(name, name.capitalize())) for name in DIALECTS]
+    engines = [(name, _ENGINES.get(name, name.capitalize())) for name in ddl.DIALECTS]
     return {"engine": engine, "engines": engines, "statement": statement, "fault": fault}
 
 
