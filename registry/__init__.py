@@ -11,7 +11,7 @@ require(
     "immutables",
     "jsonschema_rs",
     "orjson",
-    "pydantic_settings",
+    "pydantic",
     "rich",
     "sqlalchemy",
     "uvicorn",

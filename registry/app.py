@@ -35,7 +35,7 @@ from strata.registry.http.cors import Cors
 from strata.registry.http.forward import Forward
 from strata.registry.http.link import Followers, Link
 from strata.registry.http.pipeline import Pipeline
-from strata.registry.http.route_facts import RouteTable
+from strata.registry.http.route_facts import DeclaredRoute, RouteTable
 from strata.registry.http.service import Control, Service
 from strata.registry.node.board import Seat
 from strata.registry.node.settings import Reads
@@ -43,7 +43,7 @@ from strata.registry.settings import Settings
 from strata.storage.log import Log
 from strata.storage.state import State
 
-__all__ = ["FEATURES", "ROUTERS", "ROUTES", "create_app", "routers_of"]
+__all__ = ["FEATURES", "ROUTERS", "create_app", "route_table", "routers_of"]
 
 FEATURES = (
     STANDBY,
@@ -73,8 +73,15 @@ def routers_of(features: Iterable[Feature]) -> tuple[Router, ...]:
 ROUTERS = routers_of(FEATURES)
 """The groups of routes with all features."""
 
-ROUTES = RouteTable(route for router in ROUTERS for route in router.declared)
-"""Their routes."""
+
+def route_table(routers: Iterable[Router] = ROUTERS, own: Iterable[DeclaredRoute] = ()) -> RouteTable:
+    """Return the routes of some groups.
+
+    Args:
+        routers: the groups.
+        own: routes that are matched before them.
+    """
+    return RouteTable([*own, *(route for router in routers for route in router.declared)])
 
 
 def create_app(
@@ -157,7 +164,7 @@ def _pipeline(node: Node, parts: Mapping[str, Part]) -> Pipeline:
     own = [route for part in parts.values() for route in part.routes]
     pipeline = Pipeline(
         service,
-        RouteTable([*own, *(route for router in node.routers for route in router.declared)]),
+        route_table(node.routers, own),
         _Application(node.routers, partial(_lifespan, node, tuple(parts.values()))),
         Forward(
             writer,

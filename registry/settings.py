@@ -1,9 +1,9 @@
 """The settings of the service: flags of `strata serve` or `STRATA_…` variables; flags take precedence."""
 
+import os
 from typing import Final, Self
 
 from pydantic import ValidationError, model_validator
-from pydantic_settings import SettingsConfigDict
 
 from strata.registry.features.access.settings import IdentitySettings
 from strata.registry.features.audit.settings import AuditSettings
@@ -40,8 +40,6 @@ class Settings(
 ):
     """The settings of `strata serve`; each field is the flag `--name` and the variable `STRATA_NAME`."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
-
     @model_validator(mode="after")
     def _check_certificates(self) -> Self:
         if self.tls_principal_rules and self.tls_client_auth is ClientAuth.NONE:
@@ -59,9 +57,16 @@ def load_settings(**flags: object) -> Settings:
         SettingRefused: naming each invalid setting, why it is rejected and what is allowed.
     """
     try:
-        return Settings(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]
+        return Settings.model_validate(_variables() | {name: flag for name, flag in flags.items() if flag is not None})
     except ValidationError as error:
         raise SettingRefused("\n".join(_refusal(dict(item)) for item in error.errors())) from None
+
+
+def _variables() -> dict[str, object]:
+    """Return the settings of the environment, where names may be written in any case."""
+    variables = {name.upper(): text for name, text in os.environ.items()}
+    names = {name: PREFIX + name.upper() for name in Settings.model_fields}
+    return {name: variables[variable] for name, variable in names.items() if variable in variables}
 
 
 def _refusal(item: dict[str, object]) -> str:

@@ -17,7 +17,7 @@ the reference does: lenient flags, percent-encoded path segments.
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote
 
@@ -176,8 +176,9 @@ def _parsed(query_string: bytes) -> _Query:
     return query
 
 
+@cache
 def _validation(type_: Any, notes: tuple[object, ...]) -> _Validate | None:
-    """Return what validates a text; None if any text is valid."""
+    """Return what validates a text, which routes with the same parameter share; None if any text is valid."""
     rules = tuple(note for note in notes if not isinstance(note, Query | Path))
     if type_ in (str, str | None, list[str]) and not rules:
         return None

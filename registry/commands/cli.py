@@ -67,6 +67,7 @@ class _ServeCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self._complete:
+            begin_start()
             bearer = click.Command(None)
             _setting_options(bearer)
             self.params = [*reversed(bearer.params), *self.params]
@@ -81,7 +82,6 @@ def serve(**flags: object) -> ExitCode:
 
     Every flag can also be set by the environment variable in parentheses; a flag takes precedence over its variable.
     """
-    begin_start()
     from strata.registry.node.settings import PREFIX, LogFormat
     from strata.registry.settings import load_settings
 

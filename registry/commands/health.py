@@ -5,13 +5,20 @@ It runs every few seconds beside a node, so it imports the standard library and 
 
 import json
 import os
-import ssl
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
+
+from strata.imports import deferred
+
+if TYPE_CHECKING:
+    import http.client as http_client
+    import ssl
+else:  # other commands do not need them
+    http_client, ssl = deferred("http.client"), deferred("ssl")
 
 __all__ = ["health"]
 
@@ -57,17 +64,17 @@ def health(
         host = None
     if not host:
         raise click.UsageError(f"{target} is not a URL such as http://localhost:8081 or a path such as {_READY}")
-    connection = HTTPConnection(host, port, timeout=timeout)
+    connection = http_client.HTTPConnection(host, port, timeout=timeout)
     if parts.scheme == "https":
         context = _context(ca_file, cert_file, key_file, is_checked=not (is_own or insecure))
-        connection = HTTPSConnection(host, port, timeout=timeout, context=context)
+        connection = http_client.HTTPSConnection(host, port, timeout=timeout, context=context)
     try:
         connection.request("GET", parts.path if len(parts.path) > 1 else _READY)
         response = connection.getresponse()
         said = response.read(_MOST_BYTES).decode("utf-8", "replace").strip()
         status = response.status
         connection.close()
-    except (OSError, HTTPException) as error:
+    except (OSError, http_client.HTTPException) as error:
         click.echo(f"strata: {parts.scheme}://{parts.netloc.rpartition('@')[2]} does not answer: {error}", err=True)
         raise SystemExit(1) from None
     click.echo(said if status == 200 else f"{status} {_reason(said)}")
@@ -83,7 +90,7 @@ def _own_url(path: str, variables: Mapping[str, str]) -> str:
 
 def _context(
     ca_file: Path | None, cert_file: Path | None, key_file: Path | None, *, is_checked: bool
-) -> ssl.SSLContext:
+) -> "ssl.SSLContext":
     """Return a TLS context.
 
     Raises:

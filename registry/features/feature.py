@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from pydantic_settings import BaseSettings
-
 from strata.registry.api.router import Router
 from strata.registry.api.views.view import View
 from strata.registry.core.errors import RegistryError
@@ -29,11 +27,12 @@ from strata.registry.http.route_facts import DeclaredRoute
 from strata.registry.http.service import Control
 from strata.registry.node.board import Seat
 from strata.registry.node.health import WITH_RIGHTS_S, Condition, Health
+from strata.registry.node.setting_types import SettingGroup
 from strata.registry.node.settings import CoreSettings
 
 __all__ = ["Counted", "Feature", "Measured", "Node", "Part", "settings_of"]
 
-_SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
+_SettingsT = TypeVar("_SettingsT", bound=SettingGroup)
 
 Counted = Mapping[tuple[str, ...], Callable[[], float]]
 """Counts that a feature keeps, by the name of their metric and the values of its labels."""
@@ -165,7 +164,7 @@ class Feature:
 
     name: str
     part: Callable[[Node], Part | None] = _present
-    settings: type[BaseSettings] | None = None
+    settings: type[SettingGroup] | None = None
     routers: Sequence[Router] = ()
     views: Sequence[View] = ()
     check: Callable[[CoreSettings], None] = _nothing

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
-__all__ = ["ExistingFile", "Lowered", "Switch", "base_url", "listed", "secret_file"]
+__all__ = ["ExistingFile", "Lowered", "SettingGroup", "Switch", "base_url", "listed", "secret_file"]
 
 _LEAST_SECRET = 32
 
@@ -17,6 +17,12 @@ class Switch(StrEnum):
 
     ON = "on"
     OFF = "off"
+
+
+class SettingGroup(BaseModel):
+    """A group of settings, which is read as a part of those of the service, and not built by itself."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, validate_default=True, defer_build=True)
 
 
 def _file(value: Path | None) -> Path | None:

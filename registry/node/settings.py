@@ -11,7 +11,6 @@ from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_settings import SettingsConfigDict
 
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
@@ -151,8 +150,6 @@ def _upper(value: object) -> object:
 
 class CoreSettings(TlsSettings):
     """The settings that belong to no feature; each field is a flag and a variable, as in `Settings`."""
-
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     listen: Annotated[str, AfterValidator(host_and_port)] = Field(
         "127.0.0.1:8081", description="address to listen on, as HOST:PORT; port 0 picks a free port"

@@ -4,9 +4,8 @@ from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings
 
-from strata.registry.node.setting_types import ExistingFile, Lowered
+from strata.registry.node.setting_types import ExistingFile, Lowered, SettingGroup
 
 __all__ = ["ClientAuth", "TlsSettings", "TlsVersion"]
 
@@ -26,7 +25,7 @@ class TlsVersion(StrEnum):
     V1_3 = "1.3"
 
 
-class TlsSettings(BaseSettings):
+class TlsSettings(SettingGroup):
     """How connections are encrypted; each field is a flag and a variable, as in `Settings`."""
 
     tls_certfile: ExistingFile = Field(

@@ -19,6 +19,8 @@ from importlinter.contracts.forbidden import ForbiddenContract
 from importlinter.contracts.independence import IndependenceContract
 from importlinter.contracts.layers import LayersContract
 
+from strata.imports import deferred
+
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 CLASSES = {
@@ -244,7 +246,6 @@ _STARTS = {
     "anyio": "any",  # of Starlette
     "click": "any",
     "confluent_kafka": "kafka",
-    "dotenv": "any",  # of pydantic_settings
     "google": "any",
     "google_crc32c": "kafka",  # of record batches
     "httptools": "any",
@@ -253,7 +254,6 @@ _STARTS = {
     "orjson": "any",
     "pydantic": "any",
     "pydantic_core": "any",
-    "pydantic_settings": "any",
     "python_multipart": "any",
     "sqlalchemy": "sql",
     "starlette": "any",
@@ -314,6 +314,51 @@ def test_a_start_imports_only_what_serving_needs(log):
     assert {name.split(".")[1] for name in loaded if name.startswith("strata.")} == _OWN
     assert _UNNEEDED.isdisjoint(loaded)
     assert "strata.registry.app" in loaded
+
+
+_SCHEMAS = """
+import sys
+from strata.compat import check, tags
+from strata.compat.check import Previous
+from strata.compat.formats import FORMATS
+from strata.compat.levels import Level
+from strata.compat.schema import SchemaFormat
+from strata.registry.core import parsing
+
+texts = {"AVRO": '{"type":"record","name":"r","fields":[]}', "JSON": '{"type":"object"}',
+         "PROTOBUF": 'syntax = "proto3"; message M { int32 a = 1; }'}
+parsing.load()
+before = set(sys.modules)
+for name, text in texts.items():
+    row = FORMATS[SchemaFormat(name)]
+    schema = row.parse(text, strict=True)
+    row.normalize(schema), row.equivalent(schema, schema), tags.tags_of(schema), row.refusals(schema)
+    check.check(schema, [Previous(1, schema)], Level.FULL_TRANSITIVE)
+print(*sorted(name for name in sys.modules.keys() - before if name.startswith("strata.")))
+"""
+
+
+def test_the_first_schema_imports_nothing():
+    """What a node imports right after its start is all that parsing and checking schemas of the three formats needs."""
+    done = subprocess.run([sys.executable, "-c", _SCHEMAS], capture_output=True, text=True, check=True)
+
+    assert [] == done.stdout.split()
+
+
+def test_a_deferred_module_is_imported_at_its_first_use(tmp_path, monkeypatch):
+    """Standing for a module imports nothing; using a name does, and gives what the module has now."""
+    (tmp_path / "a_deferred_module.py").write_text("number = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module, missing = deferred("a_deferred_module"), deferred("a_missing_module")
+    assert "a_deferred_module" not in sys.modules
+
+    assert 1 == module.number
+    monkeypatch.setattr(sys.modules.pop("a_deferred_module"), "number", 2)
+    assert 2 == module.number
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        _ = module.other
+    with pytest.raises(ModuleNotFoundError, match="a_missing_module"):
+        _ = missing.number
 
 
 def test_other_commands_do_not_load_the_server():

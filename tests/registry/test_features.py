@@ -4,11 +4,11 @@ import http.client
 import json
 
 import pytest
-from pydantic_settings import BaseSettings
 
 from harness.serving import serving
-from strata.registry.app import FEATURES, ROUTES, create_app, routers_of
+from strata.registry.app import FEATURES, create_app, route_table, routers_of
 from strata.registry.features.feature import Part
+from strata.registry.node.setting_types import SettingGroup
 from strata.registry.settings import Settings
 from strata.storage.log import MemoryLog
 
@@ -42,7 +42,7 @@ def test_features_have_names_of_their_own_and_settings_that_the_service_has():
     assert len(FEATURES) == len(BY_NAME)
     for feature in FEATURES:
         assert feature.settings is None or issubclass(Settings, feature.settings)
-        assert feature.settings is None or issubclass(feature.settings, BaseSettings)
+        assert feature.settings is None or issubclass(feature.settings, SettingGroup)
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -79,7 +79,7 @@ def test_the_groups_of_routes_keep_their_places():
     places = [router.place for router in routers_of(FEATURES)]
 
     assert sorted(set(places)) == places
-    assert ROUTES.every == tuple(route for router in routers_of(FEATURES) for route in router.declared)
+    assert route_table().every == tuple(route for router in routers_of(FEATURES) for route in router.declared)
 
 
 def test_a_part_sees_the_requests_of_a_node():

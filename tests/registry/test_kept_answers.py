@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from harness.serving import serving
 from harness.waiting import until
 from strata.registry.api import compatibility
-from strata.registry.app import ROUTERS, ROUTES, create_app
+from strata.registry.app import ROUTERS, create_app, route_table
 from strata.registry.core import errors
 from strata.registry.core.cache import BasisCache, Repeats
 from strata.registry.core.writer import Writer
@@ -35,6 +35,7 @@ INT, LONG = {"schema": '"int"'}, {"schema": '"long"'}
 RECORD = '{"type":"record","name":"R","fields":[{"name":"s","type":"S"}]}'
 ENUM = {"schema": '{"type":"enum","name":"S","symbols":["A"]}'}
 REFERRING = {"schema": RECORD, "references": [{"name": "S", "subject": "base", "version": 1}]}
+ROUTES = route_table()
 DECLARED = [route for router in ROUTERS for route in router.declared]
 CHANGING = ("x-request-id", "date")
 GUID = "4b7e5f44-4c9c-3a6a-a3a2-5d8d4c1f2b11"

@@ -6,11 +6,12 @@ import pytest
 
 from strata.registry.api.openapi import documented
 from strata.registry.api.router import Router
-from strata.registry.app import ROUTERS, ROUTES
+from strata.registry.app import ROUTERS, route_table
 from strata.registry.core.rights.route_rights import OPEN, How
 from strata.registry.core.rights.rules import ResourceType
 from strata.registry.http.route_facts import DeclaredRoute, Kept, RouteFacts
 
+ROUTES = route_table()
 DECLARED = [route for router in ROUTERS for route in router.declared]
 # The POST routes that change nothing; no other POST route only reads.
 READING_POSTS = {

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_settings import BaseSettings
 
 from strata.registry.features.access.identity_keys import InvalidProvider, check_url
 from strata.registry.features.access.names import check_name
@@ -17,7 +16,7 @@ from strata.registry.features.access.options import (
 )
 from strata.registry.features.access.principal_mapping import parse_mapping
 from strata.registry.features.access.proxy import TrustedProxies, parse_networks
-from strata.registry.node.setting_types import ExistingFile, listed
+from strata.registry.node.setting_types import ExistingFile, SettingGroup, listed
 
 __all__ = ["IdentitySettings"]
 
@@ -64,7 +63,7 @@ def _principals(value: str | None) -> str | None:
     return value
 
 
-class IdentitySettings(BaseSettings):
+class IdentitySettings(SettingGroup):
     """How clients prove who they are, and how often they may ask; each field is a flag and a variable."""
 
     auth_file: Path | None = Field(

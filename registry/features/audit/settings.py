@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pydantic_settings import BaseSettings
 
-from strata.registry.node.setting_types import Lowered
+from strata.registry.node.setting_types import Lowered, SettingGroup
 
 __all__ = ["AuditFailure", "AuditSettings"]
 
@@ -39,7 +38,7 @@ def _is_file(value: str) -> bool:
     return not value.startswith("syslog:") and Path(value).parent.is_dir() and not Path(value).is_dir()
 
 
-class AuditSettings(BaseSettings):
+class AuditSettings(SettingGroup):
     """What is noted of changes and refusals; each field is a flag and a variable, as in `Settings`."""
 
     audit: Annotated[str | None, AfterValidator(_place)] = Field(

@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pydantic_settings import BaseSettings
 
-from strata.registry.node.setting_types import secret_file
+from strata.registry.node.setting_types import SettingGroup, secret_file
 
 __all__ = ["ExporterSettings"]
 
 
-class ExporterSettings(BaseSettings):
+class ExporterSettings(SettingGroup):
     """How exporters run; each field is a flag and a variable, as in `Settings`."""
 
     exporter_secret: Annotated[Path | None, AfterValidator(secret_file)] = Field(

@@ -3,10 +3,9 @@
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pydantic_settings import BaseSettings
 
 from strata.registry.node.hosts import host_and_port
-from strata.registry.node.setting_types import Lowered, Switch
+from strata.registry.node.setting_types import Lowered, SettingGroup, Switch
 
 __all__ = ["MetricsSettings"]
 
@@ -15,7 +14,7 @@ def _listen(value: str | None) -> str | None:
     return None if value is None else host_and_port(value)
 
 
-class MetricsSettings(BaseSettings):
+class MetricsSettings(SettingGroup):
     """What is counted; each field is a flag and a variable, as in `Settings`."""
 
     metrics: Annotated[Switch, Lowered] = Field(

@@ -4,9 +4,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pydantic_settings import BaseSettings
 
-from strata.registry.node.setting_types import Lowered, base_url
+from strata.registry.node.setting_types import Lowered, SettingGroup, base_url
 
 __all__ = ["PageSettings", "Ui"]
 
@@ -19,7 +18,7 @@ class Ui(StrEnum):
     FULL = "full"
 
 
-class PageSettings(BaseSettings):
+class PageSettings(SettingGroup):
     """Which pages there are, and where; each field is a flag and a variable, as in `Settings`."""
 
     ui: Annotated[Ui, Lowered] = Field(

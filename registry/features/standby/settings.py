@@ -3,9 +3,8 @@
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_settings import BaseSettings
 
-from strata.registry.node.setting_types import ExistingFile
+from strata.registry.node.setting_types import ExistingFile, SettingGroup
 from strata.storage.open_log import check_url, is_memory
 
 __all__ = ["FollowSettings"]
@@ -23,7 +22,7 @@ def _source(value: str | None) -> str | None:
     return value
 
 
-class FollowSettings(BaseSettings):
+class FollowSettings(SettingGroup):
     """What a standby copies; each field is a flag and a variable, as in `Settings`."""
 
     follow: Annotated[str | None, AfterValidator(_source)] = Field(

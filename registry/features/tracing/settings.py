@@ -4,9 +4,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
-from pydantic_settings import BaseSettings
 
-from strata.registry.node.setting_types import Lowered
+from strata.registry.node.setting_types import Lowered, SettingGroup
 
 __all__ = ["TraceSettings", "TraceSubjects"]
 
@@ -19,7 +18,7 @@ class TraceSubjects(StrEnum):
     NONE = "none"
 
 
-class TraceSettings(BaseSettings):
+class TraceSettings(SettingGroup):
     """What spans say; each field is a flag and a variable, as in `Settings`."""
 
     trace_subjects: Annotated[TraceSubjects, Lowered] = Field(

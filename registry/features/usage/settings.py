@@ -3,14 +3,13 @@
 from typing import Annotated
 
 from pydantic import Field
-from pydantic_settings import BaseSettings
 
-from strata.registry.node.setting_types import Lowered, Switch
+from strata.registry.node.setting_types import Lowered, SettingGroup, Switch
 
 __all__ = ["UsageSettings"]
 
 
-class UsageSettings(BaseSettings):
+class UsageSettings(SettingGroup):
     """Whether fetches are noted; each field is a flag and a variable, as in `Settings`."""
 
     usage: Annotated[Switch, Lowered] = Field(
