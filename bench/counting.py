@@ -49,7 +49,7 @@ async def _calls() -> dict[str, float]:
     """Return the time of one call of the app by kind, in microseconds."""
     apps: dict[str, App] = {}
     for kind, settings in _KINDS.items():
-        front = apps[kind] = create_app(MemoryLog(), Settings(log="memory:", **settings))  # type: ignore[arg-type]
+        front = apps[kind] = create_app(MemoryLog(), Settings(log="memory:", **settings))
         await _ask(front, "POST", "/subjects/s/versions", b'{"schema":"\\"int\\""}')
         await _ask(front, "GET", _PATH)
     best = dict.fromkeys(apps, float("inf"))
