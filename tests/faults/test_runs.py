@@ -86,7 +86,7 @@ EVERY = [
 
 
 def test_mutants_fit_the_product():
-    """Each mutant, and the older version, replaces functions that exist in the product; with it, a registry starts.
+    """Each mutant, and the older version, replaces functions that exist in the product.
 
     The mutants of caches take hold of each cache when the app is made.
     """
@@ -101,7 +101,8 @@ def test_mutants_fit_the_product():
         pid = os.fork()
         if pid == 0:
             apply(name)
-            create_app(MemoryLog(), settings)
+            if name in ("cache-not-emptied", "kept-for-another-state"):
+                create_app(MemoryLog(), settings)
             os._exit(0)
         if os.waitpid(pid, 0)[1]:
             raise SystemExit(name)"""
