@@ -5,6 +5,7 @@ JAR := spark_udfs/strata-spark.jar
 RUNS ?= 70
 PARALLEL ?= -n 3 --dist loadgroup --no-loadscope-reorder
 CONSTRAINTS ?= constraints.txt
+TESTS ?= tests
 # Tests start hundreds of processes; each would compile Strata anew where Python is told to keep no compiled code.
 export PYTHONDONTWRITEBYTECODE =
 EXTRAS := server,kafka,postgres,arrow,rules,pyspark
@@ -65,9 +66,9 @@ test-fast: setup  ## the tests that start no service, in little over a minute
 coverage: setup  ## the whole suite with a report of the lines that it runs, in coverage/index.html
 	$(BIN)/pytest -m 'not slow' $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
 
-test-all: setup  ## the same on examples that are new each time, and what takes longer; with Go, on Vault's own engine
+test-all: setup  ## the same (or TESTS) on new examples each time, and what takes longer; with Go, on Vault's own engine
 	if command -v go >/dev/null; then $(BIN)/python -m harness.transit; fi
-	$(BIN)/pytest --hypothesis-profile=explore
+	$(BIN)/pytest --hypothesis-profile=explore $(TESTS)
 
 test-faults: setup  ## RUNS (70) seeded runs with faults on each log, and their tables in docs/faults.md
 	$(BIN)/python -m faults --runs $(RUNS) --report docs/faults.md

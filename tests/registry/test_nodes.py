@@ -15,7 +15,7 @@ from harness.waiting import until
 SUBJECTS, CLIENTS = 50, 8
 
 
-@pytest.fixture(params=[150, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.fixture(params=[100, pytest.param(500, marks=pytest.mark.slow)])
 def schemas(request) -> int:
     """Return how many schemas the clients register."""
     return request.param

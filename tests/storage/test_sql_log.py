@@ -51,7 +51,9 @@ def _append_from_a_process(url: str, name: str, appends: int) -> list[tuple[int,
 
 def test_processes_that_start_at_once_on_a_fresh_database(url: str) -> None:
     """Four processes create the table together and append concurrently: nothing is lost or doubled."""
-    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # imported once, not by each process
+    with ProcessPoolExecutor(4, mp_context=context) as pool:
         running = [pool.submit(_append_from_a_process, url, f"p{i}", 25) for i in range(4)]
         acknowledged = [pair for each in running for pair in each.result(60)]
     with closing(SqlLog(url)) as log:
