@@ -4,9 +4,11 @@ import time
 
 import pytest
 
-from strata.registry.app import ROUTES
+from strata.registry.app import route_table
 from strata.registry.core.errors import RegistryError
 from strata.registry.http.context_prefix import within_context
+
+ROUTES = route_table()
 
 INT, LONG = '"int"', '"long"'
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from strata.registry.app import ROUTES
+from strata.registry.app import route_table
 from strata.registry.core import errors
 from strata.registry.core.metric_table import METRICS, Kind
 from strata.registry.features.metrics.confluent import ENDPOINTS, NAMES
@@ -142,7 +142,7 @@ def endpoint_name(endpoint):
 
 def test_endpoints_are_routes():
     """Each of Confluent's endpoints is a route of ours."""
-    routes = {(route.method, route.path) for route in ROUTES.every}
+    routes = {(route.method, route.path) for route in route_table().every}
 
     assert {route for found in ENDPOINTS.values() for route in found} <= routes
 

@@ -15,11 +15,13 @@ from harness.access_questions import QUESTIONS
 from harness.registry import RegistryNode
 from harness.waiting import until
 from strata import __version__
-from strata.registry.app import ROUTES
+from strata.registry.app import route_table
 from strata.registry.features.metrics.confluent import ENDPOINTS
 from strata.storage.log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import KekKey, KekValue
+
+ROUTES = route_table()
 
 PREFIX = "kafka_schema_registry_"
 JERSEY = f"{PREFIX}jersey_metrics_"
