@@ -75,10 +75,11 @@ class Edit(NamedTuple):
     def printed(self, record: model.RecordType) -> str | None:
         """Return the canonical text of the edited record; None if that depends on more than the texts of its fields."""
         known, first, last, values = self
-        if known.dependent:
+        fields, before, behind = record.fields, known.record.fields, first + len(values)
+        if not known.printed or fields[:first] != before[:first] or fields[behind:] != before[last:]:
             return None
         texts = []
-        for field in record.fields[first : first + len(values)]:
+        for field in fields[first:behind]:
             if field.text is None or field.types:
                 return None
             texts.append(field.text)
@@ -135,10 +136,10 @@ class KnownRecords:
             for position, field in enumerate(record.fields)
             if field.text is None or field.types
         }
-        printed: Sequence[int] = ()
-        if not dependent:
-            begin = schema.canonical.index(_PRINTED_FIELDS) + len(_PRINTED_FIELDS)
-            printed = list(accumulate([len(field.text or "") + 1 for field in record.fields], initial=begin))
+        texts = [field.text or "" for field in record.fields]
+        begin = schema.canonical.index(_PRINTED_FIELDS) + len(_PRINTED_FIELDS)
+        is_joined = schema.canonical.startswith(f"{','.join(texts)}]", begin)
+        printed = list(accumulate([len(text) + 1 for text in texts], initial=begin)) if is_joined else ()
         names = frozenset([field.name for field in record.fields])
         known = KnownRecord(text, starts, record, names, dependent, schema.canonical, printed, limits.depth)
         self._put(head, known)

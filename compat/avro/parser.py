@@ -17,22 +17,18 @@ already.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
-try:
-    import orjson
-except ImportError:  # then `read_plain_json` reads nothing
-    orjson = None  # type: ignore[assignment]
-
 from strata.compat.avro import model
 from strata.compat.avro.defaults import DefaultCheck
 from strata.compat.avro.equivalence import same_structure
 from strata.compat.avro.java_numbers import parse_java_double
 from strata.compat.avro.json_text import excerpt, read_json, read_plain_json, write_json
+from strata.compat.avro.known_fields import LONGEST, KnownFields, key_of_names, plain_field, starts_with_null
 from strata.compat.avro.known_records import Edit, KnownRecords
 from strata.compat.avro.printer import print_field, print_schema
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
 from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
-__all__ = ["KnownFields", "parse"]
+__all__ = ["parse"]
 
 _SCHEMA_WORDS: Final = frozenset(
     {"type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "items", "values"}
@@ -42,53 +38,10 @@ _FIELD_WORDS: Final = frozenset({"type", "name", "doc", "default", "order", "ali
 _ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
 _LARGEST_SIZE: Final = 2**31 - 9  # the longest array of the JVM
 _NAMED: Final = (model.EnumType, model.FixedType, model.RecordType)
-_MOST_BYTES: Final = 512 << 10  # of keys in one generation of `KnownFields`; a parsed field takes twenty times as much
-_LONGEST: Final = 4 << 10  # bytes of one key
 _MOST_TYPES: Final = 8  # that a known field defines
 
 _Object = dict[str, model.Json]
 _NamedT = TypeVar("_NamedT", model.EnumType, model.FixedType, model.RecordType)
-
-
-class KnownFields:
-    """Fields that were read before, by their JSON, in two generations: the older is dropped when the younger is full.
-
-    The versions of a subject share most of their fields, and so do many subjects. A settled field means the same in
-    every schema, so it is read, checked and printed once. Both generations are bounded by the JSON that they hold.
-
-    The JSON must come from `read_plain_json`: orjson writes equal values of it, and no others, as equal bytes.
-    """
-
-    def __init__(self) -> None:
-        self._young: dict[bytes, model.Field] = {}
-        self._old: dict[bytes, model.Field] = {}
-        self._size = 0
-
-    @staticmethod
-    def key(json: model.Json) -> bytes:
-        """Return bytes that are equal for equal JSON only: 1, 1.0 and true differ, and so does the order of keys."""
-        return orjson.dumps(json)
-
-    def find(self, texts: Sequence[model.Json]) -> list[model.Field | None]:
-        """Return the field of each JSON value; None for those that are not known to be fields, or not kept lately."""
-        return list(map(self._young.get, map(orjson.dumps, texts)))
-
-    def get(self, key: bytes) -> model.Field | None:
-        """Return the field of a key; None if there is none."""
-        field = self._young.get(key)
-        if field is None and (field := self._old.get(key)) is not None:
-            self.put(key, field)
-        return field
-
-    def put(self, key: bytes, field: model.Field) -> None:
-        """Store a field, unless it is very long."""
-        if len(key) > _LONGEST:
-            return
-        if self._size > _MOST_BYTES:
-            self._old, self._young, self._size = self._young, {}, 0
-        # What orjson returns keeps the buffer that it was written to, some 4 KiB; a copy does not.
-        self._young[bytes(memoryview(key))] = field
-        self._size += len(key)
 
 
 _KNOWN_FIELDS: Final = {True: KnownFields(), False: KnownFields()}
@@ -160,7 +113,7 @@ def _read_edit(text: str, edit: Edit, limits: Limits, *, strict: bool) -> model.
             return None
         parser.finish()
         root = names[record.name.full]
-        canonical = edit.printed(record) if root is record and len(names) == 1 else None
+        canonical = edit.printed(record) if root is record else None
         if canonical is None:
             canonical = print_schema(root, names, limits)
     except OutOfTime:
@@ -344,11 +297,11 @@ class _Parser:
         self._open = (name.full,)
         for position, json in dependent.items():
             if position < first:
-                fields[position] = self._field(json, name)
+                fields[position] = self._again(fields[position], json, name)
         edited = [self._field(json, name) for json in values]
         for position, json in dependent.items():
             if position >= last:
-                fields[position] = self._field(json, name)
+                fields[position] = self._again(fields[position], json, name)
         fields[first:last] = edited
         names = {field.name for field in edited}
         is_new = len(names) == len(edited) and known.names.isdisjoint(names)
@@ -357,6 +310,10 @@ class _Parser:
         self._open = ()
         record = model.RecordType(name, before.doc, before.aliases, tuple(fields), before.is_error, before.properties)
         return self._define(record)
+
+    def _again(self, field: model.Field, json: model.Json, record: model.Name) -> model.Field:
+        """Return a field of a known record with its types defined, or what its JSON means among other definitions."""
+        return field if field.text is not None and self._adopts(field) else self._field(json, record)
 
     def _check_distinct(self, fields: Sequence[model.Field | None], record: model.Name) -> None:
         if len({field and field.name for field in fields}) < len(fields):
@@ -375,19 +332,22 @@ class _Parser:
             key = table.key(json)
             known = self._known(table, key)
             if known is None and key.rfind(b"{"):  # a field that defines names holds an object
-                known = self._known(table, _key_of_names(key, record.namespace))
+                known = self._known(table, key_of_names(key, record.namespace))
             if known is not None and self._adopts(known):
                 return known
+            if known is None and (plain := plain_field(json, strict=self._strict)) is not None:
+                table.put(key, plain)
+                return plain
         uses, defined = len(self._uses), len(self._defined)
         field = self._new_field(json, record)
         types = self._defined[defined:]
         names = {node.name.full: node for node in types} if types else {}
         is_closed = len(self._uses) == uses or names.keys() >= set(self._uses[uses:])
         # Fields inside a settled one have texts, too, so the names bound how often a part of the schema is printed.
-        if is_closed and (not types or (len(types) <= _MOST_TYPES and 0 < len(key) <= _LONGEST)):
+        if is_closed and (not types or (len(types) <= _MOST_TYPES and 0 < len(key) <= LONGEST)):
             field.settle(print_field(field, record.namespace, names, self._limits), tuple(types))
             if table is not None:
-                table.put(_key_of_names(key, record.namespace) if types else key, field)
+                table.put(key_of_names(key, record.namespace) if types else key, field)
         return field
 
     def _known(self, table: KnownFields, key: bytes) -> model.Field | None:
@@ -443,7 +403,7 @@ class _Parser:
             if number is None:
                 raise self._invalid_default(self._field_path(), node, value)
             value = number
-        if self._strict and not (value is None and _starts_with_null(node)):
+        if self._strict and not (value is None and starts_with_null(node)):
             check = DefaultCheck(self.names, self._limits, undefined=self._forward)
             if not check.accepts(node, value):
                 raise self._invalid_default(self._field_path(), node, value)
@@ -532,11 +492,6 @@ _BUILDERS: Final[Mapping[str, Callable[[_Parser, _Object, str], model.Node]]] = 
 }
 
 
-def _key_of_names(key: bytes, namespace: str) -> bytes:
-    """Return the key of a field that defines names; a NUL is in no JSON, so no other key begins with it."""
-    return b"\0%b %b" % (namespace.encode(), key)
-
-
 def _properties(json: _Object, words: frozenset[str]) -> model.Properties:
     """Return the custom attributes: those that Avro does not define. Most often there are none."""
     if json.keys() <= words:
@@ -556,10 +511,6 @@ def _fault(message: str, field: str) -> SchemaParseError:
 
 def _shown(json: model.Json) -> str:
     return excerpt(write_json(json))
-
-
-def _starts_with_null(node: model.Node) -> bool:
-    return isinstance(node, model.UnionType) and node.branches[:1] == (model.BARE["null"],)
 
 
 def _branch_name(node: model.Node) -> str:

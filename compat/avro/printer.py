@@ -15,7 +15,7 @@ from strata.compat.avro.json_text import check_bounds, quote, write_json
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
 
-__all__ = ["print_field", "print_schema"]
+__all__ = ["print_field", "print_plain_field", "print_schema"]
 
 
 def print_schema(root: model.Node, names: model.Names, limits: Limits, *, external: Set[str] = frozenset()) -> str:
@@ -45,6 +45,12 @@ def print_field(field: model.Field, namespace: str, names: model.Names, limits: 
     printer = _Printer(names, limits, frozenset())
     printer.put_field(field, namespace, 0)
     return "".join(printer.parts)
+
+
+def print_plain_field(field: model.Field) -> str:
+    """Print a field of a primitive type, or of an optional one, which has neither order nor aliases nor properties."""
+    default = "" if isinstance(field.default, model.Missing) else ',"default":null'
+    return f'{{"name":{quote(field.name)},"type":{_PLAIN[field.type]}{_doc(field.doc)}{default}}}'
 
 
 class _Printer:
@@ -167,6 +173,8 @@ _PUT: Final[Mapping[type, Callable[..., None]]] = {
 }
 _BARE: Final = {kind: f'"{kind}"' for kind in model.PRIMITIVES}
 _PAIRS: Final = {node: f'["{first}","{second}"]' for (first, second), node in model.PAIRS.items()}
+_PLAIN: Final[dict[model.Node, str]] = {model.BARE[kind]: text for kind, text in _BARE.items()}
+_PLAIN.update(_PAIRS.items())
 
 
 def _after_type(field: model.Field) -> str:

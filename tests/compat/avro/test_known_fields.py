@@ -5,9 +5,10 @@ import tracemalloc
 
 import pytest
 
-from strata.compat.avro import parser
+from strata.compat.avro import known_fields, parser
 from strata.compat.avro.equivalence import equivalent
-from strata.compat.avro.parser import KnownFields, parse
+from strata.compat.avro.known_fields import KnownFields, plain_field
+from strata.compat.avro.parser import parse
 from strata.compat.avro.rules import check
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
@@ -16,6 +17,20 @@ from strata.compat.schema import SchemaParseError
 def record(*fields, name="R", namespace="a"):
     """Return the text of a record."""
     return json.dumps({"type": "record", "name": name, "namespace": namespace, "fields": fields})
+
+
+def outcome(text, *, strict):
+    """Return what the fields of a record are, or the error that it causes."""
+    try:
+        schema = parse(text, strict=strict)
+    except SchemaParseError as error:
+        return str(error)
+    fields = [
+        (f.name, f.doc, f.default, f.order, f.aliases, dict(f.properties), f.text, f.types, f.type.kind)
+        for f in schema.root.fields
+    ]
+    branches = [[branch.kind for branch in getattr(f.type, "branches", ())] for f in schema.root.fields]
+    return schema.canonical, fields, branches
 
 
 def optional(name, of="string", **more):
@@ -207,9 +222,35 @@ def test_another_spelling_of_a_field_is_equivalent():
     assert not equivalent(one, parse(record(optional("a"), {"name": "b", "type": "int"}), strict=True))
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_plain_field_means_what_its_full_reading_finds(monkeypatch, strict):
+    """Model, canonical text and error are the same for plain fields, and for those that are nearly plain."""
+    names = [{"name": "a"}, {"name": "\u00fc"}, {"name": 'q"\n'}, {"name": ""}, {"name": 1}, {}]
+    types = ["int", "null", "float", "R", "Unknown", 7, None, ["null", "string"], ["string", "null"], ["int", "int"],
+             ["null", "R"], ["null"], ["null", 1], [[], "int"], {"type": "int"}, ["null", "int", "long"]]  # fmt: skip
+    more = [{}, {"default": None}, {"default": "1.5"}, {"default": 0}, {"doc": "d"}, {"doc": 1}, {"doc": 'a"b'},
+            {"default": None, "doc": ""}, {"order": "ignore"}, {"aliases": ["b"]}, {"unit": "m"}]  # fmt: skip
+    texts = [
+        record({**name, "type": type_, **extra}, {"name": "z", "type": "int"})
+        for name in names
+        for type_ in types
+        for extra in more
+    ]
+    texts += [record({"name": "a"}), record("a"), record(None)]
+
+    def outcomes():
+        monkeypatch.setattr(parser, "_KNOWN_FIELDS", {True: KnownFields(), False: KnownFields()})
+        return [outcome(text, strict=strict) for text in texts]
+
+    shortly, plain = outcomes(), []
+    monkeypatch.setattr(parser, "plain_field", lambda json, strict: plain.append(plain_field(json, strict=strict)))
+    assert outcomes() == shortly
+    assert len(plain) > 100 > len([field for field in plain if field is not None]) > 10
+
+
 def test_the_table_is_bounded(monkeypatch):
     """The older half goes when the younger one is full, except for what was asked for since."""
-    monkeypatch.setattr(parser, "_MOST_BYTES", 100)
+    monkeypatch.setattr(known_fields, "_MOST_BYTES", 100)
     field = fields_of(record(optional("a")))[0]
     table = KnownFields()
     table.put(b"kept", field)
