@@ -150,10 +150,12 @@ def _other_format(new: ParsedSchema, previous: Previous) -> Incompatibility:
 
 def _check_direction(
     new: ParsedSchema, previous: Previous, direction: Direction, policy: Policy, limits: Limits
-) -> list[Incompatibility]:
+) -> Sequence[Incompatibility]:
     backward = direction is Direction.BACKWARD
     reader, writer = (new, previous.schema) if backward else (previous.schema, new)
     incompatibilities = FORMATS[new.format].check(reader, writer, policy=policy, limits=limits)
+    if not incompatibilities:
+        return ()
     return [replace(finding, direction=direction, version=previous.version) for finding in incompatibilities]
 
 

@@ -19,7 +19,7 @@ from strata.compat.result import Finding, Incompatibility, Refusal
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from strata.imports import deferred
 from strata.registry.core import errors
-from strata.registry.core.cache import Cache
+from strata.registry.core.cache import Cache, Repeats
 from strata.registry.core.references import pinned, resolved
 from strata.registry.core.schema_request import NO_CONTRACT, Contract, SchemaRequest
 from strata.registry.core.tally import Tally
@@ -67,6 +67,7 @@ _schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
 # objects.
 _outlines: Final[Cache[tuple[str, bytes], _Outline]] = Cache(16 << 20)
 _BYTES_OF_OUTLINE: Final = 400
+_new_texts: Final = Repeats(4096)  # of the event loop
 _VERSIONS_A_LOOK: Final = 100  # how many versions are excluded between two looks at the clock
 _normal_texts: Final[Cache[int, tuple[str, ParsedSchema]]] = Cache(16 << 20)
 _verdicts: Final[Cache[_VerdictKey, tuple["CheckResult", ParsedSchema, list["Previous"]]]] = Cache(64 << 20)
@@ -83,15 +84,27 @@ def caches() -> Mapping[str, Cache[Any, Any]]:
     return {"schemas": _schemas, "outlines": _outlines, "normal_texts": _normal_texts, "verdicts": _verdicts}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Candidate:
     """A parsed schema of a request: `text` is what would be stored."""
 
     parsed: ParsedSchema
     text: str
-    references: tuple[Reference, ...] = ()
-    contract: Contract = NO_CONTRACT
-    limits: Limits = DEFAULT_LIMITS
+    references: tuple[Reference, ...]
+    contract: Contract
+    limits: Limits
+
+    def __init__(
+        self,
+        parsed: ParsedSchema,
+        text: str,
+        references: tuple[Reference, ...] = (),
+        contract: Contract = NO_CONTRACT,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        own = self.__dict__  # what `dataclass` writes for a frozen class takes thrice as long
+        own["parsed"], own["text"], own["references"] = parsed, text, references
+        own["contract"], own["limits"] = contract, limits
 
     @property
     def schema_type(self) -> str:
@@ -148,7 +161,8 @@ def parse_request(
     if normalize:
         references = tuple(sorted(set(references), key=lambda r: (r.subject, r.version, r.name)))
     try:
-        request.text.encode()
+        if not request.text.isascii():
+            request.text.encode()
         known = resolved(state, subject, references, limits, one_place_a_name=new) if references else ()
         parsed = _parse_cached(request.schema_type, request.text, strict, known, limits)
         text = _normalized(parsed, limits) if normalize else parsed.canonical
@@ -398,7 +412,9 @@ def _parse_cached(
     parsed = _schemas.get(key)
     if parsed is None:
         parsed = _parse_uncached(schema_type, text, strict, references, limits)
-        _schemas.put(key, parsed, _size(text) + sum([_size(reference.text) for reference in references]))
+        # Most new texts that an event loop reads never come again, and room for them costs as much as to read them.
+        if not (strict and limits.at_once) or _new_texts.repeat(hash(key)):
+            _schemas.put(key, parsed, _size(text) + sum([_size(reference.text) for reference in references]))
     return parsed
 
 
@@ -424,7 +440,8 @@ def _parse_uncached(
     schema_format = _BY_NAME.get(schema_type)
     if schema_format is None:
         raise SchemaParseError(f"schemas of type {schema_type} are not supported")
-    limits.look_at_text(len(text) + sum([len(reference.text) for reference in references]))
+    more = sum([len(reference.text) for reference in references]) if references else 0
+    limits.look_at_text(len(text) + more)
     return _timed_parse(schema_type, FORMATS[schema_format], text, strict, references, limits)
 
 

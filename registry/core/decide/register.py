@@ -12,7 +12,7 @@ property `strata.silent` is `refuse`.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strata.compat.levels import Level
 from strata.compat.result import Finding, Incompatibility
@@ -384,6 +384,9 @@ class Verdict(NamedTuple):
         yield from self.silent
 
 
+_ACCEPTED: Final = Verdict()
+
+
 def check_fields(candidate: Candidate, config: EffectiveConfig) -> None:
     """Reject what no schema may have in the eyes of its format's own tools, if the configuration asks for it.
 
@@ -430,8 +433,10 @@ def check_history(
         versions = [entry for entry in versions if property_of(entry.schema.value.metadata, config.group) == ours]
     reserved = list(_reserved_findings(candidate, versions[-1:])) if config.validate_fields else []
     result = compare(state, candidate, versions, level, config.policy)
-    messages = [*(message for message, _ in reserved), *result.messages]
     refuses_silent = property_of(candidate.contract.metadata, _SILENT) == _REFUSE
+    if result.compatible and not (reserved or witness or refuses_silent):
+        return _ACCEPTED
+    messages = [*(message for message, _ in reserved), *result.messages]
     proofs, silent = (
         prove(state, candidate, versions, level, result.incompatibilities) if witness or refuses_silent else ([], [])
     )
