@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from strata.compat.limits import Limits
 from strata.compat.protobuf import model
 from strata.compat.protobuf.option_text import read_option, read_options, strip_option
-from strata.compat.protobuf.reader import Reader
+from strata.compat.protobuf.reader import PlainField, Reader
 from strata.compat.schema import SchemaParseError
 
 __all__ = ["read_file"]
@@ -20,6 +20,12 @@ __all__ = ["read_file"]
 _FILE, _MESSAGE, _ENUM, _RPC, _EXTEND, _SERVICE = "file", "message", "enum", "rpc", "extend", "service"
 _SYNTAXES: Final = ("proto2", "proto3")
 _LABELS: Final = ("required", "optional", "repeated")
+_UNLABELLED: Final = frozenset({None})
+_PLAIN_LABELS: Final = {  # of the fields in a body that are read in one step
+    (context, is_proto3): frozenset({None, "optional", "repeated"} if is_proto3 else _LABELS)
+    for context in (_MESSAGE, _EXTEND)
+    for is_proto3 in (False, True)
+}
 
 _PartT = TypeVar("_PartT")
 
@@ -90,11 +96,7 @@ class _FileReader:
         )
 
     def _declaration(self, context: str) -> object:
-        self._declarations += 1
-        self._reader.limits.look_at_clock()
-        self._indentation += 2 * self._depth
-        if self._indentation > self._reader.limits.text:
-            raise self._reader.fault(f"The printed schema has more than {self._reader.limits.text} characters")
+        self._count_declaration()
         reader = self._reader
         if reader.take(";"):
             return None
@@ -121,12 +123,33 @@ class _FileReader:
         expected = ", ".join(sorted((*_STATEMENTS[context], "option")))
         raise reader.fault(f"{word[:60]} does not begin a statement here; expected {expected}", start)
 
+    def _count_declaration(self) -> None:
+        self._declarations += 1
+        limits = self._reader.limits
+        limits.look_at_clock()
+        self._indentation += 2 * self._depth
+        if self._indentation > limits.text:
+            raise self._reader.fault(f"The printed schema has more than {limits.text} characters")
+
+    def _plain_declaration(self, plain: PlainField) -> model.Field:
+        self._count_declaration()
+        self._start = plain.start
+        return self._plain_field(plain)
+
+    def _plain_field(self, plain: PlainField) -> model.Field:
+        self._count("fields")
+        return model.Field(plain.label, plain.type_name, plain.name, plain.tag, (), None, None, plain.at)
+
     def _body(self, context: str) -> _Parts:
         """Read the declarations between braces."""
         self._enter()
         parts = _Parts()
-        while not self._reader.take("}"):
-            parts.add(self._declaration(context))
+        labels = _PLAIN_LABELS.get((context, self._syntax == "proto3"))
+        while True:
+            plain = self._reader.plain_field(labels) if labels else None
+            if plain is None and self._reader.take("}"):
+                break
+            parts.add(self._declaration(context) if plain is None else self._plain_declaration(plain))
         self._depth -= 1
         return parts
 
@@ -225,7 +248,13 @@ class _FileReader:
         parts = _Parts()
         name, at = self._name()
         reader.require("{")
-        while not reader.take("}"):
+        while True:
+            plain = reader.plain_field(_UNLABELLED)
+            if plain is not None:
+                parts.add(self._plain_field(plain))
+                continue
+            if reader.take("}"):
+                break
             reader.peek()
             type_name = self._data_type()
             if type_name == "group":
@@ -256,10 +285,6 @@ class _FileReader:
     def _field(self, label: str | None, type_name: str) -> model.Field:
         reader = self._reader
         self._count("fields")
-        plain = reader.plain_field()
-        if plain is not None:
-            name, tag, at = plain
-            return model.Field(label, type_name, name, tag, (), None, None, at)
         name, at = self._name(leading_digit=False)
         reader.require("=")
         tag = reader.integer()

@@ -48,14 +48,48 @@ def _outcome(text: str) -> object:
     return schema.canonical, schema.file, [field.at for message in schema.file.messages for field in message.fields]
 
 
+LABELS = ["", "repeated ", "optional ", "required ", "optional\n", "optional/**/ ", "optional repeated "]
+TYPES = [
+    "int32", "a.B", ".a.B", "a. B", "a .B", "1a", "a-b", "stream", "map<string, string>", "optional", "required",
+    "group", "map", "option", "message", "enum", "extend", "extensions", "oneof", "reserved", "rpc", "package",
+]  # fmt: skip
+DEFINED = "message a { message B {} }\n" + "".join(f"message {name} {{}}\n" for name in TYPES if name.isalpha())
+BODIES = [
+    "message M {{\n  {}}}",
+    "message M {{ oneof o {{ {}}} }}",
+    "extend M {{ {}}}",
+    "message M {{ message N {{ {}}} }}",
+]
+
+
+def _compare(monkeypatch: pytest.MonkeyPatch, texts: list[str]) -> int:
+    """Compare what texts mean in one step and word by word; return how many of them are valid."""
+    at_once = [_outcome(text) for text in texts]
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "plain_field", lambda _, _labels: None)
+        for text, outcome in zip(texts, at_once, strict=True):
+            assert _outcome(text) == outcome, text
+    return sum(not isinstance(outcome, str) for outcome in at_once)
+
+
 @pytest.mark.parametrize("syntax", ["proto2", "proto3"])
 @pytest.mark.parametrize("label", ["", "repeated ", "optional "])
-@pytest.mark.parametrize("field", FIELDS.values(), ids=list(FIELDS))
-def test_plain_field(monkeypatch, field, label, syntax):
+def test_plain_field(monkeypatch, label, syntax):
     """A field reads the same, errors included, in one step and word by word."""
-    is_open = field in (FIELDS["no blanks"], FIELDS["the end of the text"], FIELDS["the end of the text after blanks"])
-    text = f'syntax = "{syntax}";\nmessage M {{\n  {label}string {field}{"" if is_open else "}"}'
-    at_once = _outcome(text)
-    monkeypatch.setattr(Reader, "plain_field", lambda _: None)
+    is_open = [FIELDS[name] for name in ("no blanks", "the end of the text", "the end of the text after blanks")]
+    start = f'syntax = "{syntax}";\nmessage M {{\n  {label}string '
+    texts = [f"{start}{field}{'' if field in is_open else '}'}" for field in FIELDS.values()]
+    assert (_compare(monkeypatch, texts) > 10) == (bool(label) or syntax == "proto3")
 
-    assert _outcome(text) == at_once
+
+@pytest.mark.parametrize("start", ["", 'syntax = "proto2";\n', 'syntax = "proto3";\n'])
+def test_what_a_field_begins_with(monkeypatch, start):
+    """Labels, types and words that begin other statements are read alike, wherever fields may stand."""
+    texts = [
+        f"{start}{body.format(f'{label}{type_} f = 1; {more}')}\n{DEFINED}"
+        for body in BODIES
+        for label in LABELS
+        for type_ in TYPES
+        for more in ("", "string g = 2;\n")
+    ]
+    assert _compare(monkeypatch, texts) > 50
