@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from strata import __version__
 from strata.registry.app import FEATURES, create_app
 from strata.registry.core.log_reader import RecentRecords
-from strata.registry.core.parsing import share_caches
+from strata.registry.core.parsing import load, share_caches
 from strata.registry.core.writer import Writer
 from strata.registry.features.access.auth_file import AuthFileError
 from strata.registry.features.access.watched_file import is_exposed
@@ -47,6 +47,7 @@ from strata.storage.state import State
 __all__ = ["report_failure", "run"]
 
 _SHARED_S = 5.0  # a State read longer ago is not read on from: the log may have been compacted or replaced since
+_MOST_APART = 2  # workers that import by themselves what the start leaves out; further ones would take 4 MiB each
 _SECRET_FILES = ("auth_file", "node_secret", "exporter_secret", "tls_keyfile", "oidc_client_secret", "kafka_config")
 _log = logging.getLogger("strata")
 
@@ -184,6 +185,8 @@ def _serve_in_workers(
         signature = log.status().signature
     del log
     replayed_at = time.monotonic()
+    if settings.worker_count > _MOST_APART:
+        load()
     gc.freeze()
     board = Board(settings.worker_count)
     share = settings.shared_by(board.workers)

@@ -1,5 +1,6 @@
 """The command `strata`: the commands for schemas in Git, those of the registry, or a line that names an extra."""
 
+import gc
 import sys
 from typing import Any
 
@@ -14,11 +15,13 @@ def main() -> None:
     Raises:
         SystemExit: always, with the exit code.
     """
+    gc.disable()  # imports leave no garbage to collect
     try:
         command_line = _command_line(sys.argv[1:])
     except MissingExtra as error:
         sys.stderr.write("".join(f"strata: {line}\n" for line in str(error).splitlines()))
         sys.exit(2)
+    gc.enable()
     command_line()
 
 

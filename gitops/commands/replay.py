@@ -8,7 +8,6 @@ import click
 from strata.gitops.commands.running import connected, reporting, service_at
 from strata.gitops.commands.subjects import reference_in
 from strata.gitops.errors import GitopsError
-from strata.gitops.replay.run import Replay, kafka_settings
 
 __all__ = ["replay"]
 
@@ -53,6 +52,7 @@ def replay(
     strata replay orders --schema new.avsc --from -100000 --output json
     """  # noqa: D301 - click wants the character itself
     from strata.gitops.replay.reports import as_json, as_text, has_problems
+    from strata.gitops.replay.run import Replay, kafka_settings
     from strata.gitops.replay.start import start_of
 
     client = service_at(connection).client

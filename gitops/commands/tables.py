@@ -2,14 +2,9 @@
 
 import click
 
-from strata.compat.limits import DEFAULT_LIMITS
-from strata.compat.logical.ddl import DIALECTS, table_name, table_statement
-from strata.compat.logical.policy import translate
-from strata.compat.logical.types import TranslationError
-from strata.compat.schema import SchemaParseError
+from strata.compat.logical.ddl import DIALECTS
 from strata.gitops.commands.running import connected, reporting, service_at, version_at
 from strata.gitops.errors import GitopsError
-from strata.gitops.versions import Parser
 
 __all__ = ["table_ddl"]
 
@@ -32,6 +27,13 @@ def table_ddl(
     Documentation of fields becomes comments. Columns may be null, so that the table can follow later versions. In
     Spark, `strata.spark_udfs.tables.follow` makes and changes such a table by itself.
     """
+    from strata.compat.limits import DEFAULT_LIMITS
+    from strata.compat.logical.ddl import table_name, table_statement
+    from strata.compat.logical.policy import translate
+    from strata.compat.logical.types import TranslationError
+    from strata.compat.schema import SchemaParseError
+    from strata.gitops.versions import Parser
+
     service = service_at(connection)
     known = version_at(service, subject, version)
     try:

@@ -1,6 +1,5 @@
 """`strata user add`, `remove` and `list`, which change the auth file of `strata serve`."""
 
-import secrets
 import sys
 from pathlib import Path
 
@@ -59,6 +58,8 @@ def add(
     strata user add ci --auth-file auth.yaml --generate --role producer --on 'orders-*'
     strata user add ada --auth-file auth.yaml --password-stdin --role admin < password.txt
     """  # noqa: D301 - click wants the character itself
+    from secrets import token_urlsafe
+
     from strata.registry.features.access.auth_file_edits import add_user
     from strata.registry.features.access.passwords import hash_password
 
@@ -66,7 +67,7 @@ def add(
         raise click.UsageError("--on needs --role")
     if generate and password_stdin:
         raise click.UsageError("--generate and --password-stdin exclude each other")
-    password = secrets.token_urlsafe(32) if generate else _password(from_stdin=password_stdin)
+    password = token_urlsafe(32) if generate else _password(from_stdin=password_stdin)
     hashed = hash_password(password)
     had_comments = add_user(auth_file, name, hashed, role=role, on=on, groups=groups, replace=replace)
     if generate:
