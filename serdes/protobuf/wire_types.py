@@ -5,7 +5,7 @@ Protobuf treats such a field as unknown, so that it reads as its default: a valu
 Rules of this file: messages in; no registry.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -27,12 +27,13 @@ _WIRE_TYPES: Final = {
 _VARINT = 0
 
 
-def parsed_strictly(parse: Callable[[bytes], Message], payload: bytes) -> Message:
+def parsed_strictly(parse: Callable[[bytes], Message], payload: bytes, unread: Container[int] = ()) -> Message:
     """Return the message of a payload in which each known field has its own wire type.
 
     Args:
         parse: parses a payload into a message.
         payload: the bytes of the message.
+        unread: the numbers of its fields that may have any wire type, since nobody reads them.
 
     Raises:
         ValueError: If a field has another wire type; also what `parse` raises.
@@ -45,6 +46,8 @@ def parsed_strictly(parse: Callable[[bytes], Message], payload: bytes) -> Messag
         unknown_fields: Any = UnknownFieldSet(part)
         for unknown in unknown_fields:
             field = descriptor_of(part).fields_by_number.get(unknown.field_number)
+            if part is message and unknown.field_number in unread:
+                continue
             if field is not None and unknown.wire_type not in _accepted(field):
                 raise ValueError(f"the field {field.full_name} has the wire type {unknown.wire_type}")
     return message

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -140,13 +140,25 @@ def _changed(message: Descriptor, types: dict[str, int], columns: Sequence[str])
 
 
 def _keep(message: DescriptorProto, names: Sequence[str]) -> None:
-    """Drop the other fields, which need not be parsed, and oneofs that are left without a field."""
-    kept = [field for field in message.field if field.name in names]
-    used = sorted({field.oneof_index for field in kept if field.HasField("oneof_index")})
-    oneofs = [message.oneof_decl[index] for index in used]
+    """Drop the other fields, which need not be parsed, and oneofs that are left without a column.
+
+    The other members of a oneof stay, since they unset those that are columns, but what they hold is not parsed.
+    """
+    chosen = {_oneof(field) for field in message.field if field.name in names}
+    used = sorted(index for index in chosen if index is not None)
+    kept = [field for field in message.field if field.name in names or _oneof(field) in used]
     for field in kept:
-        if field.HasField("oneof_index"):
+        if field.name not in names and field.type in (_T.TYPE_MESSAGE, _T.TYPE_STRING):
+            field.type = FieldDescriptorProto.TYPE_BYTES
+            field.ClearField("type_name")
+            field.ClearField("default_value")
+        if _oneof(field) is not None:
             field.oneof_index = used.index(field.oneof_index)
+    oneofs = [message.oneof_decl[index] for index in used]
     del message.field[:], message.oneof_decl[:]
     message.field.extend(kept)
     message.oneof_decl.extend(oneofs)
+
+
+def _oneof(field: FieldDescriptorProto) -> int | None:
+    return field.oneof_index if field.HasField("oneof_index") else None

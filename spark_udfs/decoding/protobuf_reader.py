@@ -6,6 +6,8 @@ bytes are parsed as the reader's message, by a class that is made once for each 
 Rules of this file: `strata.serdes.protobuf.files` handles descriptors, `protobuf_types` handles columns.
 """
 
+from collections.abc import Container
+
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import Message
@@ -46,7 +48,7 @@ class ProtobufReader:
                 f"message is {written.full_name}", f"expected a {self._message.full_name}, got a {written.full_name}"
             )
         try:
-            return _parser(class_to_read(self._message, written, self._columns))
+            return _parser(class_to_read(self._message, written, self._columns), self._columns)
         except FieldMismatch as error:
             raise Undecodable(str(error)) from None
 
@@ -66,12 +68,13 @@ def message_of(file: FileDescriptor, name: str | None) -> Descriptor:
     return message
 
 
-def _parser(message_class: type[Message]) -> Parse:
+def _parser(message_class: type[Message], columns: Container[str]) -> Parse:
     parse = message_class.FromString
+    unread = {field.number for field in message_class.DESCRIPTOR.fields if field.name not in columns}
 
     def parsed(payload: bytes) -> object:
         try:
-            return parsed_strictly(parse, payload)
+            return parsed_strictly(parse, payload, unread)
         except (ParseError, ValueError) as error:
             reason = DecodeReason.INVALID_UTF8 if "UTF-8" in str(error) else DecodeReason.MALFORMED
             raise DecodeError(reason, f"not a {message_class.DESCRIPTOR.full_name}") from None

@@ -41,6 +41,9 @@ public final class ProtoColumns {
     private static final List<String> JSON_TEXTS =
             List.of("google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue");
 
+    /** The slot of a field that is not a column. */
+    static final int UNREAD = -1;
+
     private final ObjectNode messages = JSON.createObjectNode();
     private final Nesting nesting = new Nesting("message");
 
@@ -160,11 +163,33 @@ public final class ProtoColumns {
         }
         ArrayNode written = messages.putArray(message.name);
         for (Field field : fields) {
-            written.add(field(message, field, fields).put("slot", slots.indexOf(field.name)));
+            written.add(field(message, field).put("slot", slots.indexOf(field.name)));
+        }
+        for (Field field : message.fields.values()) {
+            boolean unsets = !fields.contains(field) && fields.stream().anyMatch(other -> isRival(field, other));
+            if (unsets) {
+                written.add(unread(field));
+            }
         }
     }
 
-    private ObjectNode field(Message owner, Field field, List<Field> chosen) {
+    private static boolean isRival(Field field, Field other) {
+        return field != other && field.oneof >= 0 && field.oneof == other.oneof;
+    }
+
+    /** Return a member of a oneof that is not a column, but unsets those that are. */
+    private static ObjectNode unread(Field field) {
+        ObjectNode written = JSON.createObjectNode();
+        written.put("name", field.name).put("number", field.number).put("type", field.type.ordinal());
+        written.put("label", "one").put("slot", UNREAD).put("oneof", field.oneof);
+        if (field.numbers != null && !field.numbers.syntax().equals(ProtoSchema.PROTO3)) {
+            ObjectNode names = written.putObject("names"); // other numbers are unknown fields
+            field.numbers.values().forEach((name, number) -> names.put(number.toString(), name));
+        }
+        return written;
+    }
+
+    private ObjectNode field(Message owner, Field field) {
         String full = owner.name + "." + field.name;
         if (field.type == ProtoType.GROUP) {
             throw onlyInPython("the group " + full);
@@ -187,8 +212,7 @@ public final class ProtoColumns {
             written.put("message", field.message.name).put("kind", kind(field));
             addInside(field.message);
         }
-        if (field.oneof >= 0
-                && chosen.stream().filter(one -> one.oneof == field.oneof).count() > 1) {
+        if (owner.fields.values().stream().anyMatch(other -> isRival(field, other))) {
             written.put("oneof", field.oneof);
         }
         return written;

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import strata.spark.bytes.Cursor;
 import strata.spark.bytes.Cursor.Damage;
 import strata.spark.bytes.ProtoWire;
@@ -90,6 +91,44 @@ abstract class ProtoField {
             if (rivals.length > 0) {
                 meetOnly(in, out, row);
             }
+        }
+
+        @Override
+        void forget() {}
+
+        @Override
+        public void write(Cursor in, RowBuffer out, int row, int size) {}
+
+        @Override
+        boolean isDeferred() {
+            return false;
+        }
+    }
+
+    /** A member of a oneof that is not a column: it is not read, but unsets those that are. */
+    static final class Unread extends ProtoField {
+        private final int wire;
+        /** The numbers of a closed enum, of which others are unknown fields; null for other types. */
+        private final Set<Integer> numbers;
+
+        Unread(String name, int number, int wire, Set<Integer> numbers) {
+            super(name, number, ProtoColumns.UNREAD, false);
+            this.wire = wire;
+            this.numbers = numbers;
+        }
+
+        @Override
+        void meet(Cursor in, int met, int before, RowBuffer out, int row, int size) {
+            int start = in.at;
+            ProtoWire.skip(in, number << 3 | met);
+            if (met == wire && (numbers == null || numbers.contains(numberAt(in, start)))) {
+                meetOnly(in, out, row);
+            }
+        }
+
+        private static int numberAt(Cursor in, int start) {
+            in.at = start;
+            return (int) ProtoWire.varint(in);
         }
 
         @Override

@@ -30,7 +30,9 @@ final class ProtoMessage extends Node {
 
     ProtoMessage(List<ProtoField> fields, Check check) {
         this.check = check;
-        this.size = fields.size();
+        this.size = (int) fields.stream()
+                .filter(field -> field.slot != ProtoColumns.UNREAD)
+                .count();
         int most = fields.stream()
                 .mapToInt(one -> one.number)
                 .filter(number -> number < DENSE)
@@ -40,8 +42,10 @@ final class ProtoMessage extends Node {
         RowBuffer row = new RowBuffer(size);
         row.begin();
         for (ProtoField field : fields) {
-            field.place = RowBuffer.nullBytes(size) + 8 * field.slot;
-            row.putField(field.slot, field.hasPresence ? row.nothing() : 0);
+            if (field.slot != ProtoColumns.UNREAD) {
+                field.place = RowBuffer.nullBytes(size) + 8 * field.slot;
+                row.putField(field.slot, field.hasPresence ? row.nothing() : 0);
+            }
             if (field.number < DENSE) {
                 dense[field.number] = field;
             } else {

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import strata.spark.bytes.Cursor.Damage;
 import strata.spark.bytes.Limits.Budget;
 import strata.spark.bytes.ProtoWire;
@@ -46,6 +47,10 @@ public final class ProtoReader {
 
         public boolean isRepeated() {
             return !label.equals("one");
+        }
+
+        public boolean isColumn() {
+            return slot != ProtoColumns.UNREAD;
         }
     }
 
@@ -100,7 +105,9 @@ public final class ProtoReader {
         Map<String, ProtoType> written = new HashMap<>();
         Map<String, Boolean> seen = new HashMap<>();
         for (Field field : messages.get(message)) {
-            compare(field, writer, field.name(), written, seen);
+            if (field.isColumn()) {
+                compare(field, writer, field.name(), written, seen);
+            }
         }
         return new Compilation(written).node(message);
     }
@@ -199,14 +206,20 @@ public final class ProtoReader {
             }
             for (List<ProtoField> members : oneofs.values()) {
                 for (ProtoField member : members) {
-                    member.rivals =
-                            members.stream().filter(other -> other != member).toArray(ProtoField[]::new);
+                    member.rivals = members.stream()
+                            .filter(other -> other != member && !(other instanceof ProtoField.Unread))
+                            .toArray(ProtoField[]::new);
                 }
             }
             return new ProtoMessage(fields, check(name, false));
         }
 
         private ProtoField field(Field field) {
+            if (!field.isColumn()) {
+                Set<Integer> numbers =
+                        field.names().isEmpty() ? null : field.names().keySet();
+                return new ProtoField.Unread(field.name(), field.number(), field.type().wire, numbers);
+            }
             if (field.isMap()) {
                 List<Field> entry = messages.get(field.message());
                 Field key = entry.stream()
@@ -291,6 +304,9 @@ public final class ProtoReader {
             Check made = new Check(isEntry);
             checks.put(name, made);
             for (Field field : messages.get(name)) {
+                if (!field.isColumn()) {
+                    continue;
+                }
                 Rule rule = rule(field);
                 Check inner = rule == Rule.MESSAGE ? check(field.message(), field.isMap()) : null;
                 ProtoType as = type(field);
