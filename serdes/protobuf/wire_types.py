@@ -33,7 +33,7 @@ def parsed_strictly(parse: Callable[[bytes], Message], payload: bytes, unread: C
     Args:
         parse: parses a payload into a message.
         payload: the bytes of the message.
-        unread: the numbers of its fields that may have any wire type, since nobody reads them.
+        unread: the numbers of its fields that may have any wire type, because they are not read.
 
     Raises:
         ValueError: If a field has another wire type; also what `parse` raises.
