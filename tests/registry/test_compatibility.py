@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from strata.registry.core.parsing import caches
+
 
 def record(*fields):
     """Return the text of a record schema with some fields."""
@@ -27,6 +29,17 @@ def test_verdict_without_reasons(api):
 
     assert (200, {"is_compatible": True}) == check(api, record(A, B_DEFAULT), query="")
     assert (200, {"is_compatible": False}) == check(api, record(A, B), query="")
+
+
+def test_a_new_text_is_kept_when_it_comes_again(api):
+    """The schema of a check takes no room in memory before the same text is checked a second time."""
+    api.placed("s", record(A))
+    kept, text = caches()["schemas"], record(A, {"name": "seldom_checked", "type": "int", "default": 0})
+
+    check(api, text)
+    assert kept.peek(("AVRO", text, True, ())) is None
+    check(api, text, query="?verbose=true&again")
+    assert kept.peek(("AVRO", text, True, ())) is not None
 
 
 def test_verdict_with_reasons(api):
