@@ -60,7 +60,7 @@ test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included; what
 	$(BIN)/pytest -m 'not slow' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests write $(FAILED) && $(BIN)/pytest -n 0 @$(FAILED) && $(BIN)/python -m harness.failed_tests judge $(FAILED); }
 
 # They wait for nothing, so a third process on two cores would only import everything once more.
-test-fast: setup  ## the tests that start no service, in little over a minute
+test-fast: setup  ## the tests that start no service, in about a minute
 	$(BIN)/pytest @tests/fast.args $(PARALLEL:3=2)
 
 coverage: setup  ## the whole suite with a report of the lines that it runs, in coverage/index.html
