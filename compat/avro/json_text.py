@@ -13,14 +13,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NoReturn
 
-try:
-    import orjson
-except ImportError:  # a client installs it with some formats only
-    orjson = None  # type: ignore[assignment]
-
 from strata.compat.avro.java_numbers import java_double
 from strata.compat.avro.model import Json
 from strata.compat.limits import Limits
+from strata.compat.plain_json import orjson
 from strata.compat.schema import SchemaParseError
 
 __all__ = [

@@ -6,13 +6,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-try:
-    import orjson
-except ImportError:  # then `read_plain_json` reads nothing
-    orjson = None  # type: ignore[assignment]
-
 from strata.compat.avro import model
 from strata.compat.avro.printer import print_plain_field
+from strata.compat.plain_json import orjson
 
 __all__ = ["LONGEST", "KnownFields", "key_of_names", "plain_field", "starts_with_null"]
 

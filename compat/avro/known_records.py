@@ -14,14 +14,10 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-try:
-    import orjson
-except ImportError:  # then nothing is read as plain JSON, so no record is kept
-    orjson = None  # type: ignore[assignment]
-
 from strata.compat.avro import model
 from strata.compat.avro.json_text import holds_long_number
 from strata.compat.limits import Limits
+from strata.compat.plain_json import orjson
 
 __all__ = ["Edit", "KnownRecord", "KnownRecords"]
 

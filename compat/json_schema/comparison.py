@@ -12,11 +12,6 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-try:
-    import orjson
-except ImportError:  # a client installs it with some formats only; then every schema is judged
-    orjson = None  # type: ignore[assignment]
-
 from strata.compat.json_schema.findings import Difference, Findings, Shown, TooComplexError, described
 from strata.compat.json_schema.json_text import Json
 from strata.compat.json_schema.model import Node, follow
@@ -24,6 +19,7 @@ from strata.compat.json_schema.patterns import found_in
 from strata.compat.json_schema.wording import compatible
 from strata.compat.levels import Policy
 from strata.compat.limits import Limits
+from strata.compat.plain_json import orjson
 
 __all__ = ["Comparison", "Judge"]
 

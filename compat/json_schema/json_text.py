@@ -9,13 +9,9 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
 
-try:
-    import orjson
-except ImportError:  # a client installs it with some formats only
-    orjson = None  # type: ignore[assignment]
-
 from strata.compat.avro.json_text import check_bounds, decoded, decoder_of_long_numbers, excerpt, in_java_order, quote
 from strata.compat.limits import Limits
+from strata.compat.plain_json import orjson
 from strata.compat.schema import SchemaParseError
 
 __all__ = ["Json", "excerpt", "json_digest", "json_key", "read_json", "write_json"]
