@@ -17,10 +17,14 @@ import strata.serdes.arrow.encode
 import strata.spark_udfs
 import strata.spark_udfs.decoding.columns
 import strata.spark_udfs.encoding.columns
+from strata.serdes.arrow import entry_points
 
 __all__: list[str] = []
 
 if __name__ == "__main__":
+    # or each worker would read the compiled code from its file
+    entry_points.run(0)
+    entry_points.run_writer(0)
     gc.collect()
     gc.freeze()
     manager()  # type: ignore[no-untyped-call]

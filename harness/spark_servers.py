@@ -131,6 +131,7 @@ def small(folder: Path) -> dict[str, str]:
     """Return the settings of a small Spark for tests."""
     return {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": spark_jvm(),
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -26,15 +26,22 @@ from pyspark.sql import Row, SparkSession
 
 from harness import spark_jar
 from harness.avro_cases import Case, Maker
+from harness.decode_executors import GENERATED, INTERPRETED, settings
 from harness.jars import protobuf_jars
+from harness.java_names import remembered_names
 from harness.processes import free_port
 from harness.registry import RegistryNode
-from harness.spark_jvm import spark_jvm
+from harness.spark_servers import small
 from strata.serdes.client import RegistryClient, Schema
 from strata.spark_udfs import decode, encode, install
 from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 Frame = Callable[[int, Any, Any], bytes]
+_SETTINGS = {
+    "spark.python.daemon.module": "harness.spark_daemon",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.icu.caseMappings.enabled": "false",  # or the first `upper` would take two seconds
+}
 
 
 @pytest.fixture
@@ -47,30 +54,25 @@ def pandas_of_old() -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Yield the session's Spark, small, in UTC."""
+    """Yield the session's Spark, small, in UTC, which interprets its queries."""
     folder = tmp_path_factory.mktemp("spark")
     spark_jar.build()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("strata-tests")
-        .config("spark.python.daemon.module", "harness.spark_daemon")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", spark_jvm())
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.local.dir", str(folder / "local"))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    builder = SparkSession.builder.master("local[2]").appName("strata-tests")
+    for name, value in (small(folder) | _SETTINGS | INTERPRETED).items():
+        builder = builder.config(name, value)
+    with remembered_names():
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def generated_code(spark: SparkSession) -> Iterator[None]:
+    """Let Spark generate code, as it does by default; compiling it would take a third of the time of all tests here."""
+    with settings(spark, GENERATED):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from strata.spark_udfs import decode, install
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.usefixtures("generated_code"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 

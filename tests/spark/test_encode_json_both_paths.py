@@ -20,7 +20,7 @@ from strata.spark_udfs import encode
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("installed"),
+    pytest.mark.usefixtures("installed", "generated_code"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
     pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this Spark has no arrow_udf"),
 ]

@@ -23,7 +23,7 @@ from strata.spark_udfs.decoding.path_choice import _log_once
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("installed"),
+    pytest.mark.usefixtures("installed", "generated_code"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 

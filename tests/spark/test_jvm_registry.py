@@ -63,6 +63,7 @@ def test_one_request_for_each_id(spark: SparkSession, scripted_registry: Any, fr
     assert {known: 1, 99: 1} == dict(scripted_registry.asked)
 
 
+@pytest.mark.usefixtures("generated_code")
 def test_a_query_of_another_thread(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
     """Spark compiles the code of a query that was started by another thread than the one that called `install`."""
     schema_id = scripted_registry.add(NUMBER)

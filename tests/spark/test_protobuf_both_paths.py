@@ -18,7 +18,7 @@ from strata.spark_udfs import decode, install
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("installed"),
+    pytest.mark.usefixtures("installed", "generated_code"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 
