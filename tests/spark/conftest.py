@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import ssl
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -29,6 +28,7 @@ from harness.avro_cases import Case, Maker
 from harness.decode_executors import GENERATED, INTERPRETED, settings
 from harness.jars import protobuf_jars
 from harness.java_names import remembered_names
+from harness.java_probes import JavaProbes
 from harness.processes import free_port
 from harness.registry import RegistryNode
 from harness.spark_servers import small
@@ -137,21 +137,15 @@ def families() -> Callable[[Random, int, int], list[list[Case]]]:
 
 
 @pytest.fixture(scope="session")
-def run_java() -> Callable[[str, Sequence[Any]], list[Any]]:
-    """Return a function that runs a class of `java/`: JSON values in, JSON values out, a line each."""
+def run_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[Any]], list[Any]]]:
+    """Yield a function that runs a class of `java/`: JSON values in, JSON values out, a line each."""
     jars = [spark_jar.build(), *protobuf_jars()]
     classes = spark_jar.compiled(sorted((Path(__file__).parent / "java").rglob("*.java")), *jars)
     class_path = os.pathsep.join([str(classes), *map(str, jars), spark_jar.spark_class_path()])
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED"]
-
-    def run(main: str, lines: Sequence[Any]) -> list[Any]:
-        command = [shutil.which("java") or "java", *options, "-cp", class_path, main]
-        given = "".join(json.dumps(line) + "\n" for line in lines).encode()
-        done = subprocess.run(command, input=given, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()[-3000:]
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-    return run
+    command = [shutil.which("java") or "java", *options, "-cp", class_path, "strata.spark.Probes"]
+    with JavaProbes(command, tmp_path_factory.mktemp("probes") / "jvm.log") as probes:
+        yield probes.run
 
 
 class ScriptedRegistry:

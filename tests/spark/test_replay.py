@@ -1,7 +1,8 @@
 """What a candidate makes of a data frame of frames, counted by reason: batch and stream."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf.message_factory import GetMessageClass
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, functions
 
 from harness.proof_cases import random_pairs
 from harness.protobuf_readers import filled
@@ -47,6 +48,18 @@ def frames(registry: RegistryClient, frame: MakeFrame) -> list[bytes | None]:
     schema_id = registry.register("replayed", json.dumps(FLIGHT)).schema_id
     written = [frame(schema_id, FLIGHT, {"carrier": carrier}) for carrier in ("UA", "AA", "UA", "AA")]
     return [*written, b"junk", b"\0\0\x0f\x42\x40rest", None]
+
+
+def rows_in(spark: SparkSession, frames: Sequence[bytes | None]) -> DataFrame:
+    """Return frames with their places as rows of one task."""
+    return spark.createDataFrame(rows_of(frames), f"value binary, {PLACES}").coalesce(1)
+
+
+def collected(parts: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
+    """Return the rows of each data frame, all of them from one query."""
+    named = [outcomes.withColumn("part", functions.lit(name)) for name, outcomes in parts.items()]
+    rows = reduce(DataFrame.unionByName, named).collect()
+    return {name: [row for row in rows if row.part == name] for name in parts}
 
 
 def told(outcomes: DataFrame) -> dict[tuple[str | None, str | None], tuple[int, int, int]]:
@@ -102,7 +115,8 @@ CHANGES: dict[str, tuple[Any, Any, Any, Any, str, str, str]] = {
 @pytest.mark.usefixtures("installed")
 def test_values_that_change(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
     """A value that the candidate reads as another without an error is shown as it was written and as it is read."""
-    for what, (writer, reader, same, other, path, written, read) in CHANGES.items():
+    ids, parts = {}, {}
+    for what, (writer, reader, same, other, *_) in CHANGES.items():
         before, after = (
             {"type": "record", "name": "R", "fields": [{"name": "f", "type": one}, {"name": "s", "type": "string"}]}
             for one in (writer, reader)
@@ -110,18 +124,20 @@ def test_values_that_change(spark: SparkSession, registry: RegistryClient, frame
         if what == "renamed":
             after["fields"].reverse()
             after["fields"][1] |= {"name": "g", "aliases": ["f"]}
-        schema_id = registry.register(f"changes-{what}", json.dumps(before)).schema_id
+        ids[what] = registry.register(f"changes-{what}", json.dumps(before)).schema_id
         values = [other, other] if what == "a time" else [same, other, other]
-        df = spark.createDataFrame(
-            rows_of([frame(schema_id, before, {"f": value, "s": "é"}) for value in values]), f"value binary, {PLACES}"
-        )
-        outcomes = {row.reason: row for row in replay(df, json.dumps(after), registry=registry.settings).collect()}
+        frames = [frame(ids[what], before, {"f": value, "s": "é"}) for value in values]
+        parts[what] = replay(rows_in(spark, frames), json.dumps(after), registry=registry.settings)
 
+    for what, rows in collected(parts).items():
+        *_, path, written, read = CHANGES[what]
+        size = 2 if what == "a time" else 3
+        outcomes = {row.reason: row for row in rows}
         changed = outcomes["another value is read"]
         assert (path, written, read) == (changed.path, changed.written_as, changed.read_as), what
-        assert (schema_id, 2, len(values) - 2) == (changed.schema_id, changed["count"], changed.first.offset), what
+        assert (ids[what], 2, size - 2) == (changed.schema_id, changed["count"], changed.first.offset), what
         assert outcomes.keys() == {None, "another value is read"}
-        assert len(values) == outcomes[None]["count"], what
+        assert size == outcomes[None]["count"], what
 
 
 @pytest.mark.usefixtures("installed")
@@ -189,7 +205,7 @@ def seen_by_replay(
     )
 
 
-def seen_by_spark(outcomes: DataFrame) -> dict[tuple[str, str], tuple[int, int]]:
+def seen_by_spark(outcomes: Iterable[Row]) -> dict[tuple[str, str], tuple[int, int]]:
     """Return the same of `replay` in Spark, without what only a decode refuses."""
     return grouped(
         (
@@ -198,7 +214,7 @@ def seen_by_spark(outcomes: DataFrame) -> dict[tuple[str, str], tuple[int, int]]
             row["count"],
             row.first.offset,
         )
-        for row in outcomes.collect()
+        for row in outcomes
         if row.reason is not None and not is_of_decode(row.reason)
     )
 
@@ -233,10 +249,10 @@ MORE = """message M { int32 n = 1; } message N { uint32 n = 1; }
     enum E { Z = 0; EA = 1; EB = 2; } enum F { FZ = 0; FA = 1; FC = 3; }"""
 
 
-@pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("path", ["jvm", "python"])
-def test_messages_that_change(spark: SparkSession, registry: RegistryClient, path: Any) -> None:
-    """The values of Protobuf that a candidate has otherwise are those that `strata replay` finds, on both paths."""
+@pytest.fixture(scope="module")
+def judged(registry: RegistryClient) -> dict[str, tuple[Schema, list[bytes], dict[tuple[str, str], tuple[int, int]]]]:
+    """Return by change: the candidate, frames, and what `strata replay` finds in them."""
+    judged = {}
     for what, (writer, reader, payloads) in MESSAGES.items():
         written, candidate = (
             Schema(f'syntax = "proto3"; {IMPORT} message A {{ {fields} }} {MORE}', "PROTOBUF")
@@ -244,10 +260,22 @@ def test_messages_that_change(spark: SparkSession, registry: RegistryClient, pat
         )
         schema_id = registry.register(f"messages-{what}", written).schema_id
         frames = [b"\0" + schema_id.to_bytes(4, "big") + b"\0" + bytes.fromhex(payload) for payload in payloads]
-        df = spark.createDataFrame(rows_of(frames), f"value binary, {PLACES}").coalesce(1)
+        judged[what] = candidate, frames, seen_by_replay(registry, candidate, frames)
+    return judged
 
-        outcomes = replay(df, candidate, registry=registry.settings, path=path)
-        assert seen_by_replay(registry, candidate, frames) == seen_by_spark(outcomes), what
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("path", ["jvm", "python"])
+def test_messages_that_change(spark: SparkSession, registry: RegistryClient, judged: Any, path: Any) -> None:
+    """The values of Protobuf that a candidate has otherwise are those that `strata replay` finds, on both paths."""
+    parts = {
+        what: replay(rows_in(spark, frames), candidate, registry=registry.settings, path=path)
+        for what, (candidate, frames, _) in judged.items()
+    }
+
+    assert {what: seen for what, (*_, seen) in judged.items()} == {
+        what: seen_by_spark(rows) for what, rows in collected(parts).items()
+    }
 
 
 def random_frames(registry: RegistryClient, seed: int, size: int) -> Iterator[tuple[Schema, list[bytes]]]:
@@ -270,11 +298,11 @@ def test_random_messages(spark: SparkSession, registry: RegistryClient, size: in
     """Random messages of random pairs are judged in the JVM as `strata replay` judges them."""
     found = 0
     for candidate, frames in random_frames(registry, 77, size):
-        df = spark.createDataFrame(rows_of(frames), f"value binary, {PLACES}").coalesce(1)
+        df = rows_in(spark, frames)
         outcomes = replay(df, candidate, registry=registry.settings, message="shop.M", path="jvm")
         expected = seen_by_replay(registry, candidate, frames)
         found += len(expected)
-        seen = seen_by_spark(outcomes)
+        seen = seen_by_spark(outcomes.collect())
         # A record that `decode` refuses has one reason in Spark, and a parser's complaint about it is not told as well.
         is_refused = any(is_of_decode(row.reason or "") for row in outcomes.collect())
         told = {key for key in expected if not (is_refused and key[0] == UNREADABLE)}
@@ -300,7 +328,7 @@ def test_a_stream_of_messages(spark: SparkSession, registry: RegistryClient, tmp
     query = outcomes.writeStream.format("memory").queryName("replayed_messages").outputMode("complete")
     query.trigger(availableNow=True).start().awaitTermination()
 
-    assert {(CHANGED, "a"): (1, 1)} == seen_by_spark(spark.table("replayed_messages"))
+    assert {(CHANGED, "a"): (1, 1)} == seen_by_spark(spark.table("replayed_messages").collect())
 
 
 @pytest.mark.usefixtures("installed")
@@ -320,6 +348,6 @@ def test_avro_and_json_as_strata_replay(spark: SparkSession, registry: RegistryC
          [b"\0" + json_id.to_bytes(4, "big") + json.dumps({"n": n}).encode() for n in (1, 2**53 + 1, -1, 2**60 + 1)]),
     ]  # fmt: skip
     for candidate, frames in cases:
-        df = spark.createDataFrame(rows_of(frames), f"value binary, {PLACES}").coalesce(1)
+        df = rows_in(spark, frames)
         outcomes = replay(df, candidate, registry=registry.settings)
-        assert seen_by_replay(registry, candidate, frames) == seen_by_spark(outcomes)
+        assert seen_by_replay(registry, candidate, frames) == seen_by_spark(outcomes.collect())
