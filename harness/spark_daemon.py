@@ -16,6 +16,8 @@ import strata.serdes.arrow.decode
 import strata.serdes.arrow.encode
 import strata.spark_udfs
 import strata.spark_udfs.decoding.columns
+import strata.spark_udfs.decoding.json_reader
+import strata.spark_udfs.decoding.protobuf_reader
 import strata.spark_udfs.encoding.columns
 from strata.serdes.arrow import entry_points
 

@@ -18,10 +18,9 @@ from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import fastavro
-import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from harness import spark_jar
 from harness.avro_cases import Case, Maker
@@ -32,8 +31,8 @@ from harness.java_probes import JavaProbes
 from harness.processes import free_port
 from harness.registry import RegistryNode
 from harness.spark_servers import small
-from strata.serdes.client import RegistryClient, Schema
-from strata.spark_udfs import decode, encode, install
+from strata.serdes.client import RegistryClient
+from strata.spark_udfs import decode, install
 from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 Frame = Callable[[int, Any, Any], bytes]
@@ -94,27 +93,6 @@ def client(registry: RegistryClient) -> Iterator[RegistryClient]:
 def installed(spark: SparkSession, registry: RegistryClient) -> None:
     """Bring the JVM function for the registry into the session."""
     install(spark, registry=registry.settings)
-
-
-@pytest.fixture
-def letters(spark: SparkSession, client: RegistryClient) -> Callable[..., list[list[Row]]]:
-    """Return a function that encodes rows of a schema in the JVM and in Python: frame and error of each row."""
-
-    def encoded(schema: Schema, rows: Sequence[dict[str, tuple[pa.DataType, Any]]], **more: Any) -> list[list[Row]]:
-        structs = [
-            pa.StructArray.from_arrays([pa.array([value], kind) for kind, value in one.values()], names=list(one))
-            for one in rows
-        ]
-        names = [f"c{place}" for place in range(len(rows))]
-        df = spark.createDataFrame(pa.table(structs, names=names)).coalesce(1)
-        schema_id = client.register("payloads of both paths", schema).schema_id
-        options = {"registry": client.settings, "schema_id": schema_id, "mode": "DEADLETTER", **more}
-        paths = ("jvm", "python")
-        columns = [encode(name, path=path, **options).alias(f"{path} {name}") for path in paths for name in names]
-        [row] = df.select(*columns).collect()
-        return [[row[f"{path} {name}"] for name in names] for path in paths]
-
-    return encoded
 
 
 @pytest.fixture(scope="session")

@@ -214,18 +214,6 @@ def test_schemas(rows: SparkSession) -> None:
     assert json.loads(JSON_SCHEMA) == json.loads(row[1])
 
 
-def test_rows_that_do_not_fit(rows: SparkSession) -> None:
-    """A row that does not fit is a dead letter with reason and path."""
-    bad = "named_struct('lines', array(named_struct('n', 5000000000L)))"
-    [row] = rows.sql(
-        f"""SELECT shop_encode({bad}, 'goods-proto-value?message=shop.Order&mode=DEADLETTER') AS proto,
-        shop_encode(named_struct('x', double('NaN')), 'goods-json-value?validate=false&mode=DEADLETTER') AS json"""
-    ).collect()
-
-    assert ("out of range", "lines[].n") == tuple(row["proto"]["error"])
-    assert "x" == row["json"]["error"]["path"]
-
-
 # arguments, what the error says
 REFUSED = [
     ("o, 'goods-none'", "no writer schema from goods-none version latest: .*not found"),

@@ -1,0 +1,76 @@
+"""Every executor of Spark follows the same rules of encoding, which are rows of tables.
+
+Payloads are those of fastavro, Google's library and orjson. The rules of a format are two queries.
+"""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession, functions
+
+from harness.decode_executors import settings
+from harness.encode_executors import Rows, by, by_sql
+from harness.encode_rules import Rule, avro, json_schema, protobuf
+from strata.serdes.client import RegistryClient
+from strata.spark_udfs import install
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
+    pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this Spark has no arrow_udf"),
+]
+
+RULES: dict[str, Sequence[Rule]] = {"avro": avro.RULES, "protobuf": protobuf.RULES, "json": json_schema.RULES}
+
+
+def values_of(spark: SparkSession, rows: Rows) -> DataFrame:
+    """Return the values as a data frame, in which a timestamp without a zone stays one."""
+    with settings(spark, {"spark.sql.timestampType": "TIMESTAMP_NTZ"}):
+        # Spark would encode local rows while it plans the query; `coalesce` makes them rows of a task.
+        return spark.createDataFrame(rows.table).coalesce(1)
+
+
+@pytest.mark.usefixtures("installed", "generated_code")
+@pytest.mark.parametrize("format_", RULES)
+def test_rules_in_spark(spark: SparkSession, client: RegistryClient, format_: str) -> None:
+    """Each value has its payload, or is refused with its reason: in generated code, by SQL, and in Python workers."""
+    install(spark, registry=client.settings, name="rules")
+    rows, ways = Rows(client, RULES[format_]), {"jvm": by("jvm"), "sql": by_sql("rules"), "python": by("python")}
+
+    answers = rows.in_spark(values_of(spark, rows), ways)
+
+    expected = {rule.name: rule.answer for rule in RULES[format_]}
+    for way in ways:
+        assert expected == answers[way], way
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("format_", RULES)
+def test_rules_without_generated_code(spark: SparkSession, client: RegistryClient, format_: str) -> None:
+    """So it is where Spark generates no code."""
+    rows = Rows(client, RULES[format_])
+
+    answers = rows.in_spark(values_of(spark, rows), {"jvm": by("jvm")})
+
+    assert {"jvm": {rule.name: rule.answer for rule in RULES[format_]}} == answers
+
+
+@pytest.mark.parametrize("format_", RULES)
+def test_rules_in_a_worker(client: RegistryClient, format_: str) -> None:
+    """So it is in a worker's code outside Spark."""
+    assert {rule.name: rule.answer for rule in RULES[format_]} == Rows(client, RULES[format_]).outside_spark()
+
+
+def test_python_reads_the_texts() -> None:
+    """Python's parser reads the numbers, texts and truths that were written."""
+    plain = {
+        rule.name: rule.column.field(0)[0].as_py()
+        for rule in json_schema.RULES
+        if isinstance(rule.answer, bytes) and rule.column.type.num_fields == 1
+    }
+    plain = {name: value for name, value in plain.items() if isinstance(value, int | float | str)}
+
+    read = {rule.name: json.loads(rule.answer)[rule.name] for rule in json_schema.RULES if rule.name in plain}  # type: ignore[arg-type]
+    assert plain == read
+    assert len(plain) > 25
