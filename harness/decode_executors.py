@@ -13,12 +13,7 @@ from harness.decode_rules import Answer, Rule
 from harness.plain_values import plain
 from strata.serdes.client import RegistryClient
 
-__all__ = ["GENERATED", "INTERPRETED", "Answers", "Frames", "settings"]
-
-GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-"""The settings by which Spark generates code; its defaults."""
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""The settings by which Spark generates no code."""
+__all__ = ["Answers", "Frames", "settings"]
 
 Answers: TypeAlias = dict[str, list[Answer]]
 """The name of each rule, and what became of each of its frames."""

@@ -18,6 +18,8 @@ from typing import Any
 from harness import spark_jar
 from harness.jars import delta_jars, iceberg_jars
 from harness.spark_jar import JAR
+from harness.spark_jvm import spark_jvm
+from harness.spark_servers import INTERPRETED
 
 __all__ = ["Driver", "conf"]
 
@@ -28,14 +30,16 @@ JOB = ROOT / "tests" / "spark" / "jobs" / "follow_job.py"
 def conf(folder: Path, jars: Sequence[Path], archive: Path | None, master: str) -> dict[str, str]:
     """Return the settings of a small session with both table formats."""
     classes = [*jars, *delta_jars(), *iceberg_jars()]
-    java = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    places = {"spark.jars": ",".join(map(str, classes))}
+    places, java = {"spark.jars": ",".join(map(str, classes))}, [spark_jvm()]
     if archive is not None:  # only classes of the class path itself can be in an archive
         path = ":".join(map(str, [*classes, JAR]))
         places = {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
         use = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"]
-        java += ["-Xlog:cds=off", *(use if archive.exists() else [f"-XX:ArchiveClassesAtExit={archive}"])]
-    return places | {
+        java = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:cds=off"]
+        java += use if archive.exists() else [f"-XX:ArchiveClassesAtExit={archive}"]
+    return {
+        **places,
+        **INTERPRETED,
         "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

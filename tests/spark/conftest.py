@@ -24,13 +24,13 @@ from pyspark.sql import SparkSession
 
 from harness import spark_jar
 from harness.avro_cases import Case, Maker
-from harness.decode_executors import GENERATED, INTERPRETED, settings
+from harness.decode_executors import settings
 from harness.jars import protobuf_jars
 from harness.java_names import remembered_names
 from harness.java_probes import JavaProbes
 from harness.processes import free_port
 from harness.registry import RegistryNode
-from harness.spark_servers import small
+from harness.spark_servers import GENERATED, INTERPRETED, small
 from strata.serdes.client import RegistryClient
 from strata.spark_udfs import decode, install
 from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
