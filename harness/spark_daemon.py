@@ -4,9 +4,14 @@
 CPU time on imports.
 """
 
+# ruff: noqa: E402, F401 - imported for the workers
 import gc
+import sys
 
-# ruff: noqa: F401 - imported for the workers
+# For each task, Python would read the directories of these archives again, once for each package: 0.15 s of CPU time.
+sys.path[:] = [place for place in sys.path if not place.endswith((".zip", ".jar"))]
+sys.path_importer_cache.clear()
+
 import pandas  # type: ignore[import-untyped]
 import pyarrow.compute
 from pyspark.daemon import manager
