@@ -17,6 +17,7 @@ from harness.class_archive import shared_classes, writing_classes
 
 __all__ = ["spark_jvm"]
 
+# In the default code cache of 48 MB, Spark's code is thrown away and compiled again; small heaps are collected often.
 _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=160m -Xms512m -Xmn256m"
 _WRITE_S: Final = 600
 # What most tests do: rows from Python and back, generated code, SQL functions, files, a stream.
