@@ -11,7 +11,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Runs probes one after the other, so that they share a JVM: each would load Spark's classes and compile them anew.
+ * Runs probes one after the other, so that they share a JVM: each would load Spark's classes and compile them again.
  *
  * <p>In: the name of a probe on a line, its tasks, an empty line. Out: its answers, and a line that begins with `end`,
  * followed by the failure of the probe as one line, if it has failed.
