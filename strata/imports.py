@@ -1,9 +1,9 @@
 """Imports that wait until a name is used, and clear errors for optional dependencies that are not installed."""
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 __all__ = ["MissingExtra", "deferred", "lazy", "require"]
@@ -80,13 +80,13 @@ def deferred(module: str) -> Any:
 
 
 class _Deferred:
-    """A module that is imported when it is used."""
+    """A module that is imported when it is used, and then takes its place in the module that uses it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._module: ModuleType | None = None
 
     def __getattr__(self, name: str) -> object:
-        if self._module is None:
-            self._module = import_module(self._name)
-        return getattr(self._module, name)
+        module = import_module(self._name)
+        users = sys._getframe(1).f_globals
+        users.update({known: module for known, value in list(users.items()) if value is self})
+        return getattr(module, name)

@@ -1,4 +1,6 @@
-"""Records that were read lately, by the start of their texts: a text that differs in a few fields is not read whole.
+"""Fields and records that were read lately, and the plainest fields: what need not be read by all rules (`parser.py`).
+
+A field is known by its JSON, a record by the start of its text: a text that differs in a few fields is not read whole.
 
 A new version of a schema is mostly the text of another one with a field more or less. If two texts differ only between
 two commas of the fields of the record at the root, then their JSON differs only in the elements between these commas.
@@ -16,11 +18,24 @@ from typing import Final, NamedTuple
 
 from strata.compat.avro import model
 from strata.compat.avro.json_text import holds_long_number
+from strata.compat.avro.printer import print_plain_field
 from strata.compat.limits import Limits
 from strata.compat.plain_json import orjson
 
-__all__ = ["Edit", "KnownRecord", "KnownRecords"]
+__all__ = [
+    "LONGEST_KEY",
+    "Edit",
+    "KnownFields",
+    "KnownRecord",
+    "KnownRecords",
+    "key_of_names",
+    "plain_field",
+    "starts_with_null",
+]
 
+LONGEST_KEY: Final = 4 << 10  # bytes of the JSON of one field
+_MOST_KEYS: Final = 512 << 10  # bytes of one generation; a parsed field takes twenty times as much
+_PLAIN_WORDS: Final = frozenset({"type", "name", "doc", "default"})
 _LONGEST: Final = 64 << 10  # characters of one text
 _MOST: Final = 512 << 10  # characters of one generation; what is read from a text takes twenty times as much
 _MOST_HEADS: Final = 4096
@@ -31,6 +46,79 @@ _PRINTED_FIELDS: Final = '"fields":['  # is in no string, where a quote has a ba
 _HEAD: Final = re.compile(rf"[ \t\r\n]*+\{{[^{{}}\[\]\\]*?{_FIELDS}[ \t\r\n]*+:[ \t\r\n]*+\[")
 _BLANKS: Final = re.compile(r"[ \t\r\n]*+")
 _DECODER: Final = json.JSONDecoder()
+
+
+class KnownFields:
+    """Fields that were read before, by their JSON, in two generations: the older is dropped when the younger is full.
+
+    The versions of a subject share most of their fields, and so do many subjects. A settled field means the same in
+    every schema, so it is read, checked and printed once. Both generations are bounded by the JSON that they hold.
+
+    The JSON must come from `read_plain_json`: orjson writes equal values of it, and no others, as equal bytes.
+    """
+
+    def __init__(self) -> None:
+        self._young: dict[bytes, model.Field] = {}
+        self._old: dict[bytes, model.Field] = {}
+        self._size = 0
+
+    @staticmethod
+    def key(json: model.Json) -> bytes:
+        """Return bytes that are equal for equal JSON only: 1, 1.0 and true differ, and so does the order of keys."""
+        return orjson.dumps(json)
+
+    def find(self, texts: Sequence[model.Json]) -> list[model.Field | None]:
+        """Return the field of each JSON value; None for those that are not known to be fields, or not kept lately."""
+        return list(map(self._young.get, map(orjson.dumps, texts)))
+
+    def get(self, key: bytes) -> model.Field | None:
+        """Return the field of a key; None if there is none."""
+        field = self._young.get(key)
+        if field is None and (field := self._old.get(key)) is not None:
+            self.put(key, field)
+        return field
+
+    def put(self, key: bytes, field: model.Field) -> None:
+        """Store a field, unless it is very long."""
+        if len(key) > LONGEST_KEY:
+            return
+        if self._size > _MOST_KEYS:
+            self._old, self._young, self._size = self._young, {}, 0
+        # What orjson returns keeps the buffer that it was written to, some 4 KiB; a copy does not.
+        self._young[bytes(memoryview(key))] = field
+        self._size += len(key)
+
+
+def key_of_names(key: bytes, namespace: str) -> bytes:
+    """Return the key of a field that defines names; a NUL is in no JSON, so no other key begins with it."""
+    return b"\0%b %b" % (namespace.encode(), key)
+
+
+def plain_field(json: model.Json, *, strict: bool) -> model.Field | None:
+    """Return a field of a primitive type, or of one that is optional, as most are; None if it must be read in full."""
+    if not isinstance(json, dict) or not json.keys() <= _PLAIN_WORDS:
+        return None
+    name, text, default = json.get("name"), json.get("type"), json.get("default", model.MISSING)
+    node: model.Node | None
+    if isinstance(text, list):
+        node = model.PAIRS.get(tuple(text)) if len(text) == 2 and set(map(type, text)) == {str} else None
+    else:
+        node = model.BARE.get(text) if isinstance(text, str) else None
+    if node is None or not isinstance(name, str) or (strict and model.name_fault(name)):
+        return None
+    if default is not model.MISSING and (default is not None or not starts_with_null(node)):
+        return None
+    doc = json.get("doc")
+    if not isinstance(doc, str):  # as in Avro Java, it counts as absent
+        doc = None
+    field = model.Field(name, node, doc, default, "ascending", (), model.NO_PROPERTIES)
+    field.settle(print_plain_field(field), ())
+    return field
+
+
+def starts_with_null(node: model.Node) -> bool:
+    """Return whether a type is a union whose first branch is null, so that null is a legal default."""
+    return isinstance(node, model.UnionType) and node.branches[:1] == (model.BARE["null"],)
 
 
 class KnownRecord(NamedTuple):

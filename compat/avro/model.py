@@ -7,7 +7,7 @@ A new schema must use the characters of the specification in its names (ASCII); 
 Avro Java, only the last part of a type's alias is checked, and the aliases of fields are not checked at all.
 
 Nodes compare by identity. A field that means the same by itself may be shared by several records and schemas
-(`known_fields.py`); any other occurrence of a type in the text is a separate node.
+(`known_records.py`); any other occurrence of a type in the text is a separate node.
 """
 
 import re

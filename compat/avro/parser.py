@@ -22,8 +22,15 @@ from strata.compat.avro.defaults import DefaultCheck
 from strata.compat.avro.equivalence import same_structure
 from strata.compat.avro.java_numbers import parse_java_double
 from strata.compat.avro.json_text import excerpt, read_json, read_plain_json, write_json
-from strata.compat.avro.known_fields import LONGEST, KnownFields, key_of_names, plain_field, starts_with_null
-from strata.compat.avro.known_records import Edit, KnownRecords
+from strata.compat.avro.known_records import (
+    LONGEST_KEY,
+    Edit,
+    KnownFields,
+    KnownRecords,
+    key_of_names,
+    plain_field,
+    starts_with_null,
+)
 from strata.compat.avro.printer import print_field, print_schema
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
 from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
@@ -344,7 +351,7 @@ class _Parser:
         names = {node.name.full: node for node in types} if types else {}
         is_closed = len(self._uses) == uses or names.keys() >= set(self._uses[uses:])
         # Fields inside a settled one have texts, too, so the names bound how often a part of the schema is printed.
-        if is_closed and (not types or (len(types) <= _MOST_TYPES and 0 < len(key) <= LONGEST)):
+        if is_closed and (not types or (len(types) <= _MOST_TYPES and 0 < len(key) <= LONGEST_KEY)):
             field.settle(print_field(field, record.namespace, names, self._limits), tuple(types))
             if table is not None:
                 table.put(key_of_names(key, record.namespace) if types else key, field)

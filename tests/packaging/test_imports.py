@@ -341,15 +341,18 @@ def test_the_first_schema_imports_nothing():
 
 
 def test_a_deferred_module_is_imported_at_its_first_use(tmp_path, monkeypatch):
-    """Standing for a module imports nothing; using a name does, and gives what the module has now."""
+    """What stands for a module imports nothing; the first use of a name imports it, and puts it in its place."""
     (tmp_path / "a_deferred_module.py").write_text("number = 1\n")
+    user = {"module": deferred("a_deferred_module"), "other": 0}
     monkeypatch.syspath_prepend(tmp_path)
     module, missing = deferred("a_deferred_module"), deferred("a_missing_module")
     assert "a_deferred_module" not in sys.modules
 
     assert 1 == module.number
-    monkeypatch.setattr(sys.modules.pop("a_deferred_module"), "number", 2)
-    assert 2 == module.number
+    assert 1 == eval("module.number", user)
+    assert (sys.modules["a_deferred_module"], 0) == (user["module"], user["other"])
+    monkeypatch.setattr(sys.modules["a_deferred_module"], "number", 2)
+    assert 2 == module.number == eval("module.number", user)
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         _ = module.other
     with pytest.raises(ModuleNotFoundError, match="a_missing_module"):

@@ -5,9 +5,9 @@ import tracemalloc
 
 import pytest
 
-from strata.compat.avro import known_fields, parser
+from strata.compat.avro import known_records, parser
 from strata.compat.avro.equivalence import equivalent
-from strata.compat.avro.known_fields import KnownFields, plain_field
+from strata.compat.avro.known_records import KnownFields, plain_field
 from strata.compat.avro.parser import parse
 from strata.compat.avro.rules import check
 from strata.compat.limits import Limits
@@ -250,7 +250,7 @@ def test_a_plain_field_means_what_its_full_reading_finds(monkeypatch, strict):
 
 def test_the_table_is_bounded(monkeypatch):
     """The older half goes when the younger one is full, except for what was asked for since."""
-    monkeypatch.setattr(known_fields, "_MOST_BYTES", 100)
+    monkeypatch.setattr(known_records, "_MOST_KEYS", 100)
     field = fields_of(record(optional("a")))[0]
     table = KnownFields()
     table.put(b"kept", field)

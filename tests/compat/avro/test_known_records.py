@@ -8,8 +8,7 @@ import time
 import pytest
 
 from strata.compat.avro import known_records, parser
-from strata.compat.avro.known_fields import KnownFields
-from strata.compat.avro.known_records import KnownRecords
+from strata.compat.avro.known_records import KnownFields, KnownRecords
 from strata.compat.avro.model import Missing
 from strata.compat.avro.parser import parse
 from strata.compat.limits import DEFAULT_LIMITS, Limits
