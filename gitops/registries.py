@@ -14,7 +14,7 @@ from strata.gitops.errors import GitopsError
 from strata.gitops.rights import shown
 from strata.gitops.service import APPLY, Service
 from strata.gitops.versions import Held
-from strata.http.paths import segment
+from strata.http.paths import segment, setting_path
 from strata.serdes.errors import RegistryError, SerdeError
 
 __all__ = ["Judgement", "Moved", "Outcome", "Registry", "registry_at"]
@@ -285,9 +285,10 @@ class _StepByStep:
             self.service.send("DELETE", f"/subjects{tail}")
             return Outcome(changed=True)
         if action == "settings":
-            for route, key in (("config", "config"), ("mode", "mode")):
-                if key in step:
-                    self.service.send("PUT", f"/{route}{tail}", step[key] if key == "config" else {"mode": step[key]})
+            for setting in ("config", "mode"):
+                if setting in step:
+                    body = step[setting] if setting == "config" else {"mode": step[setting]}
+                    self.service.send("PUT", setting_path(setting, subject or None), body)
             return Outcome(changed=True)
         fresh = _StepByStep(Service(self.service.client))  # the versions of what it refers to have changed
         body = fresh._pinned(step)

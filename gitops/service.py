@@ -6,7 +6,7 @@ from typing import Any
 from strata.gitops.desired import Reference
 from strata.gitops.errors import GitopsError
 from strata.gitops.versions import Held
-from strata.http.paths import segment
+from strata.http.paths import segment, setting_path
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import ErrorCode, RegistryError
 
@@ -119,18 +119,18 @@ class Service:
 
     def config(self, scope: str) -> Mapping[str, object]:
         """Return the configuration that a subject, a context or, under the empty name, the registry itself has."""
-        return self._own("/config", scope)
+        return self._own("config", scope)
 
     def mode(self, scope: str) -> str | None:
         """Return the mode that a scope itself has; None if it has none."""
-        mode = self._own("/mode", scope).get("mode")
+        mode = self._own("mode", scope).get("mode")
         return None if mode is None else str(mode)
 
     def mode_in_force(self, scope: str) -> str | None:
         """Return the mode in force for a scope; None if the registry does not say."""
         if scope not in self._modes:
             try:
-                answer = self.get(f"/mode/{segment(scope)}" if scope else "/mode", defaultToGlobal="true")
+                answer = self.get(setting_path("mode", scope or None), defaultToGlobal="true")
                 self._modes[scope] = str(answer["mode"])
             except RegistryError as error:
                 if error.status not in _NOT_HERE:
@@ -159,15 +159,15 @@ class Service:
             return False
         return True
 
-    def _own(self, route: str, scope: str) -> Mapping[str, object]:
+    def _own(self, setting: str, scope: str) -> Mapping[str, object]:
         try:
-            answer = self.get(f"{route}/{segment(scope)}" if scope else route)
+            answer = self.get(setting_path(setting, scope or None))
         except RegistryError as error:
             if error.error_code not in _NONE_SET:
                 raise
             return {}
         if not isinstance(answer, dict):
-            raise GitopsError(f"{self.label} answered GET {route} with something other than an object")
+            raise GitopsError(f"{self.label} answered GET /{setting} with something other than an object")
         return answer
 
 

@@ -10,7 +10,7 @@ import click
 
 from strata.gitops.commands.running import connected, reporting, service_at
 from strata.gitops.errors import GitopsError
-from strata.http.paths import segment
+from strata.http.paths import segment, setting_path
 
 __all__ = [
     "compat",
@@ -160,7 +160,7 @@ def config(
     """Show the configuration of SUBJECT (or of a context, such as `:.staging:`; of the registry without one)."""
     if deletes and changes:
         raise click.UsageError("expected --set or --delete, not both")
-    service, path = service_at(connection), _scope("/config", subject)
+    service, path = service_at(connection), setting_path("config", subject or None)
     if deletes:
         answer = service.send("DELETE", path)
     elif changes:
@@ -187,7 +187,7 @@ def mode(
     """Show the mode in force for SUBJECT (or a context; the registry without one), or set its own."""
     if deletes and wanted is not None:
         raise click.UsageError("expected --set or --delete, not both")
-    service, path = service_at(connection), _scope("/mode", subject)
+    service, path = service_at(connection), setting_path("mode", subject or None)
     flags: dict[str, str] = {"force": "true"} if force else {}
     if deletes:
         answer = service.send("DELETE", path)
@@ -334,10 +334,6 @@ def _value(text: str) -> object:
     except ValueError:
         return text
     return text if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _scope(route: str, subject: str) -> str:
-    return f"{route}/{segment(subject)}" if subject else route
 
 
 def _show(output: str, answer: object, rows: _Rows, raw: object) -> None:
