@@ -65,8 +65,7 @@ def load_settings(**flags: object) -> Settings:
 def _variables() -> dict[str, object]:
     """Return the settings of the environment, where names may be written in any case."""
     variables = {name.upper(): text for name, text in os.environ.items()}
-    names = {name: PREFIX + name.upper() for name in Settings.model_fields}
-    return {name: variables[variable] for name, variable in names.items() if variable in variables}
+    return {name: variables[key] for name in Settings.model_fields if (key := PREFIX + name.upper()) in variables}
 
 
 def _refusal(item: dict[str, object]) -> str:

@@ -107,10 +107,10 @@ class _RequestParts:
 
 
 class _Call:
-    """A function and where its arguments come from: if it `needs_parts`, not from the exchange alone."""
+    """A function and where its arguments come from."""
 
     def __init__(self, function: Callable[..., Awaitable[object]], segments: Mapping[str, int]) -> None:
-        self.function = function
+        self._function = function
         self._request: str | None = None
         self._exchange: str | None = None
         self._functions: list[tuple[str, _Call]] = []
@@ -121,7 +121,7 @@ class _Call:
         for name, parameter in inspect.signature(function).parameters.items():
             self._declare(name, hints[name], parameter.default, segments)
         self._copied = [name for name, value in self._defaults.items() if isinstance(value, list)]
-        self.needs_parts = len(hints.keys() - {"return"}) > 1 or self._exchange is None
+        self._takes_exchange_alone = self._exchange is not None and len(hints.keys() - {"return"}) == 1
 
     def _declare(self, name: str, hint: object, default: object, segments: Mapping[str, int]) -> None:
         type_, notes = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
@@ -137,19 +137,22 @@ class _Call:
             # Clients ask about the same subjects and versions again and again.
             self._path.append((name, segments[name], validate and lru_cache(_KNOWN_SEGMENTS)(validate)))
         elif default is inspect.Parameter.empty:
-            raise TypeError(f"the parameter {name} of {self.function} needs a default")
+            raise TypeError(f"the parameter {name} of {self._function} needs a default")
         else:
             alias = next((note.alias for note in notes if isinstance(note, Query) and note.alias), name)
             self._query.append((name, alias, _validation(type_, notes), get_origin(type_) is list))
             self._defaults[name] = default
 
-    async def answer(self, parts: _RequestParts) -> Any:
-        """Call the function and return its result."""
+    def answer(self, parts: _RequestParts) -> Awaitable[Any]:
+        """Call the function."""
+        return self._function(parts.exchange) if self._takes_exchange_alone else self._answer(parts)
+
+    async def _answer(self, parts: _RequestParts) -> Any:
         values = self._defaults.copy()
         for name in self._copied:
             values[name] = values[name].copy()
         for name, call in self._functions:
-            values[name] = await (call.answer(parts) if call.needs_parts else call.function(parts.exchange))
+            values[name] = await call.answer(parts)
         for name, place, validate in self._path:
             text = parts.segments[place]
             values[name] = _validated("path", name, text, validate) if validate else text
@@ -162,7 +165,7 @@ class _Call:
             values[self._request] = Request(parts.exchange.scope, parts.exchange.receive)
         if self._exchange is not None:
             values[self._exchange] = parts.exchange
-        return await self.function(**values)
+        return await self._function(**values)
 
 
 def _parsed(query_string: bytes) -> _Query:
