@@ -102,9 +102,11 @@ public final class MessageJudge {
         MessageDoubts known = of(writer);
         MessageDoubts watch = isDecoded && !known.isRequiring() ? known : null;
         ProtoMessage.Marks marks = isDecoded ? known.marks() : null;
-        cursor.open(bytes, start, end, false);
-        if (marks != null && known.tellWhereMarked(cursor, changes)) {
-            return;
+        if (marks != null) {
+            cursor.open(bytes, start, end, false);
+            if (known.tellWhereMarked(cursor, changes)) {
+                return;
+            }
         }
         cursor.open(bytes, start, end, false);
         ProtoTree written = parsed(name, new ProtoTree(writer, watch), marks);
