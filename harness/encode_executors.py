@@ -15,6 +15,7 @@ __all__ = ["Rows", "by", "by_sql"]
 
 _Options: TypeAlias = dict[str, Any]
 _Encoded: TypeAlias = Callable[[str, _Options], Column]
+_FIXED = ("registry", "schema_id", "mode")
 
 
 class Rows:
@@ -76,14 +77,11 @@ def by_sql(catalog: str) -> _Encoded:
     """Return the column that the function of SQL makes."""
 
     def encoded(name: str, options: _Options) -> Column:
-        given = {"id": options["schema_id"], **{key: value for key, value in options.items() if key not in _FIXED}}
-        call = "&".join(f"{key}={str(value).lower()}" for key, value in given.items())
+        settings = {"id": options["schema_id"], **{key: value for key, value in options.items() if key not in _FIXED}}
+        call = "&".join(f"{key}={str(value).lower()}" for key, value in settings.items())
         return functions.expr(f"{catalog}_encode({name}, '?{call}&mode=DEADLETTER')")
 
     return encoded
-
-
-_FIXED = ("registry", "schema_id", "mode")
 
 
 def _answer(frame: bytes | None, error: Any, schema_id: int) -> Answer:

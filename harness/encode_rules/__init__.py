@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from strata.serdes.client import Schema
 
-__all__ = ["Answer", "Rule"]
+__all__ = ["Answer", "Rule", "row"]
 
 Answer: TypeAlias = bytes | tuple[str, str] | None
 """A payload, or reason and path of a refusal; None for a null row."""
@@ -28,3 +28,13 @@ class Rule(NamedTuple):
     """With the indexes of its message before the payload if it is Protobuf."""
     options: Mapping[str, Any] = MappingProxyType({})
     """More options of `encode`."""
+
+
+def row(fields: Mapping[str, tuple[pa.DataType, Any]]) -> pa.Array:
+    """Return an array of one struct.
+
+    Args:
+        fields: type and value by name.
+    """
+    columns = [pa.array([value], type_) for type_, value in fields.values()]
+    return pa.StructArray.from_arrays(columns, names=list(fields))

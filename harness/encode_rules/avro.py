@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from harness.encode_rules import Rule
+from harness.encode_rules import Rule, row
 from strata.serdes.client import Schema
 
 __all__ = ["COLUMNS", "NO_VALUE", "RULES", "in_record"]
@@ -35,15 +35,11 @@ def _rule(name: str, type_: Any, arrow: pa.DataType, value: Any, written: Any = 
     """
     payload, schema = io.BytesIO(), in_record(type_)
     fastavro.schemaless_writer(payload, fastavro.parse_schema(schema), {"f": value if written is ... else written})
-    return Rule(name, Schema(json.dumps(schema)), _column(arrow, value), payload.getvalue())
+    return Rule(name, Schema(json.dumps(schema)), row({"f": (arrow, value)}), payload.getvalue())
 
 
 def _refused(name: str, type_: Any, arrow: pa.DataType, value: Any, reason: str, path: str = "f") -> Rule:
-    return Rule(f"refused: {name}", Schema(json.dumps(in_record(type_))), _column(arrow, value), (reason, path))
-
-
-def _column(arrow: pa.DataType, value: Any) -> pa.Array:
-    return pa.StructArray.from_arrays([pa.array([value], arrow)], names=["f"])
+    return Rule(f"refused: {name}", Schema(json.dumps(in_record(type_))), row({"f": (arrow, value)}), (reason, path))
 
 
 def _logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
@@ -148,7 +144,7 @@ _WHOLE: list[Rule] = [
 _SHORTER = Rule(
     "decimal -1.28",
     Schema(json.dumps(in_record(_decimal(18, 2)))),
-    _column(pa.decimal128(18, 2), Decimal("-1.28")),
+    row({"f": (pa.decimal128(18, 2), Decimal("-1.28"))}),
     b"\x02\x80",
 )
 NO_VALUE, NOT_NULL, RANGE = "expected a value, got null", "expected null, got a value", "a value is out of range"
@@ -196,7 +192,6 @@ _MISFITS: list[Rule] = [
     ),
 ]
 RULES = [*_VALUES, *_CONVERTED, *_WHOLE, _SHORTER, *_MISFITS]
-# type, column, message
 COLUMNS: list[tuple[Any, str, str]] = [
     ("int", "f string", r"expected a column of int32, got string \(at field f\)"),
     ("boolean", "f int", r"expected a column of bool, got int32 \(at field f\)"),
@@ -215,6 +210,4 @@ COLUMNS: list[tuple[Any, str, str]] = [
     ({"type": "map", "values": "int"}, "f map<int, int>", r"expected a column of string, got int32 \(at field f\{\}\)"),
     ("long", "f timestamp, g date", r"the schema has no such field \(at field g\)"),
 ]
-
-
 """Columns that do not fit a field f: its type, the types of the struct, and what the error says."""

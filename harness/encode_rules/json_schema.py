@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from harness.encode_rules import Answer, Rule
+from harness.encode_rules import Answer, Rule, row
 from strata.serdes.client import Schema
 from strata.serdes.model import JSON
 
@@ -48,7 +48,7 @@ _VALUES: dict[str, tuple[pa.DataType, Any, str]] = {
     "map": (pa.map_(pa.string(), pa.int32()), [("b\n", 1), ("a", None)], '{"b\\n":1,"a":null}'),
     "struct": (XY, {"x": None, "y": None}, '{"y":null}'),
     "maybe": (XY, {"x": 1, "y": None}, '{"x":1,"y":null}'),
-    **{f"double {one}": (pa.float64(), one, orjson.dumps(one).decode()) for one in FLOATS},
+    **{f"double {number}": (pa.float64(), number, orjson.dumps(number).decode()) for number in FLOATS},
 }
 _SCHEMA = Schema(
     json.dumps(
@@ -107,13 +107,8 @@ _VALIDATING = Schema(
 )
 
 
-def _column(fields: Mapping[str, tuple[pa.DataType, Any]]) -> pa.Array:
-    columns = [pa.array([value], arrow) for arrow, value in fields.values()]
-    return pa.StructArray.from_arrays(columns, names=list(fields))
-
-
 def _rule(name: str, fields: Mapping[str, tuple[pa.DataType, Any]], answer: Answer) -> Rule:
-    return Rule(name, _SCHEMA, _column(fields), answer, {"validate": False})
+    return Rule(name, _SCHEMA, row(fields), answer, {"validate": False})
 
 
 RULES = [
@@ -125,9 +120,7 @@ RULES = [
     Rule(
         "every type, validated",
         _VALIDATING,
-        _column(
-            {name: (arrow, value) for name, (arrow, value, *_) in _VALID.items()} | {"absent": (pa.string(), None)}
-        ),
+        row({name: (arrow, value) for name, (arrow, value, *_) in _VALID.items()} | {"absent": (pa.string(), None)}),
         ("{" + ",".join(f'"{name}":{text}' for name, (*_, text) in _VALID.items()) + "}").encode(),
     ),
     Rule("a null row", _SCHEMA, pa.nulls(1, pa.struct([("f", pa.string())])), None),

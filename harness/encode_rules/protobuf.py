@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.encode_rules import Answer, Rule
+from harness.encode_rules import Answer, Rule, row
 from harness.payload_columns import kind_of, proto
 
 __all__ = ["COLUMNS", "RULES", "SHOP"]
@@ -138,8 +138,7 @@ _MISFITS: list[tuple[dict[str, tuple[pa.DataType, Any]], str, str]] = [
 
 
 def _rule(name: str, fields: Mapping[str, tuple[pa.DataType, Any]], answer: Answer) -> Rule:
-    columns = [pa.array([value], arrow) for arrow, value in fields.values()]
-    return Rule(name, SHOP, pa.StructArray.from_arrays(columns, names=list(fields)), answer)
+    return Rule(name, SHOP, row(fields), answer)
 
 
 RULES = [

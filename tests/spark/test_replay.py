@@ -299,12 +299,12 @@ def test_random_messages(spark: SparkSession, registry: RegistryClient, size: in
     found = 0
     for candidate, frames in random_frames(registry, 77, size):
         df = rows_in(spark, frames)
-        outcomes = replay(df, candidate, registry=registry.settings, message="shop.M", path="jvm")
+        outcomes = replay(df, candidate, registry=registry.settings, message="shop.M", path="jvm").collect()
         expected = seen_by_replay(registry, candidate, frames)
         found += len(expected)
-        seen = seen_by_spark(outcomes.collect())
+        seen = seen_by_spark(outcomes)
         # A record that `decode` refuses has one reason in Spark, and a parser's complaint about it is not told as well.
-        is_refused = any(is_of_decode(row.reason or "") for row in outcomes.collect())
+        is_refused = any(is_of_decode(row.reason or "") for row in outcomes)
         told = {key for key in expected if not (is_refused and key[0] == UNREADABLE)}
         only_refused = {key for key in seen if key[0] == UNREADABLE} - told
         assert {key: expected[key] for key in told} == {

@@ -338,7 +338,7 @@ def test_the_strata_command_edits_and_brings_back(browser, program):
     assert {"owner": "it's", "confluent:version": "3"} == again["metadata"]["properties"]
 
 
-def test_a_version_comes_back_as_it_was(browser, program):
+def test_a_version_comes_back_as_it_was(browser):
     """A version without metadata comes back without the metadata of the latest one, under its id."""
     api(browser, "POST", "/subjects/s/versions", {"schema": json.dumps(ONE)})
     api(browser, "POST", "/subjects/s/versions", {"schema": json.dumps(ONE), "metadata": {"properties": {"a": "b"}}})
