@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
 
 from demo.damage import Kind
 from demo.flights import COLUMNS, MISSING, FlightVersion
@@ -151,6 +150,8 @@ def load(folder: Path, columns: Sequence[str]) -> pa.Table:
     Raises:
         RuntimeError: there are no Parquet files.
     """
+    from pyarrow import dataset  # here, because it imports pandas
+
     files = sorted(map(str, folder.glob("batch=*/*.parquet")))
     if not files:
         raise RuntimeError(f"no Parquet files in {folder}")

@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from botocore.session import get_session
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
-from moto import mock_aws
 
 from harness import spark_jar
 from harness.jars import glue_jars
@@ -135,6 +133,9 @@ def register(client: RegistryClient) -> None:
 @contextmanager
 def glue_with(schema: GlueSchema) -> Iterator[UUID]:
     """Run a Glue service in this process, in eu-west-1, and yield the UUID that it gives to a schema."""
+    from botocore.session import get_session  # here, for their import takes long
+    from moto import mock_aws
+
     with mock_aws():
         service = get_session().create_client("glue", region_name="eu-west-1")
         service.create_registry(RegistryName="r")

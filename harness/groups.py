@@ -4,6 +4,7 @@ Tests that share the session's Spark, its classes in Java or another real servic
 is a group.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +38,13 @@ def group_of(item: pytest.Item) -> str:
     fixtures = {*getattr(item, "fixturenames", ())}
     by_fixture = (group for fixture, group in _FIXTURES.items() if fixture in fixtures)
     by_mark = (group for mark, group in _MARKS.items() if item.get_closest_marker(mark))
-    return next(by_fixture, None) or next(by_mark, None) or item.path.relative_to(_TESTS).as_posix()
+    return next(by_fixture, None) or next(by_mark, None) or _file(item.path)
+
+
+@cache
+def _file(path: Path) -> str:
+    """Return the name of a file of tests."""
+    return path.relative_to(_TESTS).as_posix()
 
 
 def place_of(group: str) -> int:

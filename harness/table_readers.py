@@ -6,12 +6,14 @@ pyarrow, which raises an error where the type of the table does not hold a value
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.table import StaticTable
+
+if TYPE_CHECKING:
+    from pyiceberg.table import StaticTable
 
 __all__ = ["columns_of", "rows_of"]
 
@@ -45,8 +47,10 @@ def columns_of(format_: str, folder: Path) -> dict[str, str]:
     return {field["name"]: field["metadata"].get("comment", "") for field in schema["fields"]}
 
 
-def _iceberg(folder: Path) -> StaticTable:
+def _iceberg(folder: Path) -> "StaticTable":
     """Return the newest state of a table that a catalog of folders keeps."""
+    from pyiceberg.table import StaticTable  # here, for its import takes long
+
     number = (folder / "metadata" / "version-hint.text").read_text().strip()
     return StaticTable.from_metadata(str(folder / "metadata" / f"v{number}.metadata.json"))
 

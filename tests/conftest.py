@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from faults.nursery import Nursery
 from harness.commands import Command
@@ -25,6 +26,16 @@ settings.register_profile("explore", deadline=None, print_blob=True, suppress_he
 settings.load_profile("ci")  # no randomness, no deadline, no health check for slow machines
 
 _SLOW_S = 1800
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave it to `explore` to draw constants of Strata's source, too.
+
+    Reading them takes a tenth of the collection's time; and examples that are to stay the same must not depend on which
+    modules other tests have imported.
+    """
+    if config.getoption("--hypothesis-profile") != "explore":
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook

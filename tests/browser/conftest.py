@@ -3,14 +3,17 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from harness.chromium import NoChromium, chromium
 from harness.npm import installed
 from harness.registry import RegistryNode
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 _TIMEOUT_MS = 90_000  # on a machine that is busy with other tests
 
@@ -116,12 +119,14 @@ def service() -> Iterator[Service]:
 
 
 @pytest.fixture(scope="module")  # while Playwright runs, its thread has an event loop, and async tests cannot run
-def chromium_browser() -> Iterator[Browser]:
+def chromium_browser() -> Iterator["Browser"]:
     """Yield a running Chromium."""
     try:
         path = chromium()
     except NoChromium as error:
         pytest.skip(f"THE PAGES ARE NOT TESTED IN A BROWSER: {error}")
+    from playwright.sync_api import sync_playwright  # here, for its import takes long
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, timeout=_TIMEOUT_MS)
         yield browser
@@ -129,11 +134,11 @@ def chromium_browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def findings() -> Callable[[Page], list[str]]:
+def findings() -> Callable[["Page"], list[str]]:
     """Return a function that returns what is seriously wrong with a page by the WCAG, in light and dark colours."""
     axe = (installed("axe-core@4.14.1") / "node_modules/axe-core/axe.min.js").read_text()
 
-    def found(page: Page) -> list[str]:
+    def found(page: "Page") -> list[str]:
         page.evaluate(axe)
         light = page.evaluate(_AXE, [None])
         page.emulate_media(color_scheme="dark")
@@ -145,7 +150,7 @@ def findings() -> Callable[[Page], list[str]]:
 
 
 @contextmanager
-def windows(browser: Browser, service: Service) -> Iterator[Callable[..., Page]]:
+def windows(browser: "Browser", service: Service) -> Iterator[Callable[..., "Page"]]:
     """Open windows with the options of a test, and fail if one of them complains or leaves the registry.
 
     A complaint is a message of the console (a violated policy is one), an exception, a dialog, or a request to another
@@ -153,7 +158,7 @@ def windows(browser: Browser, service: Service) -> Iterator[Callable[..., Page]]
     """
     opened = []
 
-    def start(*, expects=(), **options) -> Page:
+    def start(*, expects=(), **options) -> "Page":
         context = browser.new_context(
             **{"base_url": service.url, "viewport": {"width": 1280, "height": 900}, **options}
         )
@@ -182,14 +187,14 @@ def windows(browser: Browser, service: Service) -> Iterator[Callable[..., Page]]
 
 
 @pytest.fixture
-def open_page(chromium_browser, service) -> Iterator[Callable[..., Page]]:
+def open_page(chromium_browser, service) -> Iterator[Callable[..., "Page"]]:
     """Open windows of a test."""
     with windows(chromium_browser, service) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
-def open_shared_page(chromium_browser, service) -> Iterator[Callable[..., Page]]:
+def open_shared_page(chromium_browser, service) -> Iterator[Callable[..., "Page"]]:
     """Open windows for a file of tests; a new one takes longer than a page."""
     with windows(chromium_browser, service) as start:
         yield start

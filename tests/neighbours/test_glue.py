@@ -4,10 +4,6 @@ import json
 from contextlib import closing
 
 import pytest
-from botocore.session import get_session
-from moto import mock_aws
-from moto.core.responses import ActionResult
-from moto.glue.responses import GlueResponse
 
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.glue_source import copy_of_answers, read_glue
@@ -28,11 +24,15 @@ SCHEMAS = [
 
 
 def _list_schemas(self):
+    from moto.core.responses import ActionResult
+
     schemas = self.glue_backend.registries["r"].schemas.values()
     return ActionResult({"Schemas": [{"SchemaArn": one.schema_arn, "SchemaName": one.schema_name} for one in schemas]})
 
 
 def _list_versions(self):
+    from moto.core.responses import ActionResult
+
     arn = self._get_param("SchemaId")["SchemaArn"]
     schema = self.glue_backend.registries["r"].schemas[arn.rpartition("/")[2]]
     return ActionResult(
@@ -43,6 +43,10 @@ def _list_versions(self):
 @pytest.fixture
 def glue(monkeypatch):
     """Yield a client of a Glue service with a registry `r`; moto lacks the two calls that list."""
+    from botocore.session import get_session  # here, for their import takes long
+    from moto import mock_aws
+    from moto.glue.responses import GlueResponse
+
     monkeypatch.setattr(GlueResponse, "list_schemas", _list_schemas, raising=False)
     monkeypatch.setattr(GlueResponse, "list_schema_versions", _list_versions, raising=False)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

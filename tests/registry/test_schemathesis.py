@@ -1,13 +1,9 @@
 """Requests generated from the OpenAPI document: none gives a 5xx, and every answer matches the document."""
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
-CHECKS = (not_a_server_error, status_code_conformance, response_schema_conformance)
 QUICK = settings(
     deadline=None,
     max_examples=60,
@@ -24,13 +20,19 @@ def operations(api):
     """Return the operations of a live registry's document, with some data in the registry."""
     api.placed("s", '"int"')
     api.placed("t", '{"type":"string"}', schemaType="JSON")
+    import schemathesis  # here, for its import takes long
+
     document = schemathesis.openapi.from_url(f"http://127.0.0.1:{api.port}/openapi.json", timeout=_ANSWER_S)
     return [found.ok() for found in document.get_all_operations()]
 
 
 def _ask(operations, data):
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+
+    checks = (not_a_server_error, status_code_conformance, response_schema_conformance)
     case = data.draw(data.draw(st.sampled_from(operations)).as_strategy())
-    case.call_and_validate(checks=CHECKS, timeout=_ANSWER_S)
+    case.call_and_validate(checks=checks, timeout=_ANSWER_S)
 
 
 @QUICK

@@ -8,12 +8,9 @@ import base64
 import threading
 from types import SimpleNamespace
 
-import boto3
 import pytest
-from botocore.client import BaseClient
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from moto import mock_aws
 
 from harness.fake_kms import fake_kms
 from strata.serdes.encryption.aws_kms import AwsKms
@@ -45,6 +42,9 @@ def kms():
 @pytest.fixture
 def aws(monkeypatch):
     """Yield a client of AWS KMS with a key."""
+    import boto3  # here, for their import takes long
+    from moto import mock_aws
+
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with mock_aws():
         yield boto3.client("kms", region_name=REGION, aws_access_key_id="a", aws_secret_access_key="b")
@@ -117,6 +117,8 @@ def test_aws_roles(aws, monkeypatch, settings, environment, expected):
     """An explicit role is assumed in any case, one of the environment unless there is a web identity."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    from botocore.client import BaseClient
+
     asked, real = [], BaseClient._make_api_call
 
     def recorded(client, name, options):

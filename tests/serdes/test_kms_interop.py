@@ -1,7 +1,8 @@
 """confluent-kafka and Strata read each other's records with keys of the same KMS, over the real registry.
 
 AWS is moto; Vault is a fake, and the real transit engine if it was built. confluent-kafka reaches Azure over
-TLS alone, so its cipher and ours are compared on the same RSA key.
+TLS alone, so its cipher and ours are compared on the same RSA key. The libraries take long to import, so each test
+imports those that it needs.
 """
 
 import json
@@ -9,26 +10,9 @@ from contextlib import ExitStack
 from types import SimpleNamespace
 from uuid import uuid4
 
-import boto3
 import pytest
-from azure.keyvault.keys import JsonWebKey
-from azure.keyvault.keys.crypto import CryptographyClient, EncryptionAlgorithm
-from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroDeserializer as TheirAvroDeserializer
-from confluent_kafka.schema_registry.avro import AvroSerializer as TheirAvroSerializer
-from confluent_kafka.schema_registry.rule_registry import RuleRegistry
-from confluent_kafka.schema_registry.rules.encryption.awskms.aws_driver import AwsKmsDriver
-from confluent_kafka.schema_registry.rules.encryption.azurekms.azure_aead import AzureKmsAead
-from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import FieldEncryptionExecutor
-from confluent_kafka.schema_registry.rules.encryption.hcvault.hcvault_driver import HcVaultKmsDriver
-from confluent_kafka.serialization import MessageField, SerializationContext
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from google.cloud import kms_v1
-from google.cloud.kms_v1.services.key_management_service.transports.rest import KeyManagementServiceRestTransport
-from google.oauth2 import credentials as oauth2_credentials
-from moto import mock_aws
-from tink.integration.gcpkms._gcp_kms_client import _GcpKmsAead
 
 from harness.fake_kms import fake_kms
 from harness.transit import PROGRAM, real_transit
@@ -53,6 +37,9 @@ ANN = {"name": "Ann Ünï", "age": 41}
 @pytest.fixture
 def aws(monkeypatch):
     """Yield type, key id and settings of AWS KMS."""
+    import boto3
+    from moto import mock_aws
+
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with mock_aws():
         client = boto3.client("kms", region_name="eu-west-1", aws_access_key_id="a", aws_secret_access_key="b")
@@ -99,6 +86,15 @@ def service(request):
 @pytest.mark.parametrize("rotated", ["0", "30"])
 def test_both_read_what_either_writes(registry_url, service, rotated):
     """The data key that one side wraps is unwrapped by the other."""
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+    from confluent_kafka.schema_registry.avro import AvroDeserializer as TheirAvroDeserializer
+    from confluent_kafka.schema_registry.avro import AvroSerializer as TheirAvroSerializer
+    from confluent_kafka.schema_registry.rule_registry import RuleRegistry
+    from confluent_kafka.schema_registry.rules.encryption.awskms.aws_driver import AwsKmsDriver
+    from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import FieldEncryptionExecutor
+    from confluent_kafka.schema_registry.rules.encryption.hcvault.hcvault_driver import HcVaultKmsDriver
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
     kms_type, key_id, settings = service
     AwsKmsDriver.register()
     HcVaultKmsDriver.register()
@@ -135,6 +131,10 @@ def test_both_read_what_either_writes(registry_url, service, rotated):
 @pytest.mark.parametrize("saved", [True, False])
 def test_azure_by_the_same_key(saved):
     """confluent-kafka's cipher unwraps what our driver wraps, and the other way round, with a version and without."""
+    from azure.keyvault.keys import JsonWebKey
+    from azure.keyvault.keys.crypto import CryptographyClient, EncryptionAlgorithm
+    from confluent_kafka.schema_registry.rules.encryption.azurekms.azure_aead import AzureKmsAead
+
     material = new_material("AES256_GCM")
     with fake_kms() as kms:
         kms.azure.rotate("k")
@@ -163,13 +163,18 @@ def test_azure_by_the_same_key(saved):
 
 def test_google_by_the_same_key():
     """Google's library, as confluent-kafka calls it by Tink, unwraps what our driver wraps, and the other way round."""
+    from google.cloud import kms_v1
+    from google.cloud.kms_v1.services.key_management_service.transports import rest
+    from google.oauth2 import credentials as oauth2_credentials
+    from tink.integration.gcpkms._gcp_kms_client import _GcpKmsAead
+
     material, key_id = new_material("AES256_GCM"), "projects/p/locations/l/keyRings/r/cryptoKeys/k"
     with fake_kms() as kms:
         kms.google.rotate(key_id)
         kms.google.tokens.add("google-token")
         host = kms.url.removeprefix("http://")
         credentials = oauth2_credentials.Credentials(token="google-token")
-        transport = KeyManagementServiceRestTransport(host=host, url_scheme="http", credentials=credentials)
+        transport = rest.KeyManagementServiceRestTransport(host=host, url_scheme="http", credentials=credentials)
         theirs = _GcpKmsAead(kms_v1.KeyManagementServiceClient(transport=transport), key_id)
         ours = GcpKms(google_account(kms.url), {})
 

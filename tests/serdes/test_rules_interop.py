@@ -14,10 +14,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer as TheirProtobufDeserializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer as TheirProtobufSerializer
 from confluent_kafka.schema_registry.rule_registry import RuleRegistry
-from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
-from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
 from confluent_kafka.schema_registry.rules.dlq.dlq_action import DlqAction
-from confluent_kafka.schema_registry.rules.jsonata.jsonata_executor import JsonataExecutor
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
@@ -91,6 +88,10 @@ def shown(value):
 
 def their_registry(**conf):
     """Return their executors and actions."""
+    from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor  # here, for their import takes long
+    from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
+    from confluent_kafka.schema_registry.rules.jsonata.jsonata_executor import JsonataExecutor
+
     registry = RuleRegistry()
     for one in (CelExecutor(), CelFieldExecutor(), JsonataExecutor()):
         registry.register_executor(one)

@@ -65,23 +65,24 @@ def test_bounds(within, beyond):
         parse(beyond, strict=True, limits=SMALL)
 
 
+# what it is, a function that returns the text
 HOSTILE = [
-    ("brackets", "[" * 5_000_000),
-    ("braces", '{"type":' * 500_000),
-    ("closed brackets", "[" * 100_000 + "]" * 100_000),
-    ("arrays", _arrays(50_000)),
-    ("quotes", '"' * 2_000_001),
-    ("backslashes", '"' + "\\" * 2_000_000),
-    ("unterminated comments", "/*" * 1_000_000),
-    ("comments", "/**/" * 500_000),
-    ("runs of digits", "[" + ("9" * 999 + "x,") * 2_000),
-    ("one number", '{"type":"int","x":' + "9" * 2_000_000 + "}"),
-    ("one fraction", '{"type":"int","x":0.' + "9" * 2_000_000 + "}"),
-    ("exponent", '{"type":"fixed","name":"F","size":1e999999999}'),
-    ("100,000 branches", _records(100_000)),
-    ("a union of unions", "[" + ",".join(["[]"] * 1_000) + "]"),
-    ("nested records", '{"type":"record","name":"R","fields":[{"name":"a","type":' * 50_000),
-    ("flat text, deep schema", forward_chain(3_000)),
+    ("brackets", lambda: "[" * 5_000_000),
+    ("braces", lambda: '{"type":' * 500_000),
+    ("closed brackets", lambda: "[" * 100_000 + "]" * 100_000),
+    ("arrays", lambda: _arrays(50_000)),
+    ("quotes", lambda: '"' * 2_000_001),
+    ("backslashes", lambda: '"' + "\\" * 2_000_000),
+    ("unterminated comments", lambda: "/*" * 250_000),
+    ("comments", lambda: "/**/" * 100_000),
+    ("runs of digits", lambda: "[" + ("9" * 999 + "x,") * 2_000),
+    ("one number", lambda: '{"type":"int","x":' + "9" * 2_000_000 + "}"),
+    ("one fraction", lambda: '{"type":"int","x":0.' + "9" * 2_000_000 + "}"),
+    ("exponent", lambda: '{"type":"fixed","name":"F","size":1e999999999}'),
+    ("types without end", lambda: _records(DEFAULT_LIMITS.types + 1)),
+    ("a union of unions", lambda: "[" + ",".join(["[]"] * 1_000) + "]"),
+    ("nested records", lambda: '{"type":"record","name":"R","fields":[{"name":"a","type":' * 50_000),
+    ("flat text, deep schema", lambda: forward_chain(3_000)),
 ]
 
 
@@ -90,7 +91,7 @@ HOSTILE = [
 def test_hostile_text(text, strict):
     """Any hostile text gives a parse error, not a crash or another exception."""
     with pytest.raises(SchemaParseError):
-        parse(text, strict=strict)
+        parse(text(), strict=strict)
 
 
 def nested_defaults(count):
@@ -111,7 +112,7 @@ def test_defaults_within_defaults_end():
 def test_defaults_too_deep_are_refused():
     """A chain of defaults that would overflow the stack is a parse error."""
     with pytest.raises(SchemaParseError, match="too deeply"):
-        parse(nested_defaults(2_000), strict=True)
+        parse(nested_defaults(1_000), strict=True)
 
 
 def test_the_deepest_schema_can_be_read_back():

@@ -125,23 +125,22 @@ def _plain(default: Any) -> Any:
     )
 
 
-ROWS = [(module, name) for module in MODULES for name in _public(importlib.import_module(THEIRS + module))]
+@pytest.mark.parametrize("module", MODULES)
+def test_names(module):
+    """The names of a module of confluent-kafka can be imported from the module of the same name, or have a reason."""
+    theirs, ours = importlib.import_module(THEIRS + module), importlib.import_module(OURS + module)
+
+    for name in _public(theirs):
+        assert hasattr(ours, name) != (name in ABSENT), f"{name} is missing without a reason, or has one and exists"
+        if name not in ABSENT:
+            _compare(getattr(theirs, name), getattr(ours, name))
 
 
-@pytest.mark.parametrize(("module", "name"), ROWS, ids=[f"{module}.{name}".lstrip(".") for module, name in ROWS])
-def test_name(module, name):
-    """A name of confluent-kafka can be imported from the module of the same name, or has a reason."""
-    ours = importlib.import_module(OURS + module)
-
-    if name in ABSENT:
-        assert not hasattr(ours, name)
-        return
-    assert hasattr(ours, name), f"{module}.{name} is missing, without a reason"
-    theirs, mine = getattr(importlib.import_module(THEIRS + module), name), getattr(ours, name)
+def _compare(theirs: Any, mine: Any) -> None:
     if isinstance(theirs, str | int):
         assert theirs == mine
     elif inspect.isfunction(theirs):
-        assert _parameters(theirs) == _parameters(mine)
+        assert _parameters(theirs) == _parameters(mine), theirs.__name__
     elif inspect.isclass(theirs):
         _compare_classes(theirs, mine)
 
@@ -153,7 +152,7 @@ def _compare_classes(theirs: type, mine: type) -> None:
     if not issubclass(theirs, Exception) or theirs.__init__ is not Exception.__init__:
         constructor = theirs.__init__ if theirs.__name__.startswith("Async") else theirs
         if not inspect.isabstract(theirs) and "clock" not in inspect.signature(constructor).parameters:
-            assert _parameters(constructor) == _parameters(mine)
+            assert _parameters(constructor) == _parameters(mine), theirs.__name__
     for name, member in inspect.getmembers(theirs, inspect.isroutine):
         if name.startswith("_") or name in dir(Exception) or (name in ABSENT_METHODS and not hasattr(mine, name)):
             continue
@@ -176,7 +175,7 @@ def test_inner_paths(kind, module):
 
 def test_reasons_are_needed():
     """No reason is given for a name that confluent-kafka lacks."""
-    named = {name for _, name in ROWS}
+    named = {name for module in MODULES for name in _public(importlib.import_module(THEIRS + module))}
 
     assert set() == ABSENT.keys() - named
 
@@ -219,19 +218,14 @@ def _settings(module: str, name: str) -> list[str]:
     return sorted(documented | set(getattr(kind, "_default_conf", {})))
 
 
-CONF = [(*serde, setting) for serde in SERDES for setting in _settings(*serde)]
-
-
-@pytest.mark.parametrize(("module", "name", "setting"), CONF, ids=[f"{row[1]}:{row[2]}" for row in CONF])
-def test_setting(module, name, setting):
-    """A setting that confluent-kafka documents, or has a default for, is taken by name."""
+@pytest.mark.parametrize(("module", "name"), SERDES, ids=[name for _, name in SERDES])
+def test_settings(module, name):
+    """The settings that confluent-kafka documents, or has defaults for, are taken by name."""
     client = SchemaRegistryClient({"url": "http://127.0.0.1:9"})
+    class_ = getattr(importlib.import_module(OURS + module), name)
 
-    made = SERDES[module, name](
-        getattr(importlib.import_module(OURS + module), name), client, {setting: VALUES[setting]}
-    )
-
-    assert made is not None
+    for setting in _settings(module, name):
+        assert SERDES[module, name](class_, client, {setting: VALUES[setting]}) is not None
 
 
 def test_client_settings():

@@ -9,7 +9,6 @@ import pytest
 from confluent_kafka.schema_registry.avro import AvroDeserializer as TheirDeserializer
 from confluent_kafka.schema_registry.avro import AvroSerializer as TheirSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer as TheirJsonDeserializer
-from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
 
 import strata.serdes.confluent as ours
@@ -49,6 +48,8 @@ def test_long_integers():
 
 def test_callers_value(clients):
     """A rule changes the caller's value there, and not here."""
+    from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor  # takes long to import
+
     CelFieldExecutor.register()
     rule = {"name": "up", "kind": "TRANSFORM", "mode": "WRITE", "type": "CEL_FIELD", "expr": "value + '!'"}
     schema = ours.Schema.from_dict({"schema": SCHEMA, "ruleSet": {"domainRules": [rule]}})
