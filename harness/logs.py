@@ -5,17 +5,26 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from strata.storage.log import START, MemoryLog, Record
 from strata.storage.open_log import open_log
 from strata.storage.records import Subject, Version
 from strata.storage.state import State
 
-__all__ = ["DATABASES", "SHARED_LOGS", "ServerLog", "copy_of", "new_log_url", "version_times"]
+__all__ = ["DATABASES", "SHARED_LOGS", "ServerLog", "copy_of", "new_log_url", "quick_on", "version_times"]
 
 DATABASES = ("sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
 SHARED_LOGS = (*DATABASES, pytest.param("kafka", marks=pytest.mark.kafka))
 """The kinds of log, as the parameters of a fixture or a test."""
+
+
+def quick_on(kind: str) -> pytest.MarkDecorator:
+    """Return a mark for tests with the fixture `log_url`, which are slow on all kinds of log but this one."""
+    logs = [log if isinstance(log, ParameterSet) else pytest.param(log) for log in SHARED_LOGS]
+    marks = [(*log.marks, *(() if log.values == (kind,) else (pytest.mark.slow,))) for log in logs]
+    rows = [pytest.param(*log.values, marks=of_log) for log, of_log in zip(logs, marks, strict=True)]
+    return pytest.mark.parametrize("log_url", rows, indirect=True)
 
 
 class ServerLog(MemoryLog):

@@ -232,14 +232,11 @@ class _Application(StarletteRouter):
     ) -> None:
         super().__init__(lifespan=lifespan, redirect_slashes=False)
         self._routers = routers
-        self._document: dict[str, object] | None = None
         self._lock = Lock()
 
     def openapi(self) -> dict[str, object]:
-        """Return the OpenAPI document; the first call takes seconds."""
+        """Return the OpenAPI document; the first call takes a second."""
         with self._lock:
-            if self._document is None:
-                from strata.registry.api.openapi import openapi_document
+            from strata.registry.api.openapi import openapi_document
 
-                self._document = openapi_document(self._routers)
-            return self._document
+            return openapi_document(tuple(self._routers))

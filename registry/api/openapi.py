@@ -4,9 +4,9 @@ It is imported on the first request for the document: no other request needs Fas
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from enum import Enum
-from functools import wraps
+from functools import cache, wraps
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import fastapi
@@ -25,8 +25,9 @@ _TOO_MANY, _REFUSALS = (429,), (401, 40301)
 """The errors of a route while rates are limited, and of one that needs a right while access control is on."""
 
 
-def openapi_document(routers: Iterable[Router]) -> dict[str, object]:
-    """Return the OpenAPI document of some groups of routes; this takes seconds of computation."""
+@cache
+def openapi_document(routers: tuple[Router, ...]) -> dict[str, object]:
+    """Return the OpenAPI document of some groups of routes; the first call takes a second of computation."""
     application = fastapi.FastAPI(
         title="Strata",
         description="A schema registry: versioned schemas, and the rules by which they evolve.",
