@@ -43,7 +43,7 @@ def find_tool(name: str) -> str | None:
 
 
 class Prometheus:
-    """A Prometheus that scrapes some targets every second, in the job `schema-registry`.
+    """A Prometheus that scrapes some targets twice a second, in the job `schema-registry`.
 
     Args:
         targets: the addresses, as HOST:PORT.
@@ -65,7 +65,7 @@ class Prometheus:
         assert binary, "there is no prometheus"
         jobs = [{"job_name": "schema-registry", "static_configs": [{"targets": self._targets, "labels": self._labels}]}]
         config = self._folder / "prometheus.yml"
-        config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))
+        config.write_text(json.dumps({"global": {"scrape_interval": "500ms"}, "scrape_configs": jobs}))
         log = self._folder / "prometheus.log"
         command = [binary, f"--config.file={config}", f"--storage.tsdb.path={self._folder / 'data'}",
                    f"--web.listen-address={_HOST}:{self._port}"]  # fmt: skip

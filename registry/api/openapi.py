@@ -40,6 +40,7 @@ def openapi_document(routers: tuple[Router, ...]) -> dict[str, object]:
     return document
 
 
+@cache
 def documented(router: Router) -> fastapi.APIRouter:
     """Return a group's routes with all that the OpenAPI document says about them."""
     tags: list[str | Enum] | None = [router.tag] if router.tag else None

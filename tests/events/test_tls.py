@@ -14,37 +14,63 @@ from harness.registry import RegistryNode
 DAY = timedelta(days=1)
 
 
-def test_certificates_of_every_age(tmp_path):
-    """Certificates that clients reject are named at the start and at each change; broken files are refused."""
-    authority = Authority(tmp_path)
-    (tmp_path / "strange").mkdir()
-    stranger = Authority(tmp_path / "strange").issue("stranger")
-    live = Pair(str(tmp_path / "live/cert.pem"), str(tmp_path / "live/key.pem"))
+class Files:
+    """The TLS files of a node, which change together.
 
-    def put(name, start, end, *, key=None):
+    Args:
+        folder: an empty folder.
+    """
+
+    def __init__(self, folder):
+        self._folder, self.authority = folder, Authority(folder)
+        self.live = Pair(str(folder / "live/cert.pem"), str(folder / "live/key.pem"))
+
+    def put(self, name, start, end, *, key=None):
         """Replace both files at once, as Kubernetes does: a node never finds a certificate with another one's key."""
-        folder = tmp_path / name
+        folder = self._folder / name
         folder.mkdir()
-        for source, file in zip(authority.issue(f"of-{name}", valid=(start * DAY, end * DAY)), live, strict=True):
+        issued = self.authority.issue(f"of-{name}", valid=(start * DAY, end * DAY))
+        for source, file in zip(issued, self.live, strict=True):
             shutil.copy(source, folder / Path(file).name)
         if key is not None:
             (folder / "key.pem").write_text(key)
-        (tmp_path / "new").symlink_to(folder)
-        (tmp_path / "new").replace(tmp_path / "live")
+        (self._folder / "new").symlink_to(folder)
+        (self._folder / "new").replace(self._folder / "live")
 
-    put("old", -2, -1)
-    careless = authority.context()
-    careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
-    options = f"--tls-certfile={live.cert}", f"--tls-keyfile={live.key}", f"--tls-client-ca={authority.file}"
-    with RegistryNode("memory:", JSON_LINES, *options, "--tls-client-auth=optional", tls=careless) as node:
+    def serving(self, *options):
+        """Run a node with these files, whose clients accept any certificate."""
+        careless = self.authority.context()
+        careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
+        files = f"--tls-certfile={self.live.cert}", f"--tls-keyfile={self.live.key}"
+        return careless, RegistryNode("memory:", JSON_LINES, *files, *options, tls=careless)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return the files of a node."""
+    return Files(tmp_path)
+
+
+def test_certificates_that_clients_reject(files):
+    """Certificates that clients reject are named at the start and at a change."""
+    files.put("old", -2, -1)
+    with files.serving()[1] as node:
         [line] = until_logged(node, "certificate_expired")
-        assert (live.cert, "WARNING") == (line["file"], line["level"])
-        put("early", 1, 90)
+        assert (files.live.cert, "WARNING") == (line["file"], line["level"])
+        files.put("early", 1, 90)
         until_logged(node, "tls_files_loaded", level="INFO")
-        until_logged(node, "certificate_not_yet_valid", level="WARNING", file=live.cert)
-        put("short", -1, 7)
-        until_logged(node, "certificate_expires", level="WARNING", file=live.cert)
-        put("broken", -1, 7, key="no key")
+        until_logged(node, "certificate_not_yet_valid", level="WARNING", file=files.live.cert)
+
+
+def test_certificates_and_files_that_are_refused(files, tmp_path):
+    """A certificate that ends soon is named, and so are broken files and a client certificate that is not trusted."""
+    (tmp_path / "strange").mkdir()
+    stranger = Authority(tmp_path / "strange").issue("stranger")
+    files.put("short", -1, 7)
+    careless, node = files.serving(f"--tls-client-ca={files.authority.file}", "--tls-client-auth=optional")
+    with node:
+        until_logged(node, "certificate_expires", level="WARNING", file=files.live.cert)
+        files.put("broken", -1, 7, key="no key")
         [line] = until_logged(node, "tls_files_rejected", level="ERROR")
         assert "--tls-keyfile" in line["reason"]
         careless.load_cert_chain(*stranger)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -102,6 +103,13 @@ def configured() -> Iterator[Callable[..., Api]]:
     """Start a registry with settings of the test, over a fresh log or a given one."""
     with ExitStack() as stack:
         yield lambda settings, log=None: stack.enter_context(running(log, settings))
+
+
+@pytest.fixture(scope="session")
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document, which takes more than a second; its tests run in one process."""
+    with running() as fresh:
+        return fresh.get("/openapi.json")[1]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pytest
 
 from harness.processes import start_tied
 from harness.registry import RegistryNode
+from harness.waiting import until
 
 _LIMITS = ("--max-headers=20", "--max-header-bytes=10000", "--request-seconds=60")
 _HEAD = b"Host: localhost\r\n"
@@ -155,9 +156,9 @@ def test_what_came_before_a_refused_request_is_answered_first(node):
     assert [(200, {}), (200, [])] == talk(node.port, sent)[:2]
 
 
-def register(node: RegistryNode, subject: str, kind: str) -> int:
-    """Register a schema that is the name of a type, and return its id."""
-    body = json.dumps({"schema": json.dumps(kind)}).encode()
+def register(node: RegistryNode, subject: str, schema: object) -> int:
+    """Register a schema, and return its id."""
+    body = json.dumps({"schema": json.dumps(schema)}).encode()
     head = b"Content-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n" % len(body)
     ((status, found),) = talk(node.port, request(f"POST /subjects/{subject}/versions HTTP/1.1", head) + body)
 
@@ -259,10 +260,11 @@ def test_a_connection_without_a_complete_request_is_closed(stalled, sent, status
 def test_a_client_that_does_not_read_is_cut_off():
     """A client that does not read its answers does not hold a connection for ever."""
     with RegistryNode("memory:", "--request-seconds=1") as node, closing(connect(node.port)) as wire:
+        number = register(node, "large", {"type": "string", "doc": "d" * 500_000})
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         try:
             while True:
-                wire.sendall(request("GET /openapi.json HTTP/1.1") * 100)
+                wire.sendall(request(f"GET /schemas/ids/{number} HTTP/1.1") * 100)
         except (BrokenPipeError, ConnectionResetError):
             pass
 
@@ -317,8 +319,7 @@ def test_open_connections_are_bounded():
         fill(stack, node.port, 100)
         assert not is_served(node.port)
         stack.close()
-        while not is_served(node.port):
-            pass
+        until(lambda: is_served(node.port))
 
 
 def test_few_file_descriptors_are_enough():
@@ -329,8 +330,7 @@ def test_few_file_descriptors_are_enough():
 
     with RegistryNode("memory:", "--request-seconds=2", start=start) as node, ExitStack() as stack:
         fill(stack, node.port, 300)
-        while not is_served(node.port):  # The node refuses or closes until it has closed the silent connections.
-            pass
+        until(lambda: is_served(node.port))  # it refuses or closes until it has closed the silent connections
         assert "cannot accept" not in node.output
 
 

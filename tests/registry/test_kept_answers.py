@@ -407,7 +407,7 @@ def two_nodes(tmp_path):
 def test_write_at_one_node_is_seen_at_the_other(two_nodes):
     """What one node acknowledged changes the kept answers of the other at once."""
     first, second = two_nodes
-    for number in range(1, 30):
+    for number in range(1, 12):
         schema = {"schema": json.dumps({"type": "fixed", "name": "F", "size": number})}
         assert [404] * 2 == [second.ask("POST", "/subjects/s", schema)[0] for _ in range(2)]
         first.done("POST", "/subjects/s/versions", schema)
@@ -426,7 +426,7 @@ def test_readers_beside_writers_see_no_old_state(two_nodes):
     reads = [("GET", "/config/s"), ("GET", "/config/s?defaultToGlobal=true")]
 
     def write():
-        for number in range(1, 120):
+        for number in range(1, 60):
             two_nodes[number % 2].done("PUT", "/config/s", {"compatibilityGroup": str(number)})
             acknowledged[0] = number
         over.set()

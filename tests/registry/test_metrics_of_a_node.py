@@ -104,7 +104,7 @@ def test_no_counter_goes_back_when_workers_die(node):
         for number in range(300):
             schema = {"type": "record", "name": f"R{number}", "fields": []}
             assert 200 == ask(connection, "POST", f"/subjects/{number}/versions", {"schema": json.dumps(schema)})[0]
-    for victim in node.workers:
+    for victim in node.workers[:2]:
         before = scraped(node)
         os.kill(victim, signal.SIGKILL)
         until(lambda victim=victim: victim not in node.workers and len(node.workers) == 3)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 QUICK = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=25,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],
 )
@@ -16,14 +16,15 @@ _ANSWER_S = 120  # schemathesis waits for 10 s, which is less than a busy machin
 
 
 @pytest.fixture
-def operations(api):
+def operations(api, document):
     """Return the operations of a live registry's document, with some data in the registry."""
     api.placed("s", '"int"')
     api.placed("t", '{"type":"string"}', schemaType="JSON")
     import schemathesis  # here, for its import takes long
 
-    document = schemathesis.openapi.from_url(f"http://127.0.0.1:{api.port}/openapi.json", timeout=_ANSWER_S)
-    return [found.ok() for found in document.get_all_operations()]
+    loaded = schemathesis.openapi.from_dict(document)
+    loaded.config.update(base_url=f"http://127.0.0.1:{api.port}")
+    return [found.ok() for found in loaded.get_all_operations()]
 
 
 def _ask(operations, data):
@@ -38,7 +39,7 @@ def _ask(operations, data):
 @QUICK
 @given(data=st.data())
 def test_answers_are_documented(operations, data):
-    """A request or two for each route gives a documented answer."""
+    """A few requests for some of the routes get documented answers."""
     _ask(operations, data)
 
 

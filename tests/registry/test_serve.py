@@ -28,13 +28,13 @@ def call(node, method, path, body=None):
 
 
 def test_sigterm_ends_it_cleanly_and_nothing_is_lost(tmp_path):
-    """SIGTERM gives exit code 0 and a last line; a restart finds the data. This is the program itself, not a fork."""
+    """SIGTERM gives exit code 0 and a last line; the next start finds the data. This is the program, not a fork."""
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db", start=start_tied) as node:
         call(node, "POST", "/subjects/s/versions", {"schema": '"int"'})
 
         assert 0 == node.terminate()
         assert "stopped" in node.output
-        node.restart()
+    with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
         assert (200, ["s"]) == call(node, "GET", "/subjects")
 
 
@@ -167,9 +167,7 @@ def test_log_that_cannot_be_opened_is_told_without_its_password(forked, log):
 
 # name, the log, words of the message
 UNREACHABLE = [
-    ("Kafka, no such host", "kafka://no-host.invalid:9092/_schemas", ["no-host.invalid", "cannot resolve"]),
-    ("Kafka, nothing there", "kafka://127.0.0.1:1/_schemas", ["127.0.0.1:1", "refused"]),
-    ("Kafka, two brokers", "kafka://no-host.invalid,[::1]:1/_schemas", ["no-host.invalid", "::1:1"]),
+    ("Kafka", "kafka://no-host.invalid,[::1]:1/_schemas", ["no-host.invalid", "cannot resolve", "::1:1", "refused"]),
     ("PostgreSQL, no such host", "postgresql+psycopg://u:hunter2@no-host.invalid/db", ["no-host.invalid", "resolve"]),
     ("PostgreSQL, nothing there", "postgresql+psycopg://u:hunter2@127.0.0.1:1/db", ["127.0.0.1", "refused"]),
 ]
@@ -194,7 +192,7 @@ def test_a_log_that_cannot_be_reached_ends_a_start_with_one_line(forked, log, wo
 @pytest.mark.parametrize("command", OTHER_COMMANDS, ids=[command[0] for command in OTHER_COMMANDS])
 def test_a_log_that_cannot_be_reached_ends_a_command_with_one_line(forked, command):
     """Every command that opens a log prints the same message."""
-    _name, log, words = UNREACHABLE[0]
+    _name, log, words = UNREACHABLE[-1]
     check_one_line(forked(*(log if word == "LOG" else word for word in command)), words)
 
 
