@@ -36,20 +36,26 @@ EMPTY = {"Certificates end in", "Auth file in force", "Pen"}
 
 
 @pytest.fixture(scope="module")
-def prometheus(tmp_path_factory):
-    """Run a node of two workers, send it requests, and scrape it until rates can be computed."""
+def started(tmp_path_factory):
+    """Run a Prometheus, which looks for its targets after five seconds, and a node of two workers."""
     if find_tool("prometheus") is None:
         pytest.skip("there is no prometheus, and Debian's package cannot be installed: no query was checked")
-    folder = tmp_path_factory.mktemp("node")
-    with RegistryNode(f"sqlite:///{folder}/strata.db", "--workers=2") as node:
+    node = RegistryNode(f"sqlite:///{tmp_path_factory.mktemp('node')}/strata.db", "--workers=2")
+    with Prometheus([f"127.0.0.1:{node.port}"], env="test") as found, node:
         until(lambda: "ready in" in node.output)
-        with Prometheus([f"127.0.0.1:{node.port}"], env="test") as found:
-            use(node)
-            until(lambda: found.query("count_over_time(strata_ready[1m]) > 1"))
-            look(node)
-            until(lambda: found.query('rate(strata_errors_total{code="404"}[1m]) > 0'))
-            until(lambda: stays(found))
-            yield found
+        use(node)
+        yield found, node
+
+
+@pytest.fixture(scope="module")
+def prometheus(started):
+    """Scrape the node until rates can be computed."""
+    found, node = started
+    until(lambda: found.query("count_over_time(strata_ready[1m]) > 1"))
+    look(node)
+    until(lambda: found.query('rate(strata_errors_total{code="404"}[1m]) > 0'))
+    until(lambda: stays(found))
+    return found
 
 
 def stays(found):
@@ -84,6 +90,11 @@ def call(node, *requests):
         for method, path, *body in requests:
             connection.request(method, path, json.dumps(*body) if body else None, {"Content-Type": "application/json"})
             connection.getresponse().read()
+
+
+def test_prometheus_finds_the_node(started):
+    """A Prometheus can scrape a node."""
+    until(lambda: started[0].query("up == 1"))
 
 
 @pytest.mark.parametrize(("name", "query", "expected"), CONFLUENT_BOARD, ids=[row[0] for row in CONFLUENT_BOARD])
