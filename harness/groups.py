@@ -1,7 +1,7 @@
 """Which tests run in one process, and which begin first.
 
-Tests that share the session's Spark, its classes in Java, another real service or the OpenAPI document are one group
-each; every other file is a group.
+Tests that share the session's Spark, its classes in Java, another real service, a browser or the OpenAPI document are
+one group each; every other file is a group.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ _TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
 # By fixture of a session: the group of the tests that share it, the first that fits.
 _FIXTURES: Final = {
     "spark": "spark", "run_java": "java", "kafka_broker": "services", "postgres_server": "services",
-    "document": "document",
+    "document": "document", "chromium_browser": "browser",
 }  # fmt: skip
 # By mark: the group of tests that start or ask for such a service themselves.
 _MARKS: Final = {"kafka": "services", "postgres": "services"}
@@ -24,13 +24,13 @@ SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
 """The groups of tests that share a service."""
 LONGEST: Final = (
     "spark", "services", "spark/tables/test_follow.py", "docs/test_documents.py", "java", "spark/test_connect.py",
-    "registry/test_workers.py", "faults/test_runs.py", "registry/test_serve.py", "browser/test_views.py",
+    "browser", "faults/test_runs.py", "registry/test_workers.py", "registry/test_features_apart.py",
     "gitops/test_histories.py", "conformance/test_histories.py", "registry/test_nodes.py", "access/test_tls.py",
-    "access/test_oidc.py", "registry/test_connections.py", "registry/test_forward.py", "browser/test_paths.py",
+    "access/test_oidc.py", "registry/test_connections.py", "registry/test_forward.py", "registry/test_serve.py",
     "access/test_tls_reload.py", "access/test_identity_of_a_node.py", "registry/test_exit_codes.py",
-    "registry/test_kept_answers.py", "browser/test_hostile.py", "access/test_every_route.py",
+    "registry/test_kept_answers.py", "document", "access/test_every_route.py",
     "packaging/test_imports.py", "access/test_enforcement.py", "packaging/test_installed.py",
-    "serdes/test_fuzz.py", "serdes/test_arrow_oracle.py", "registry/test_features_apart.py",
+    "serdes/test_fuzz.py", "serdes/test_arrow_oracle.py",
 )  # fmt: skip
 """The groups that take longest, the longest first: they begin first, so that all processes end at about one time."""
 _PLACES: Final = {group: place for place, group in enumerate(LONGEST)}

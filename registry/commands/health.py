@@ -6,6 +6,7 @@ It runs every few seconds beside a node, so it imports the standard library and 
 import json
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -69,11 +70,11 @@ def health(
         context = _context(ca_file, cert_file, key_file, is_checked=not (is_own or insecure))
         connection = http_client.HTTPSConnection(host, port, timeout=timeout, context=context)
     try:
-        connection.request("GET", parts.path if len(parts.path) > 1 else _READY)
-        response = connection.getresponse()
-        said = response.read(_MOST_BYTES).decode("utf-8", "replace").strip()
-        status = response.status
-        connection.close()
+        with closing(connection):
+            connection.request("GET", parts.path if len(parts.path) > 1 else _READY)
+            with connection.getresponse() as response:
+                said = response.read(_MOST_BYTES).decode("utf-8", "replace").strip()
+                status = response.status
     except (OSError, http_client.HTTPException) as error:
         click.echo(f"strata: {parts.scheme}://{parts.netloc.rpartition('@')[2]} does not answer: {error}", err=True)
         raise SystemExit(1) from None

@@ -54,10 +54,9 @@ RULES = {
     ]
 }
 SUBJECTS = [
-    f"hostile{SCRIPT}",
+    f"hostile{SCRIPT} 'a' \"b\" `c` $d;",
     f"hostile{BREAKOUT}{TEMPLATE}",
     f":.{SCRIPT}:hostile{TURNED}",
-    "hostile 'a' \"b\" `c` $d;",
 ]
 
 
@@ -80,10 +79,10 @@ def hostile(service):
     addresses = [f"/ui/search?query={quote(word)}" for word in ("script", "alert", "hostile", SCRIPT)]
     addresses += [f"/ui/subjects?name={quote(word)}" for word in ("hostile", HOSTILE)]
     addresses += ["/ui/subjects?sort=changed", "/ui/contexts", "/ui/settings", "/ui/log"]
-    for number, subject in enumerate(SUBJECTS):
+    for subject, versions in zip(SUBJECTS, bodies(), strict=True):
         name = quote(subject, safe="")
         service.api("PUT", f"/config/{name}", {"compatibility": "NONE", "compatibilityGroup": HOSTILE})
-        for body in bodies()[number % 3]:
+        for body in versions:
             service.register(subject, body)
         page = f"/ui/subjects/{name}"
         addresses += [page, f"{page}/versions/1", f"{page}/versions/2", f"{page}/diff?from=1&to=2"]

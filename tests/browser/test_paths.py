@@ -155,7 +155,7 @@ def test_an_operator_finds_why_a_record_is_dead(person, service):
     read(person.page, "At byte 7, in email: expected a string of 10 bytes, but only 3 bytes are left.")
 
 
-@pytest.mark.parametrize("hands", [Mouse, Keyboard])
+@pytest.mark.parametrize("hands", [pytest.param(Mouse, marks=pytest.mark.slow), Keyboard])
 def test_an_administrator_changes_a_level(hands, open_page, guarded, findings):
     """An administrator signs in and sets the level of a subject; a reader is not offered it."""
     scope = f"fees-{hands.__name__}"

@@ -1,20 +1,22 @@
 """`strata health` asks a node for its health, over http and https, and loads little for it."""
 
 import json
+import os
 import ssl
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
+from io import StringIO
 from threading import Thread
+from unittest.mock import patch
 
 import pytest
 
 from harness.certificates import Authority
 from harness.processes import free_port
+from strata.command import main
 
-STRATA = str(Path(sys.executable).with_name("strata"))
 READY, DOWN = (200, {"ready": True}), (503, {"ready": False, "reason": "the node is shutting down"})
 
 
@@ -36,7 +38,7 @@ def answering(status, body, tls=None):
     server = HTTPServer(("127.0.0.1", 0), Handler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield server.server_port, asked
     finally:
@@ -46,11 +48,16 @@ def answering(status, body, tls=None):
 
 def health(*arguments, **variables):
     """Run the command; return its exit code, its output and its errors."""
-    done = subprocess.run(
-        [STRATA, "health", *map(str, arguments)],
-        env={"PATH": "", **variables}, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout, done.stderr
+    output, errors = StringIO(), StringIO()
+    with (
+        patch.object(sys, "argv", ["strata", "health", *map(str, arguments)]),
+        patch.dict(os.environ, variables, clear=True),
+        redirect_stdout(output),
+        redirect_stderr(errors),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    return ended.value.code or 0, output.getvalue(), errors.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ def test_a_file_that_takes_no_writes(configured, tmp_path, statement, words):
 
 
 @pytest.mark.postgres
+@pytest.mark.slow
 def test_a_server_that_is_gone(configured):
     """A PostgreSQL server that is gone gives the same answers as a missing file."""
     with Postgres() as server, closing(SqlLog(server.new_database())) as log:
