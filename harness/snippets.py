@@ -111,6 +111,7 @@ def run(
     sql: str = "",
     provided: Collection[str] = (),
     program: Path | None = None,
+    without: str | None = None,
 ) -> list[str]:
     """Run the blocks of a document, and return the reasons of those that are marked as not run.
 
@@ -121,11 +122,12 @@ def run(
         sql: the connection string for `sql` blocks.
         provided: reasons for not running a block that do not hold here.
         program: the command `strata`; by default the one beside Python.
+        without: a word; blocks with it are left out.
 
     Raises:
         SnippetError: a block does not run, or prints something other than the document shows.
     """
-    blocks = parse(document.read_text())
+    blocks = [block for block in parse(document.read_text()) if without is None or without not in block.text]
     with _Reader(document.name, folder, live, sql, program) as reader:
         for block, following in zip(blocks, [*blocks[1:], None], strict=True):
             if (block.not_run is None or block.not_run in provided) and block.language in _RUNS:

@@ -16,9 +16,10 @@ from harness.spark_conf import spark_conf
 
 ROOT = Path(__file__).resolve().parents[2]
 KAFKA, SPARK, POSTGRES, SLOW = pytest.mark.kafka, pytest.mark.spark, pytest.mark.postgres, pytest.mark.slow
-# `make test` runs the README and the short documents; what a long guide shows has its own tests in the packages.
+# `make test` runs the README without Spark and the short documents; what a long guide shows has its own tests in the
+# packages.
 DOCUMENTS = [
-    ("README.md", [SPARK]),
+    ("README.md", [SPARK, SLOW]),
     ("compat/README.md", []),
     ("compat/json_schema/README.md", []),
     ("strata/http/README.md", []),
@@ -96,6 +97,11 @@ def live(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     made = [name for name in admin.list_topics(timeout=60).topics if name not in before and not name.startswith("__")]
     for deletion in admin.delete_topics(made).values() if made else ():
         deletion.result(60)
+
+
+def test_the_readme_without_spark(live, tmp_path, program):
+    """Each block of the README but that of Spark prints what it shows; the program runs in forked processes."""
+    assert NOT_RUN["README.md"] == Counter(run(ROOT / "README.md", tmp_path, live, program=program, without="pyspark"))
 
 
 @pytest.mark.timeout(900)
