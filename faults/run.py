@@ -54,7 +54,7 @@ _HAND_OVERS = (0, 2, 3, 4)  # of the pen before the clients begin, and half as m
 _RETRY_S = 0.1
 _SETTLE_S = 1.0
 _HOT_CLIENTS = 3  # of each node: two that read and one that writes
-_AIMED_PAUSE_S, _READ_PAUSE_S, _WRITE_PAUSES_S = 0.05, 0.004, (0.02, 0.1, 0.3)
+_AIMED_PAUSE_S, _WRITE_PAUSES_S = 0.05, (0.02, 0.1, 0.3)
 _CHANGE_S, _USE_S = 0.08, 0.03  # average pauses between changes of rights, and between uses
 _MAX_READINGS = 10
 _FINAL_TIMEOUT_S = 10.0
@@ -65,11 +65,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The seconds that clients work, the clients per node, and the average pause between requests in seconds."""
+    """The seconds that clients work, the clients per node, and the average pauses between their requests in seconds.
+
+    `read_pause_s` is that of the clients that read one key from a node with a lease.
+    """
 
     work_s: float = 4.0
     clients_per_node: int = 2
     pause_s: float = 0.012
+    read_pause_s: float = 0.004
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +253,7 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
             for i in range(count)
         ]
         if is_aimed:
-            clients += _about_the_hot_key(pool, scene, seed, recorder, stop)
+            clients += _about_the_hot_key(pool, scene, seed, settings, recorder, stop)
         if scene.services.access:
             clients += _about_rights(pool, scene, seed, recorder, stop)
         faults = [pool.submit(_happen, scene, planned, recorder) for planned in schedule]
@@ -263,13 +267,13 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
 
 
 def _about_the_hot_key(
-    pool: ThreadPoolExecutor, scene: Scene, seed: int, recorder: Recorder, stop: threading.Event
+    pool: ThreadPoolExecutor, scene: Scene, seed: int, settings: Settings, recorder: Recorder, stop: threading.Event
 ) -> list[Future[None]]:
     """Let clients of each node read one key back to back, while others set it."""
     rng = random.Random(f"{scene.log} {seed} hot")
     working = []
     for node in range(len(scene.members)):
-        asking = [(f"reader {node}.{i}", readings(), _READ_PAUSE_S) for i in range(_HOT_CLIENTS - 1)]
+        asking = [(f"reader {node}.{i}", readings(), settings.read_pause_s) for i in range(_HOT_CLIENTS - 1)]
         asking.append((f"writer {node}", writings(f"w{node}"), rng.choice(_WRITE_PAUSES_S)))
         working += [
             pool.submit(

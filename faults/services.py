@@ -46,6 +46,7 @@ class Services:
 
     lent_broker: KafkaBroker | None = None
     lent_postgres: Postgres | None = None
+    lent_nursery: Nursery | None = None
     own_broker: KafkaBroker | None = None
     own_postgres: Postgres | None = None
     mutant: str | None = None
@@ -76,7 +77,9 @@ class Services:
 
     @property
     def nursery(self) -> Nursery:
-        """The process that starts nodes."""
+        """The process that starts nodes; one that was lent starts only nodes of the real registry."""
+        if self.lent_nursery is not None and self.mutant is None:
+            return self.lent_nursery
         if self._nursery is None:
             self._nursery = Nursery(self.mutant)
         return self._nursery

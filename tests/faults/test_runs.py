@@ -20,21 +20,10 @@ from faults.trials import reasons, trial
 from strata.storage.record_json import encode
 from strata.storage.records import NoopKey
 
-SHORT = Settings(work_s=2.5)
+SHORT = Settings(work_s=0.5, clients_per_node=1, read_pause_s=0.02)
 NOOP = encode(NoopKey())
 MARKS = {"kafka": [pytest.mark.kafka], "postgres": [pytest.mark.postgres], "sqlite": []}
-# Whatever the log of a run, the services are started together.
-LENT = pytest.mark.usefixtures("kafka_broker", "postgres_server")
 EACH_LOG = [pytest.param(log, marks=MARKS[log], id=log) for log in LOGS]
-
-
-@pytest.fixture(scope="module")
-def lent(request):
-    """Yield services of the session; faults may break their nodes, but not the services."""
-    with Services(
-        lent_broker=request.getfixturevalue("kafka_broker"), lent_postgres=request.getfixturevalue("postgres_server")
-    ) as services:
-        yield services
 
 
 @pytest.fixture(scope="module")
@@ -45,41 +34,22 @@ def own():
 
 
 def _kept(services, log, seed, settings=None):
-    result, _ = run(services, log, seed, settings)
+    """Run a seed, which must keep every promise; return the history."""
+    result, history = run(services, log, seed, settings)
     assert () == result.broken, "\n".join(lines(result))
     assert result.writes
+    return history
 
 
-# A run on SQLite with access control is in `make test`.
-WITHOUT_SQLITE = [pytest.param(log, marks=MARKS[log] or pytest.mark.slow, id=log) for log in LOGS]
-
-
-@LENT
-@pytest.mark.parametrize("log", WITHOUT_SQLITE)
-def test_a_short_run(lent, log):
-    """One short run on each log, with faults of nodes and of the network between them, keeps every promise."""
-    _kept(lent, log, 1, SHORT)
-
-
-@pytest.fixture(scope="module")
-def guarded():
-    """Yield nodes with access control."""
-    with Services(access=True) as services:
-        yield services
-
-
-def test_a_short_run_with_access_control(guarded):
-    """While rights change, no write lands after its revocation, and every node knows every grant."""
-    result, history = run(guarded, "sqlite", 1, SHORT)
-    assert () == result.broken, "\n".join(lines(result))
+@pytest.mark.kafka
+def test_a_short_run(kafka_broker, nursery):
+    """Nodes with read leases keep every promise while the holder of the pen is killed and rights change."""
+    with Services(lent_broker=kafka_broker, lent_nursery=nursery, access=True, lease=True) as services:
+        history = _kept(services, "kafka", 965, SHORT)  # kills of the holder, and a grant soon
     used = [operation.answer for operation in history if operation.request.kind == "right_use"]
     assert {200, 40301} <= {answer[0] for answer in used if answer is not None}
 
 
-QUICK = [
-    pytest.param("catch-up-skipped", "sqlite", id="catch-up-skipped"),
-    pytest.param("fencing-off", "kafka", id="fencing-off", marks=[*MARKS["kafka"], pytest.mark.slow]),
-]
 EVERY = [
     pytest.param(name, log, marks=MARKS[log], id=f"{name}-{log}") for name, one in MUTANTS.items() for log in one.logs
 ]
@@ -109,12 +79,11 @@ def test_mutants_fit_the_product():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@LENT
-@pytest.mark.parametrize(("mutant", "log"), QUICK)
-def test_a_mutant_is_found(lent, mutant, log):
-    """A registry that is broken on purpose breaks a promise in one of thirty short runs, mostly of the first five."""
-    found = trial(lent, mutant, log, range(1, 31), SHORT)
-    assert found.seed, f"{mutant} was not found"
+def test_a_mutant_is_found():
+    """A registry that is broken on purpose breaks a promise in one of thirty short runs, mostly in the first."""
+    with Services() as services:
+        found = trial(services, "catch-up-skipped", "sqlite", range(4, 34), SHORT)
+    assert found.seed
 
 
 @pytest.mark.slow
@@ -165,28 +134,29 @@ def test_a_run_with_an_older_node(kafka_broker):
         _kept(services, "kafka", 1)
 
 
-@LENT
-@pytest.mark.parametrize(
-    "log", [pytest.param(log, marks=[*MARKS[log], *([] if log == "sqlite" else [pytest.mark.slow])]) for log in LOGS]
-)
-def test_rolling_restart(lent, log):
+@pytest.mark.slow
+@pytest.mark.parametrize("log", EACH_LOG)
+def test_rolling_restart(own, log):
     """If all nodes restart in turn under load, every write succeeds for a client that tries the next node."""
-    with opened(lent, log) as scene:
+    with opened(own, log) as scene:
         writes = under_load(scene, lambda: rolling_restart(scene))
     assert {200} == {write.status for write in writes}
 
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("workers", [1, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3))])
-def test_rolling_restart_with_a_drain(kafka_broker, workers):
-    """No client of another node is left in doubt about its write, and the pen moves once a restart at most."""
+def test_rolling_restart_with_a_drain(kafka_broker, nursery, workers):
+    """If all nodes restart in turn under load, every write succeeds for a client that tries the next node.
+
+    No client of another node is left in doubt about its write, and the pen moves once a restart at most.
+    """
     with (
-        Services(lent_broker=kafka_broker, workers=workers) as services,
+        Services(lent_broker=kafka_broker, lent_nursery=nursery, workers=workers) as services,
         opened(services, "kafka", "--drain-seconds=1") as scene,
     ):
-        under_load(scene, lambda: None)
+        under_load(scene, lambda: None, clients=1)  # a node holds the pen now
         before = _signatures(scene)
-        writes = under_load(scene, lambda: rolling_restart(scene))
+        writes = under_load(scene, lambda: rolling_restart(scene), clients=2)
         moves = _signatures(scene) - before
     assert {200} == {write.status for write in writes}
     assert [] == [write.codes for write in writes if 50003 in write.codes]

@@ -12,7 +12,7 @@ from strata.storage.log import Entry, Record
 from strata.storage.record_json import encode
 from strata.storage.records import HighWaterKey, SchemaKey, SchemaValue, StandbyKey, StandbyValue
 
-MARKS = {"kafka": [pytest.mark.kafka, pytest.mark.slow], "postgres": [pytest.mark.postgres, pytest.mark.slow]}
+MARKS = {"kafka": [pytest.mark.kafka], "postgres": [pytest.mark.postgres]}
 
 
 def schema(subject, version, schema_id, text=""):
@@ -60,8 +60,15 @@ def test_the_judge_of_a_standby(records, expected):
     assert steps >= 2
 
 
+def test_a_standby_survives_faults_and_promotion(nursery):
+    """A standby that follows a service stays a copy of it through kills, and gives nothing twice once promoted."""
+    with Services(lent_nursery=nursery) as services:
+        assert () == run_standby(services, "sqlite", 2, work_s=0.6).broken
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [pytest.param(name, marks=MARKS.get(name, []), id=name) for name in LOGS])
-def test_a_standby_survives_faults_and_promotion(log):
+def test_standbys_survive_faults(log):
     """A standby stays a prefix of its source, or becomes equal to it, and gives nothing twice once promoted."""
     with Services() as services:
         for seed in (1, 4):  # one follows the service and is promoted, one the log
