@@ -8,15 +8,21 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
+from faults.proxy import Proxy
+from harness.certificates import Authority
 from harness.kafka import KafkaBroker
 from harness.kafka_relay import KafkaRelay
 from harness.waiting import until
 from strata.storage.kafka.log import KafkaLog, Timeouts
+
+USER, SECRET = "ada", "0pen,=sesame"
+"""Who may log in at the broker that tests may kill."""
 
 _POLL_S = 60.0
 _PATIENT = Timeouts(start=60.0, take_pen=60.0, read=60.0, write=60.0)  # for brokers on machines that pause
@@ -129,13 +135,59 @@ def relay() -> Iterator[KafkaRelay]:
 
 
 @pytest.fixture(scope="session")
-def own_broker(relay: KafkaRelay) -> Iterator[KafkaBroker]:
-    """Yield a broker that tests may kill, if they start it again; clients of `PATH` reach it through the relay."""
+def path() -> Iterator[Proxy]:
+    """Yield the proxy of a path to the broker that tests may kill."""
+    proxy = Proxy()
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Return the CA of that broker and its clients."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="session")
+def own_broker(relay: KafkaRelay, path: Proxy, authority: Authority) -> Iterator[KafkaBroker]:
+    """Yield a broker that tests may kill, if they start it again.
+
+    Clients of its listeners RELAY and PATH reach it through the relay and the proxy. Those of MUTUAL need a certificate
+    of the CA, those of LOGIN and ENCRYPTED log in.
+    """
     # After a restart the controller accepts no broker before the old session has ended.
-    sessions = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "250"}
-    with KafkaBroker(config=sessions, proxied={"PATH": [relay.port]}) as broker:
-        relay.lead_to(broker.listener_port("PATH", 0))
+    config = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "250"}
+    listeners = {"MUTUAL": "SSL", "LOGIN": "SASL_PLAINTEXT", "ENCRYPTED": "SASL_SSL"}
+    users = [f"--add-scram=SCRAM-SHA-{bits}=[name={USER},password=plain-{bits}]" for bits in (256, 512)]
+    with KafkaBroker(
+        config=config | _security(authority),
+        proxied={"RELAY": [relay.port], "PATH": [path.port]},
+        secured=listeners,
+        formatting=users,
+    ) as broker:
+        relay.lead_to(broker.listener_port("RELAY", 0))
+        path.lead_to(broker.listener_port("PATH", 0))
         yield broker
+
+
+def _security(authority: Authority) -> dict[str, str]:
+    """Return the settings of a broker with TLS and logins."""
+    pair, modules = authority.issue("broker"), "org.apache.kafka.common.security"
+    store = Path(pair.key).with_name("broker-store.pem")
+    store.write_text(Path(pair.key).read_text() + Path(pair.cert).read_text())
+    config = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(store)}
+    config |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority.file}
+    config |= {"listener.name.mutual.ssl.client.auth": "required"}
+    for name in ("login", "encrypted"):
+        logins = f"listener.name.{name}"
+        config |= {f"{logins}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"}
+        config[f"{logins}.plain.sasl.jaas.config"] = f'{modules}.plain.PlainLoginModule required user_ada="{SECRET}";'
+        for scram in ("scram-sha-256", "scram-sha-512"):
+            config[f"{logins}.{scram}.sasl.jaas.config"] = f"{modules}.scram.ScramLoginModule required;"
+        config[f"{logins}.oauthbearer.sasl.jaas.config"] = (
+            f'{modules}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+        )
+    return config
 
 
 @pytest.fixture

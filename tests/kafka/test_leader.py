@@ -24,12 +24,11 @@ from strata.storage.kafka.log import KafkaLog
 from strata.storage.kafka.messages import list_offsets_answer, metadata_answer
 from strata.storage.kafka.transactions import TransactionalProducer
 from strata.storage.log import START, Record
-from tests.kafka.conftest import Topic
+from tests.kafka.conftest import SECRET, USER, Topic
 
 _T = TypeVar("_T")
 _TOPIC = "schemas"
 _WAIT_S = 60.0
-_USER, _SECRET = "ada", "0pen,=sesame"
 
 
 async def _end(leader: Leader) -> int:
@@ -148,51 +147,11 @@ def tokens() -> Iterator[str]:
     server.server_close()
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Return a CA."""
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
-@pytest.fixture(scope="module")
-def path() -> Iterator[Proxy]:
-    """Yield the proxy of a path to the broker."""
-    proxy = Proxy()
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture(scope="module")
-def secured(authority: Authority, path: Proxy) -> Iterator[tuple[KafkaBroker, Pair]]:
-    """Yield a broker with TLS and logins, and the certificate of a client."""
-    own, client = authority.issue("broker"), authority.issue("client")
-    store = Path(own.key).with_name("broker-store.pem")
-    store.write_text(Path(own.key).read_text() + Path(own.cert).read_text())
-    modules = "org.apache.kafka.common.security"
-    config = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(store)}
-    config |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority.file}
-    config |= {"listener.name.mutual.ssl.client.auth": "required"}
-    for name in ("login", "encrypted"):
-        logins = f"listener.name.{name}"
-        config |= {f"{logins}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"}
-        config[f"{logins}.plain.sasl.jaas.config"] = f'{modules}.plain.PlainLoginModule required user_ada="{_SECRET}";'
-        for scram in ("scram-sha-256", "scram-sha-512"):
-            config[f"{logins}.{scram}.sasl.jaas.config"] = f"{modules}.scram.ScramLoginModule required;"
-        config[f"{logins}.oauthbearer.sasl.jaas.config"] = (
-            f'{modules}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
-        )
-    listeners = {"MUTUAL": "SSL", "LOGIN": "SASL_PLAINTEXT", "ENCRYPTED": "SASL_SSL"}
-    users = [f"--add-scram=SCRAM-SHA-{bits}=[name={_USER},password=plain-{bits}]" for bits in (256, 512)]
-    with KafkaBroker(secured=listeners, proxied={"PATH": [path.port]}, config=config, formatting=users) as broker:
-        path.lead_to(broker.listener_port("PATH", 0))
-        yield broker, client
-
-
 def _scram(bits: int) -> dict[str, str]:
-    return {"sasl.mechanism": f"SCRAM-SHA-{bits}", "sasl.username": _USER, "sasl.password": f"plain-{bits}"}
+    return {"sasl.mechanism": f"SCRAM-SHA-{bits}", "sasl.username": USER, "sasl.password": f"plain-{bits}"}
 
 
-_PLAIN = {"sasl.mechanisms": "PLAIN", "sasl.username": _USER, "sasl.password": _SECRET}
+_PLAIN = {"sasl.mechanisms": "PLAIN", "sasl.username": USER, "sasl.password": SECRET}
 _UNSECURED = {
     "sasl.mechanisms": "OAUTHBEARER",
     "enable.sasl.oauthbearer.unsecure.jwt": "true",
@@ -217,39 +176,46 @@ _LOGINS: list[tuple[str, str, dict[str, str]]] = [
 ]
 
 
-def _config(secured: tuple[KafkaBroker, Pair], authority: Authority, tokens: str, protocol: str) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def client(authority: Authority) -> Pair:
+    """Return the certificate of a client."""
+    return authority.issue("client")
+
+
+def _config(authority: Authority, client: Pair, protocol: str) -> dict[str, str]:
     config = {"security.protocol": protocol}
     if protocol.lower().endswith("ssl"):
         config["ssl.ca.location"] = authority.file
     if protocol == "ssl":
-        config |= {"ssl.certificate.location": secured[1].cert, "ssl.key.location": secured[1].key}
+        config |= {"ssl.certificate.location": client.cert, "ssl.key.location": client.key}
     return config
 
 
 @pytest.mark.kafka
 @pytest.mark.parametrize(("listener", "protocol", "login"), _LOGINS)
 async def test_logins(
-    secured: tuple[KafkaBroker, Pair],
+    own_broker: KafkaBroker,
     authority: Authority,
+    client: Pair,
     tokens: str,
     listener: str,
     protocol: str,
     login: dict[str, str],
 ) -> None:
     """A connection with the settings of the Kafka client is one that the broker accepts."""
-    config = _config(secured, authority, tokens, protocol) | login
+    config = _config(authority, client, protocol) | login
     if login is _OIDC:
         config["sasl.oauthbearer.token.endpoint.url"] = tokens
     credentials = credentials_of(config)
     assert credentials is not None
-    Topic(secured[0], None, _TOPIC).write_plainly(b"k", b"v")  # type: ignore[arg-type]  # it opens no nodes
-    leader = Leader([_address(secured[0].bootstrap_by(listener))], _TOPIC, credentials)
+    Topic(own_broker, None, _TOPIC).write_plainly(b"k", b"v")  # type: ignore[arg-type]  # it opens no nodes
+    leader = Leader([_address(own_broker.bootstrap_by(listener))], _TOPIC, credentials)
     async with _closed(leader):
         assert await _end(leader) > 0
         if login is _OIDC:
             assert (b"grant_type=client_credentials&scope=kafka") in [body for _, body in _Tokens.requests]
     with closing(
-        KafkaLog(secured[0].bootstrap_by(listener), f"{_TOPIC}-log", advertised_url=None, config=config)
+        KafkaLog(own_broker.bootstrap_by(listener), f"{_TOPIC}-log", advertised_url=None, config=config)
     ) as log:
         last = max((entry.offset for entry in log.read(START)), default=START)
         log.append(last, [_record("a")])
@@ -267,21 +233,21 @@ async def test_logins(
     ],
 )
 async def test_refused_logins(
-    secured: tuple[KafkaBroker, Pair],
+    own_broker: KafkaBroker,
     authority: Authority,
-    tokens: str,
+    client: Pair,
     tmp_path: Path,
     listener: str,
     protocol: str,
     login: dict[str, str],
 ) -> None:
     """A wrong password is never answered, and neither is a broker whose certificate no trusted CA has signed."""
-    config = _config(secured, authority, tokens, protocol) | login
+    config = _config(authority, client, protocol) | login
     if "ssl.ca.location" in login:
         config["ssl.ca.location"] = Authority(tmp_path, "another").file
     credentials = credentials_of(config)
     assert credentials is not None
-    leader = Leader([_address(secured[0].bootstrap_by(listener))], _TOPIC, credentials)
+    leader = Leader([_address(own_broker.bootstrap_by(listener))], _TOPIC, credentials)
     async with _closed(leader):
         for _ in range(3):
             assert await leader.end() is None
@@ -307,9 +273,9 @@ def test_settings_left_to_the_client(config: Mapping[str, str]) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("how", ["silence", "refuse"])
-async def test_a_broken_path(secured: tuple[KafkaBroker, Pair], path: Proxy, how: str) -> None:
+async def test_a_broken_path(own_broker: KafkaBroker, path: Proxy, how: str) -> None:
     """A silent or broken path answers "unknown", and the connection comes back with the path."""
-    Topic(secured[0], None, _TOPIC).write_plainly(b"k", b"v")  # type: ignore[arg-type]  # it opens no nodes
+    Topic(own_broker, None, _TOPIC).write_plainly(b"k", b"v")  # type: ignore[arg-type]  # it opens no nodes
     leader = Leader([("127.0.0.1", path.port)], _TOPIC, Credentials())
     async with _closed(leader):
         end = await _end(leader)

@@ -42,7 +42,7 @@ def _append(log: KafkaLog, key: bytes, after: int = START) -> int:
 
 def test_a_node_reads_and_writes_after_metadata_without_brokers(own_broker: KafkaBroker, relay: KafkaRelay) -> None:
     """After such answers, and without a new leader, a node reads what others wrote, and writes with the pen it had."""
-    path, topic = f"{own_broker.bootstrap_by('PATH')},{_CLOSED}", f"schemas-{uuid.uuid4().hex[:8]}"
+    path, topic = f"{own_broker.bootstrap_by('RELAY')},{_CLOSED}", f"schemas-{uuid.uuid4().hex[:8]}"
     with (
         closing(KafkaLog(path, topic, advertised_url=None)) as log,
         closing(KafkaLog(own_broker.bootstrap, topic, advertised_url=None)) as other,

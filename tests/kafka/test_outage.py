@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from faults.proxy import Proxy
 from harness.kafka import KafkaBroker
 from harness.log_lines import call
 from harness.registry import RegistryNode
@@ -59,12 +60,15 @@ def test_a_broker_that_restarts(own_broker: KafkaBroker, topic_on: Callable[[Kaf
     assert _keys(node) == _keys(other) == [b"a", b"b", b"c"]
 
 
-def test_calls_while_the_broker_is_away(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+def test_calls_while_the_broker_is_away(
+    own_broker: KafkaBroker, path: Proxy, topic_on: Callable[[KafkaBroker], "Topic"]
+) -> None:
     """Every call fails in bounded time; a refused append is never written later."""
     topic = topic_on(own_broker)
+    topic.bootstrap = own_broker.bootstrap_by("PATH")
     node = topic.node(timeouts=_SHORT)
     last = _append_at_end(node, "a", patience=threading.Event())[-1].offset
-    own_broker.kill()
+    path.refuse()
     try:
         for call in (
             lambda: list(node.read(last)),
@@ -74,7 +78,7 @@ def test_calls_while_the_broker_is_away(own_broker: KafkaBroker, topic_on: Calla
             with pytest.raises((LogError, Conflict)):
                 call()
     finally:
-        own_broker.restart()
+        path.restore()
     _append_at_end(node, "b", patience=threading.Event())
     assert _keys(topic.node()) == [b"a", b"b"]
 
