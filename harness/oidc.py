@@ -3,8 +3,8 @@
     with OidcProvider(folder, [SigningKey("RS256", "1")], {"strata": "RS256"}, {"groups": ["etl"]}) as provider:
         provider.token("strata")
 
-Its keys belong to the test, which can therefore also sign what the provider would never issue. `rotate` restarts it
-with other keys at the same address. The package is installed once into the cache folder, with npm.
+Its keys belong to the test, which can therefore also sign what the provider would never issue. The package is installed
+once into the cache folder, with npm.
 """
 
 import json
@@ -123,12 +123,6 @@ class OidcProvider:
         """Stop the provider."""
         if self._process is not None:
             stop_process(self._process)
-
-    def rotate(self, *keys: SigningKey) -> None:
-        """Restart the provider with other keys."""
-        self.stop()
-        self._keys = list(keys)
-        self._start()
 
     def token(self, audience: str) -> str:
         """Return an access token for an audience."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.access_examples import EXAMPLES, May, fill
+from harness.examples import examples
 from harness.guarded_registry import Registry
 from strata.registry.app import ROUTERS
 from strata.registry.core.rights.principal import Principal
@@ -110,11 +111,10 @@ def test_each_example_is_valid(world):
     }
 
 
-@pytest.mark.parametrize("number", [25, pytest.param(100, marks=pytest.mark.slow)])
-def test_each_route_decides_as_the_model(world, number):
+def test_each_route_decides_as_the_model(world):
     """A request is refused exactly if a right is missing, and a list holds exactly what the user has a right on."""
 
-    @settings(max_examples=number, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(given_rules=st.lists(rules(), max_size=10).map(tuple) | nearly_all())
     def hold(given_rules):
         may = May(given_rules, USER)

@@ -306,34 +306,35 @@ async def test_invalid_tokens_are_throttled_but_good_ones_pass(provider, authent
     assert CLIENT == (await authenticator.authenticate(scope(provider.token(f"{HERE}/RS256")))).user
 
 
-async def test_keys_rotate(tmp_path, monkeypatch):
+async def test_keys_rotate(provider, monkeypatch):
     """A token of a new key is accepted after one more look at the keys; one of a withdrawn key no longer."""
-    old, new = SigningKey("RS256", "old"), SigningKey("RS256", "new")
-    with OidcProvider(tmp_path, [old], {HERE: "RS256"}, {}) as provider:
-        options = OidcOptions(TokenRules(provider.issuer, (HERE,)), ca_file=provider.ca_file)
-        authenticator = Authenticator(IdentityOptions(oidc=options))
-        now = [1000.0]
-        monkeypatch.setattr(authenticator._keys, "_now", lambda: now[0])
-        of_old = scope(provider.token(HERE))
-        assert CLIENT == (await authenticator.authenticate(of_old)).user
+    old, new, newest = (SigningKey("RS256", name) for name in ("old", "new", "newest"))
+    of_old, of_new, of_newest = (scope(key.sign(claims(provider))) for key in (old, new, newest))
+    keys = [old]
+    options = OidcOptions(TokenRules(provider.issuer, (f"{HERE}/RS256",)), jwks_url=provider.jwks_url)
+    authenticator = Authenticator(
+        IdentityOptions(oidc=options), fetch=lambda _: {"keys": [key.jwk(public=True) for key in keys]}
+    )
+    now = [1000.0]
+    monkeypatch.setattr(authenticator._keys, "_now", lambda: now[0])
+    assert CLIENT == (await authenticator.authenticate(of_old)).user
 
-        provider.rotate(new, old)
-        of_new = scope(provider.token(HERE))
-        with pytest.raises(TooManyRequests) as caught:
-            await authenticator.authenticate(of_new)
-        assert [("Retry-After", "10")] == caught.value.headers
-        now[0] += 10
-        assert CLIENT == (await authenticator.authenticate(of_new)).user
-        assert CLIENT == (await authenticator.authenticate(of_old)).user
+    keys[:] = new, old
+    with pytest.raises(TooManyRequests) as caught:
+        await authenticator.authenticate(of_new)
+    assert [("Retry-After", "10")] == caught.value.headers
+    now[0] += 10
+    assert CLIENT == (await authenticator.authenticate(of_new)).user
+    assert CLIENT == (await authenticator.authenticate(of_old)).user
 
-        provider.rotate(SigningKey("RS256", "newest"))
-        now[0] += 10
-        assert CLIENT == (await authenticator.authenticate(scope(provider.token(HERE)))).user
-        now[0] += 10
-        for withdrawn in (of_old, of_new):  # remembered until the keys changed
-            with pytest.raises((Unauthorized, TooManyRequests)):
-                await authenticator.authenticate(withdrawn)
-        authenticator.close()
+    keys[:] = [newest]
+    now[0] += 10
+    assert CLIENT == (await authenticator.authenticate(of_newest)).user
+    now[0] += 10
+    for withdrawn in (of_old, of_new):  # remembered until the keys changed
+        with pytest.raises((Unauthorized, TooManyRequests)):
+            await authenticator.authenticate(withdrawn)
+    authenticator.close()
 
 
 async def test_a_weak_key_is_not_accepted(tmp_path):
