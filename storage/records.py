@@ -473,7 +473,7 @@ def fingerprint(
 
 
 def guid_of(digest: bytes) -> str:
-    """Return the GUID of a 16-byte fingerprint: the digest printed as a UUID."""
+    """Return the GUID of a 16-byte fingerprint, the identity of its content in every context: printed as a UUID."""
     text = digest.hex()  # a UUID object would take five times as long
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 

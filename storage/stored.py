@@ -28,7 +28,6 @@ from strata.storage.records import (
     StandbyValue,
     Subject,
     Version,
-    guid_of,
 )
 
 __all__ = [
@@ -83,11 +82,6 @@ class StoredSchema(NamedTuple):
     def __hash__(self) -> int:
         """Hash by content."""
         return hash(self[:4])
-
-    @property
-    def guid(self) -> str:
-        """The identity of this content in every context."""
-        return guid_of(self.fingerprint)
 
 
 class SchemaVersion(NamedTuple):

@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 from strata.registry.core.decide.exporters import at_rest
 from strata.storage.log import Record
 from strata.storage.record_json import RecordError, decode_key, properties_of
-from strata.storage.records import AssociationValue, DekValue, ExporterValue, KekValue
+from strata.storage.records import AssociationValue, DekValue, ExporterValue, KekValue, guid_of
 from strata.storage.state import SchemaVersion, State
 
 __all__ = [
@@ -159,7 +159,7 @@ def _version(entry: SchemaVersion, guid: str | None) -> dict[str, object]:
     value = entry.schema.value
     return {
         "id": entry.schema.schema_id,
-        "guid": guid or entry.schema.guid,
+        "guid": guid or guid_of(entry.schema.fingerprint),
         "schemaType": entry.schema.schema_type,
         "schema": entry.schema.text,
         "references": [[r.name, r.subject, r.version] for r in value.references],

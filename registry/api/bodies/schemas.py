@@ -16,7 +16,7 @@ from strata.registry.core.decide.register import Registered
 from strata.registry.core.decide.tag import TagRequest
 from strata.registry.core.schema_request import SchemaRequest
 from strata.registry.http.bodies import Number, Truth, Word
-from strata.storage.records import Reference, context_of, qualified
+from strata.storage.records import Reference, context_of, guid_of, qualified
 from strata.storage.state import SchemaVersion, StoredSchema
 
 __all__ = [
@@ -240,7 +240,7 @@ def _content(
     schema: StoredSchema, text: str | None, tags: Tags | None = None, home: str | None = None
 ) -> dict[str, object]:
     value = schema.value
-    content: dict[str, object] = {"guid": schema.guid, "schemaType": schema.schema_type}
+    content: dict[str, object] = {"guid": guid_of(schema.fingerprint), "schemaType": schema.schema_type}
     if value.references:
         content["references"] = [
             {"name": r.name, "subject": qualified(r.subject, home) if home else r.subject, "version": r.version}

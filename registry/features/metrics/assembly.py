@@ -2,29 +2,27 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from time import perf_counter
 from typing import TYPE_CHECKING
 
+from strata.registry.core.metric_table import METRICS, other
 from strata.registry.core.parsing import caches as parsing_caches
 from strata.registry.core.parsing import count_in
-from strata.registry.core.request_numbers import ROUTES
+from strata.registry.core.request_numbers import ROUTES, Requests
+from strata.registry.core.rights.request_access import UNLIMITED
 from strata.registry.core.tally import Tally
 from strata.registry.core.writer import Writer
 from strata.registry.features.feature import Measured
 from strata.registry.features.metrics.facts import Counted, CountedCache, Facts
 from strata.registry.features.metrics.windows import Windows
 from strata.registry.features.metrics.workers import Node
+from strata.registry.http.exchange import Exchange
 from strata.registry.http.route_facts import RouteTable
 from strata.registry.node.board import Seat
 from strata.registry.node.health import Health
 
 if TYPE_CHECKING:
     from strata.registry.features.metrics.scrape import Scrape
-from time import perf_counter
-
-from strata.registry.core.metric_table import METRICS, other
-from strata.registry.core.request_numbers import Requests
-from strata.registry.core.rights.request_access import UNLIMITED
-from strata.registry.http.exchange import Exchange
 
 __all__ = ["Metrics", "RequestCounts"]
 
