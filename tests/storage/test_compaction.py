@@ -197,7 +197,7 @@ def test_of_two_compactions_one_goes(url):
         assert 0 in [entry.offset for entry in log.read(START)]
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(16), deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories=st.lists(HISTORIES, min_size=2, max_size=3))
 def test_histories_with_compactions_on_a_database(url, histories):
     """After writes and compactions, the database folds to the State of a node that read all of it, next id included."""
@@ -217,7 +217,7 @@ def test_writers_beside_a_compaction_lose_nothing(url):
     def write(name):
         with closing(SqlLog(url)) as log:
             state = State()
-            for number in range(25):
+            for number in range(12):
                 while True:
                     with suppress(Conflict, LogCompacted):
                         state = state.apply_all(log.read(state.offset))
@@ -236,5 +236,5 @@ def test_writers_beside_a_compaction_lose_nothing(url):
                 compact(log)
         held = {entry.key: entry.offset for entry in log.read(START)}
 
-    assert 50 == len(written)
+    assert 24 == len(written)
     assert written.items() <= held.items()

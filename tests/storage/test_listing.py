@@ -1,14 +1,15 @@
 """The ordered index of subjects: whatever the changes and the page, it yields what sorting everything would."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.storage import listing
 from strata.storage.listing import Listed, Listing, VersionCount, beyond
 
 NAMES = st.text("ab:.\U0010ffff", min_size=1, max_size=4)
-COUNTS = st.integers(0, 3).flatmap(lambda every: st.builds(VersionCount, st.integers(0, every), st.just(every)))
+COUNTS = st.sampled_from([VersionCount(live, every) for every in range(4) for live in range(every + 1)])
 BATCHES = st.lists(st.dictionaries(NAMES, COUNTS, max_size=12), max_size=8)
 
 
@@ -31,6 +32,7 @@ def number(listed, count):
     }[listed]
 
 
+@settings(max_examples=examples(200))
 @given(BATCHES, st.sampled_from(Listed), st.lists(NAMES, max_size=4, unique=True), st.integers(0, 20), st.booleans())
 def test_entries_are_those_of_a_sorted_list(batches, listed, cuts, skip, filtered):
     """After any changes, each list in any ranges, from any entry on, filtered or not, is that of the sorted names."""
@@ -57,6 +59,7 @@ def test_entries_are_those_of_a_sorted_list(batches, listed, cuts, skip, filtere
     assert every[skip:] == found
 
 
+@settings(max_examples=examples(100))
 @given(BATCHES)
 def test_a_listing_is_a_value(batches):
     """A change makes another listing and leaves the one before as it was."""

@@ -91,22 +91,19 @@ def test_read_continues_after_an_offset(log: Log) -> None:
     assert written == _known(log)
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        pytest.param(Record(b'{"keytype":"SCHEMA"}', None), id="tombstone"),
-        pytest.param(Record(b"k", b""), id="empty value"),
-        pytest.param(Record(b"", b"v"), id="empty key"),
-        pytest.param(Record(b"\x00\xff\xfe{", b"\x80\x00"), id="junk bytes"),
-        pytest.param(Record("naïve ключ".encode(), "🙂".encode()), id="unicode"),
-        pytest.param(Record(b"k" * 2_000, b"v" * 500_000), id="large"),
-    ],
-)
-def test_bytes_are_kept_as_they_are(log: Log, record: Record) -> None:
+def test_bytes_are_kept_as_they_are(log: Log) -> None:
     """A log treats keys and values as bytes: it refuses nothing, trims nothing, and keeps empty and null distinct."""
-    written = log.append(START, [record])
-    assert _pairs(written) == [(record.key, record.value)]
-    assert _pairs(_known(log)) == [(record.key, record.value)]
+    records = [
+        Record(b'{"keytype":"SCHEMA"}', None),
+        Record(b"k", b""),
+        Record(b"", b"v"),
+        Record(b"\x00\xff\xfe{", b"\x80\x00"),
+        Record("naïve ключ".encode(), "🙂".encode()),
+        Record(b"k" * 2_000, b"v" * 500_000),
+    ]
+    expected = [(record.key, record.value) for record in records]
+    assert expected == _pairs(log.append(START, records))
+    assert expected == _pairs(_known(log))
 
 
 def test_a_record_may_be_older_than_its_append(log: Log) -> None:
@@ -162,7 +159,7 @@ def test_a_read_finds_every_append_that_had_returned(store: Store) -> None:
     """As soon as an append has returned, a read that starts on another node contains it, and no node denies it."""
     writer, reader = store.open(), store.open()
     end, read_to = START, START
-    for i in range(30):
+    for i in range(12):
         writer.unchanged(end), reader.unchanged(read_to)
         end = writer.append(end, _records(f"{i}a", f"{i}b"))[-1].offset
         assert not writer.unchanged(read_to)
@@ -211,10 +208,10 @@ def test_concurrent_appenders_lose_and_double_nothing(store: Store) -> None:
 
     def work(worker: int) -> list[Entry]:
         node = nodes[worker % 2]
-        return [entry for i in range(8) for entry in _append_at_end(node, _records(f"{worker}.{i}"))]
+        return [entry for i in range(4) for entry in _append_at_end(node, _records(f"{worker}.{i}"))]
 
-    with ThreadPoolExecutor(6) as pool:
-        acknowledged = [entry for entries in pool.map(work, range(6), timeout=_DEADLINE_S) for entry in entries]
+    with ThreadPoolExecutor(4) as pool:
+        acknowledged = [entry for entries in pool.map(work, range(4), timeout=_DEADLINE_S) for entry in entries]
     expected = sorted(acknowledged, key=lambda entry: entry.offset)
     for node in (*nodes, store.open()):
         assert _known(node) == expected

@@ -54,43 +54,52 @@ def test_processes_that_start_at_once_on_a_fresh_database(url: str) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # imported once, not by each process
     with ProcessPoolExecutor(4, mp_context=context) as pool:
-        running = [pool.submit(_append_from_a_process, url, f"p{i}", 25) for i in range(4)]
+        running = [pool.submit(_append_from_a_process, url, f"p{i}", 8) for i in range(4)]
         acknowledged = [pair for each in running for pair in each.result(60)]
     with closing(SqlLog(url)) as log:
         held = [(entry.offset, entry.key) for entry in log.read(START)]
     assert sorted(acknowledged) == held
-    assert [offset for offset, _ in held] == list(range(100))
+    assert [offset for offset, _ in held] == list(range(32))
 
 
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a read take a hundred rows at a time."""
+    monkeypatch.setattr("strata.storage.sql.tables.BATCH", 100)
+
+
+@pytest.mark.usefixtures("small_batches")
 def test_offsets_may_have_gaps(url: str) -> None:
     """Reads skip gaps between offsets, and the next append follows the last row."""
     engine = create_engine(url)
     with closing(SqlLog(url)) as log:
-        log.append(START, [_record(str(i)) for i in range(25_000)])
+        log.append(START, [_record(str(i)) for i in range(2_500)])
         with engine.begin() as connection:
-            connection.execute(text('DELETE FROM strata_log WHERE "offset" < 24000 AND "offset" % 7 <> 0'))
-            connection.execute(text('DELETE FROM strata_log WHERE "offset" > 24997'))
-        expected = [i for i in range(24_998) if i >= 24_000 or i % 7 == 0]
+            connection.execute(text('DELETE FROM strata_log WHERE "offset" < 2400 AND "offset" % 7 <> 0'))
+            connection.execute(text('DELETE FROM strata_log WHERE "offset" > 2497'))
+        expected = [i for i in range(2_498) if i >= 2_400 or i % 7 == 0]
         assert [entry.offset for entry in log.read(START)] == expected
-        assert log.append(24_997, [_record("next")])[0].offset == 24_998
+        assert log.append(2_497, [_record("next")])[0].offset == 2_498
     engine.dispose()
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_a_replay_of_many_batches(url: str) -> None:
     """A log longer than several batches is read whole and in order, from its start and from the middle."""
     with closing(SqlLog(url)) as log:
-        log.append(START, [_record(str(i)) for i in range(30_000)])
-        assert [entry.offset for entry in log.read(START)] == list(range(30_000))
-        assert [entry.offset for entry in log.read(9_999)] == list(range(10_000, 30_000))
+        log.append(START, [_record(str(i)) for i in range(300)])
+        assert [entry.offset for entry in log.read(START)] == list(range(300))
+        assert [entry.offset for entry in log.read(99)] == list(range(100, 300))
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_an_abandoned_read_holds_nothing(url: str) -> None:
     """A reader that stops in the middle blocks no writer."""
     with closing(SqlLog(url)) as log:
-        log.append(START, [_record(str(i)) for i in range(20_000)])
+        log.append(START, [_record(str(i)) for i in range(200)])
         reading = log.read(START)
         assert next(reading).offset == 0
-        assert log.append(19_999, [_record("more")])[0].offset == 20_000
+        assert log.append(199, [_record("more")])[0].offset == 200
 
 
 def test_reads_go_on_during_an_append(sqlite_file: Path) -> None:
