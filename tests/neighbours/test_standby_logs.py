@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from harness.logs import SHARED_LOGS, new_log_url
+from harness.logs import new_log_url
 from harness.neighbours import Registry
 from harness.registry import RegistryNode
 from harness.waiting import until
@@ -13,15 +13,11 @@ from harness.waiting import until
 OPTIONS = ("--follow-seconds=0.05", "--log-level=info")
 
 
-# Another node of a standby takes over without anything to see, except on Kafka, where it must take the pen.
-QUICK_AND_SLOW = [
-    pytest.param("sqlite", marks=pytest.mark.slow),
-    pytest.param("postgres", marks=[pytest.mark.slow, pytest.mark.postgres]),
-    pytest.param("kafka", marks=pytest.mark.kafka),
-]
+SLOW_POSTGRES = pytest.param("postgres", marks=[pytest.mark.slow, pytest.mark.postgres])
+KAFKA = pytest.param("kafka", marks=pytest.mark.kafka)
 
 
-@pytest.fixture(params=SHARED_LOGS)
+@pytest.fixture
 def logs(request, tmp_path):
     """Return the URLs of two logs of one kind."""
     folders = [tmp_path / name for name in ("source", "standby")]
@@ -44,14 +40,15 @@ def copied(standby, source):
     return [source.call("GET", path) for path in lists] == [standby.call("GET", path) for path in lists]
 
 
+@pytest.mark.parametrize("logs", ["sqlite", SLOW_POSTGRES, KAFKA], indirect=True)
 def test_a_standby_follows_through_kills_until_its_promotion(logs, strata):
     """Nothing is lost or copied twice when the standby or the source is killed; a promoted standby gives new ids."""
     with RegistryNode(logs[0]) as source, RegistryNode(logs[1], f"--follow={logs[0]}", *OPTIONS) as standby:
         first, second = client(source), client(standby)
-        ids = [first.register(f"s-{n}", f'{{"type": "fixed", "name": "F", "size": {n + 1}}}') for n in range(20)]
+        ids = [first.register(f"s-{n}", f'{{"type": "fixed", "name": "F", "size": {n + 1}}}') for n in range(8)]
         until(lambda: copied(second, first))
         standby.kill()
-        ids += [first.register(f"t-{n}", f'{{"type": "fixed", "name": "T", "size": {n + 1}}}') for n in range(20)]
+        ids += [first.register(f"t-{n}", f'{{"type": "fixed", "name": "T", "size": {n + 1}}}') for n in range(8)]
         first.call("DELETE", "/subjects/s-3")
         first.call("DELETE", "/subjects/s-3?permanent=true")
         standby.restart()
@@ -75,7 +72,8 @@ def refuses(standby):
     return code == 42205
 
 
-@pytest.mark.parametrize("logs", QUICK_AND_SLOW, indirect=True)
+# Another node of a standby takes over without anything to see, except on Kafka, where it must take the pen.
+@pytest.mark.parametrize("logs", [pytest.param("sqlite", marks=pytest.mark.slow), SLOW_POSTGRES, KAFKA], indirect=True)
 def test_several_workers_and_nodes_of_a_standby(logs):
     """All workers of all nodes of a standby serve the copy and refuse writes; another node takes over."""
     with RegistryNode(logs[0]) as source, RegistryNode(logs[1], f"--follow={logs[0]}", *OPTIONS, "--workers=2") as one:

@@ -1,37 +1,49 @@
 """Import and migration after kill -9: a second run completes the first."""
 
-import subprocess
-import sys
+import importlib
+import multiprocessing
+import os
+import signal
 from contextlib import closing
 
 import pytest
 
+from strata.registry.commands.cli import main
 from strata.storage.log import Record
 from strata.storage.open_log import open_log
 
-# A kill from outside would sometimes come too late.
-_DYING = """
-import os, sys
-from strata.registry.commands.cli import main
-from strata.registry.transfer import progress
-
-print_line, line = progress.print_line, sys.argv.pop(1)
-
-def print_and_die(text):
-    print_line(text)
-    if text.startswith(line):
-        os.kill(os.getpid(), 9)
-
-progress.print_line = print_and_die
-main()
-"""
+_PRINT = "strata.registry.transfer.progress.print_line"
+_INSERT = "strata.storage.sql.sqlite_statements.insert_rows"
+_IMPORTED = [
+    __name__,
+    "strata.registry.transfer.copies",
+    "strata.registry.transfer.rest_target",
+    "strata.storage.sql.log",
+]
 
 
-def _killed_at(line, *arguments):
-    """Run a command that kills itself with SIGKILL as soon as it has printed a line."""
-    command = [sys.executable, "-c", _DYING, line, *map(str, arguments)]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert -9 == ended.returncode, ended.stderr
+def _run_until(function, argument, arguments):
+    """Run a command that dies once it has called a function whose first argument, as text, begins so."""
+    module, _, name = function.rpartition(".")
+    called = getattr(importlib.import_module(module), name)
+
+    def call_and_die(*given):
+        called(*given)
+        if str(given[0]).startswith(argument):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(importlib.import_module(module), name, call_and_die)
+    main(arguments)
+
+
+def _killed_at(function, argument, *arguments):
+    """Run a command that kills itself with SIGKILL; a kill from outside would sometimes come too late."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_IMPORTED)  # imported once, not by each process
+    process = context.Process(target=_run_until, args=(function, argument, [str(argument) for argument in arguments]))
+    process.start()
+    process.join()
+    assert -signal.SIGKILL == process.exitcode
 
 
 def _held(log_url):
@@ -41,12 +53,12 @@ def _held(log_url):
 
 def test_a_killed_import_goes_on(strata, raw_source, write_raw, tmp_path, log_url):
     """A second run keeps the first run's records and writes only the rest."""
-    _fill_up(write_raw, raw_source, 300)
+    _fill_up(write_raw, raw_source, 50)
     strata("export", raw_source, tmp_path / "file")
     whole = strata("verify", tmp_path / "file", tmp_path / "file")[2].partition("A holds ")[2]
     total = int(whole.split()[0])
 
-    _killed_at("writing", "import", tmp_path / "file", log_url, "--batch", 1)
+    _killed_at(_PRINT, "writing", "import", tmp_path / "file", log_url, "--batch", 1)
 
     assert 0 < _held(log_url) < total
     code, _, errors = strata("import", tmp_path / "file", log_url)
@@ -60,20 +72,8 @@ def test_an_import_of_one_append_is_all_or_nothing(strata, raw_source, write_raw
     log = f"sqlite:///{tmp_path / 'target.db'}"
     _fill_up(write_raw, raw_source, 50)
     strata("export", raw_source, tmp_path / "file")
-    (tmp_path / "kill.py").write_text(
-        "import os\n"
-        "from strata.storage.sql import sqlite_statements\n"
-        "insert = sqlite_statements.insert_rows\n"
-        "def insert_and_die(connection, rows):\n"
-        "    insert(connection, rows)\n"
-        "    os.kill(os.getpid(), 9)\n"
-        "sqlite_statements.insert_rows = insert_and_die\n"
-        "from strata.registry.commands.cli import main\n"
-        "main()\n"
-    )
 
-    command = [sys.executable, tmp_path / "kill.py", "import", tmp_path / "file", log]
-    assert -9 == subprocess.run(command, check=False, capture_output=True).returncode
+    _killed_at(_INSERT, "", "import", tmp_path / "file", log)
 
     assert 0 == _held(log)
     assert 0 == strata("import", tmp_path / "file", log)[0]
@@ -86,7 +86,7 @@ def test_a_killed_migration_goes_on(strata, source, serve, tmp_path, moment):
     target = f"sqlite:///{tmp_path / 'target.db'}"
     old, new = serve(source), serve(target)
 
-    _killed_at(moment, "migrate", "--from", old.url, "--to", new.url)
+    _killed_at(_PRINT, moment, "migrate", "--from", old.url, "--to", new.url)
 
     assert "IMPORT" == new.call("GET", "/mode")["mode"]
     assert 1 == strata("verify", source, target)[0]
