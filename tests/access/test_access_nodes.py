@@ -251,7 +251,7 @@ def test_no_write_lands_after_its_revocation(tmp_path):
 
         with ThreadPoolExecutor(4) as clients:
             writers = [clients.submit(write, number, node) for number, node in enumerate((one, one, two, two))]
-            for turn in range(12):
+            for turn in range(6):
                 first, second = (one, two) if turn % 2 else (two, one)
                 assert call(first, "POST", "/security/acls", [grant], "root") == 201
                 done = len(answers)

@@ -90,8 +90,10 @@ def test_strangers_learn_from_probes_only_whether_a_node_is_ready(guarded):
 
 def test_superusers_do_everything(guarded):
     """No question is refused to a superuser."""
+    denied = [rule("root", "ALL", "*", permission="DENY")]
+    unchanged = guarded(denied, filled_log(secrets=True))
     for method, path, body in QUESTIONS:
-        registry = guarded([rule("root", "ALL", "*", permission="DENY")], filled_log(secrets=True))
+        registry = unchanged if method == "GET" else guarded(denied, filled_log(secrets=True))
 
         assert registry.ask(method, path, body)[0] not in (401, 403)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.access_rules import rule
+from harness.examples import examples
 from harness.guarded_registry import Registry
 
 HIGHEST = 2**31 - 1
@@ -256,7 +257,7 @@ def outcomes(attacks: list[tuple[str, str, Any]]) -> list[Any]:
 UNDISTURBED: list[Any] = []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from([[], IMPORTING]), st.lists(ATTACKS, min_size=1, max_size=12))
 def test_nothing_that_one_user_does_changes_what_others_get(modes, attacks):
     """Registrations, look-ups, reads, settings and deletions of others answer as if `mallory` did not exist."""

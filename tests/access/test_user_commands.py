@@ -7,7 +7,9 @@ import threading
 import pytest
 from click.testing import CliRunner
 
+from harness.passwords import cheap_hash
 from strata.registry.commands.cli import main
+from strata.registry.features.access import passwords
 from strata.registry.features.access.auth_file import AuthFileError, parse_auth_file
 from strata.registry.features.access.auth_file_edits import add_user, list_users, remove_user
 from strata.registry.features.access.passwords import PasswordHash
@@ -23,8 +25,9 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def run(path):
+def run(path, monkeypatch):
     """Return a function that runs `strata user` on that file, and returns the exit code and the output."""
+    monkeypatch.setattr(passwords, "hash_password", cheap_hash)
 
     def command(verb, *arguments, typed=None):
         found = CliRunner().invoke(main, ["user", verb, *arguments, "--auth-file", str(path)], input=typed)
