@@ -18,9 +18,16 @@ _ROOT = Path(__file__).resolve().parent.parent
 _TIMEOUT_S = 900
 
 
-def build_wheel(folder: Path) -> Path:
-    """Build the wheel of this checkout in a folder and return its path."""
-    _pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(_ROOT))
+def build_wheel(folder: Path, source: Path = _ROOT) -> Path:
+    """Build a wheel in a folder and return its path.
+
+    pip would build the same, in an environment that it makes for the purpose.
+
+    Args:
+        folder: where to put it.
+        source: what to make it of; this checkout if it is not named.
+    """
+    _run("hatchling", "build", "--target", "wheel", "--directory", str(folder), cwd=source)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -69,7 +76,11 @@ def _empty_environment(folder: Path) -> Path:
 
 
 def _pip(*arguments: str) -> None:
-    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    _run("pip", "--quiet", "--disable-pip-version-check", *arguments)
+
+
+def _run(module: str, *arguments: str, cwd: Path | None = None) -> None:
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode:
-        raise RuntimeError(f"pip {' '.join(arguments)} failed:\n{done.stderr}")
+        raise RuntimeError(f"{module} {' '.join(arguments)} failed:\n{done.stderr}")

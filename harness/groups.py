@@ -1,7 +1,7 @@
 """Which tests run in one process, and which begin first.
 
-Tests that share the session's Spark, its classes in Java, another real service, a browser or the OpenAPI document are
-one group each; every other file is a group.
+Tests that share the session's Spark, its classes in Java, another real service, a browser, the OpenAPI document or the
+wheel are one group each; every other file is a group.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ _TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
 # By fixture of a session: the group of the tests that share it, the first that fits.
 _FIXTURES: Final = {
     "spark": "spark", "run_java": "java", "kafka_broker": "services", "postgres_server": "services",
-    "document": "document", "chromium_browser": "browser",
+    "document": "document", "strata_wheel": "wheel", "chromium_browser": "browser",
 }  # fmt: skip
 # By mark: the group of tests that start or ask for such a service themselves.
 _MARKS: Final = {"kafka": "services", "postgres": "services"}
@@ -29,7 +29,7 @@ LONGEST: Final = (
     "access/test_oidc.py", "registry/test_connections.py", "registry/test_forward.py", "registry/test_serve.py",
     "access/test_tls_reload.py", "access/test_identity_of_a_node.py", "registry/test_exit_codes.py",
     "registry/test_kept_answers.py", "document", "access/test_every_route.py",
-    "packaging/test_imports.py", "access/test_enforcement.py", "packaging/test_installed.py",
+    "packaging/test_imports.py", "access/test_enforcement.py", "wheel",
     "serdes/test_fuzz.py", "serdes/test_arrow_oracle.py",
 )  # fmt: skip
 """The groups that take longest, the longest first: they begin first, so that all processes end at about one time."""

@@ -9,13 +9,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from fnmatch import translate
 from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
 
-from harness.environments import with_our_dependencies
+from harness.environments import build_wheel
 from harness.processes import start_tied
 from harness.registry import RegistryNode
 from strata.registry.settings import Settings
@@ -104,22 +105,32 @@ def checks():
     return [image, *(node["healthcheck"]["test"][1:] for node in nodes)]
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """Return the folder of commands of an environment made from the context, with the packages of the tests."""
-    folder = tmp_path_factory.mktemp("image")
+def copy_context(folder):
+    """Copy the files of the context into a folder."""
     for file in context_files():
-        target = folder / "context" / file
+        target = folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, target, follow_symlinks=False)
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", folder, folder / "context"]
-    subprocess.run(build, check=True, timeout=300, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    return with_our_dependencies(folder / "venv", wheel).parent
 
 
-def test_the_context_installs_and_starts_and_is_healthy(installed):
-    """The package made from the context serves, and the health checks of image and compose pass on that node."""
+def contents(wheel):
+    """Return the checksums of a wheel's files by name, without those of the jar and of the list of files."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {
+            file.filename: file.CRC for file in archive.infolist() if not file.filename.endswith((".jar", "RECORD"))
+        }
+
+
+def test_the_context_makes_the_package(tmp_path, strata_wheel):
+    """The wheel made from the context is the one made from the checkout, the jar apart, which Git does not have."""
+    copy_context(tmp_path / "context")
+
+    assert contents(strata_wheel) == contents(build_wheel(tmp_path, tmp_path / "context"))
+
+
+def test_the_package_starts_and_is_healthy(full_python):
+    """The installed package serves, and the health checks of image and compose pass on that node."""
+    installed = full_python.parent
 
     def start(command, *, log):
         return start_tied([str(installed / "strata"), *command[1:]], log=log)
@@ -137,10 +148,7 @@ def test_the_steps_of_the_dockerfile_install_the_pinned_versions(tmp_path):
 
     The Python is that of the tests, where the image has the one of its base image.
     """
-    for file in context_files():
-        target = tmp_path / "src" / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file, target, follow_symlinks=False)
+    copy_context(tmp_path / "src")
     run = next(rest for word, rest in instructions() if word == "RUN").replace("/opt/strata", str(tmp_path / "opt"))
     run = run.replace("python -m venv", f"{sys.executable} -m venv")
     subprocess.run(["sh", "-ec", run], cwd=tmp_path / "src", timeout=280, check=True)

@@ -277,7 +277,8 @@ def check(side: str, seeds: int, mistake: str = "") -> NoReturn:
 
 
 def main(runs: list[Any]) -> list[int]:
-    """Check in a forked process for each run, whose imports would take longer; return how they ended."""
+    """Check in a forked process for each run, since imports and compiled code take longer; return how they ended."""
+    _DECODE(0), _ENCODE(0)  # compiles, or loads what was compiled
     codes = []
     for run in runs:
         pid = os.fork()

@@ -35,6 +35,7 @@ def test_mypy():
     assert all(line[0].endswith("uses.py") for line in lines)
 
 
+@pytest.mark.slow  # in `make test`, mypy alone
 def test_pyright():
     """Pyright refuses the marked lines, and no others."""
     program = installed(PYRIGHT) / "node_modules" / ".bin" / "pyright"
