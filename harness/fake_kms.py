@@ -1,4 +1,4 @@
-"""Three key management services on loopback that speak the documented wire form: Vault, Azure Key Vault, Google's.
+"""Key management services: Vault's, Azure's and Google's on loopback in their documented wire form; of AWS, moto.
 
     with fake_kms() as kms:
         kms.vault.rotate("k")
@@ -14,11 +14,12 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
 from cryptography.exceptions import InvalidTag
@@ -26,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 
-__all__ = ["FakeAzure", "FakeGoogle", "FakeKms", "FakeVault", "fake_kms"]
+__all__ = ["FakeAzure", "FakeGoogle", "FakeKms", "FakeVault", "aws_kms", "fake_kms"]
 
 Answer = tuple[int, Mapping[str, Any]]
 _OAEP = padding.OAEP(padding.MGF1(SHA256()), SHA256(), None)
@@ -219,6 +220,21 @@ class FakeKms:
         if re.match("/v1/.", path):
             return self.vault.answer(path.removeprefix("/v1/"), headers, body)
         return 404, {}
+
+
+@contextmanager
+def aws_kms() -> Iterator[Any]:
+    """Yield a client of AWS KMS: moto in this process, until the block ends."""
+    import boto3  # type: ignore[import-untyped]  # here: their import takes long
+    from botocore.loaders import JSONFileLoader
+    from moto import mock_aws
+
+    read = cache(JSONFileLoader().load_file)  # each session would read the descriptions of the services again
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, AWS_EC2_METADATA_DISABLED="true"))
+        stack.enter_context(patch.object(JSONFileLoader, "load_file", lambda _, path: read(path)))
+        stack.enter_context(mock_aws())
+        yield boto3.client("kms", region_name="eu-west-1")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from socketserver import StreamRequestHandler
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -24,6 +25,10 @@ from harness.registry import RegistryNode
 # fail. `--hypothesis-profile=explore`, which `make test-all` uses, draws new ones.
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")  # no randomness, no deadline, no health check for slow machines
+
+# Servers of tests write the head and the body of an answer apart: the body would wait 40 ms for the client to
+# acknowledge the head.
+StreamRequestHandler.disable_nagle_algorithm = True
 
 _SLOW_S = 1800
 

@@ -65,7 +65,7 @@ def proxied():
     """Yield a proxy in front of a server that answers hello."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
     server.handle_error = lambda *_: None  # The tests cut off clients on purpose.
-    threading.Thread(target=server.serve_forever).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,)).start()
     with closing(Proxy()) as proxy:
         proxy.lead_to(server.server_port)
         yield proxy

@@ -27,7 +27,7 @@ def node(authority):
     context.load_cert_chain(*authority.issue("node"))
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield f"https://127.0.0.1:{server.server_port}"
     server.shutdown()

@@ -6,13 +6,14 @@ transit engine runs in `tests/serdes/test_kms_interop.py`.
 
 import base64
 import threading
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from harness.fake_kms import fake_kms
+from harness.fake_kms import aws_kms, fake_kms
 from strata.serdes.encryption.aws_kms import AwsKms
 from strata.serdes.encryption.azure_kms import AzureKms
 from strata.serdes.encryption.ciphers import ALGORITHMS, CipherError, new_material
@@ -20,7 +21,6 @@ from strata.serdes.encryption.gcp_kms import GcpKms
 from strata.serdes.encryption.hcvault import HcVault
 
 MATERIAL = new_material("AES256_GCM")
-REGION = "eu-west-1"
 STATIC = {"access.key.id": "AKIAEXAMPLE", "secret.access.key": "secret of the key"}
 GOOGLE_KEY = "projects/p/locations/global/keyRings/r/cryptoKeys/k"
 
@@ -39,15 +39,11 @@ def kms():
         yield services
 
 
-@pytest.fixture
-def aws(monkeypatch):
-    """Yield a client of AWS KMS with a key."""
-    import boto3  # here, for their import takes long
-    from moto import mock_aws
-
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with mock_aws():
-        yield boto3.client("kms", region_name=REGION, aws_access_key_id="a", aws_secret_access_key="b")
+@pytest.fixture(scope="module")
+def aws():
+    """Yield a client of AWS KMS."""
+    with aws_kms() as client:
+        yield client
 
 
 def arn_of(aws):
@@ -59,8 +55,8 @@ def arn_of(aws):
 def test_aws(aws, algorithm):
     """A key and its alias wrap and unwrap every kind of data key; another key unwraps nothing."""
     arn, other, material = arn_of(aws), arn_of(aws), new_material(algorithm)
-    aws.create_alias(AliasName="alias/strata", TargetKeyId=arn)
-    alias = arn.partition(":key/")[0] + ":alias/strata"
+    aws.create_alias(AliasName=f"alias/{algorithm}", TargetKeyId=arn)
+    alias = arn.partition(":key/")[0] + f":alias/{algorithm}"
     driver = AwsKms(STATIC, {})
     for key_id in (arn, alias):
         assert material == driver.unwrap(key_id, driver.wrap(key_id, material))
@@ -305,12 +301,18 @@ def test_what_azure_refuses(kms, key, token, says):
     assert "other-token" not in str(refused.value)
 
 
-def account(kms, *, escaped=False):
-    """Return the settings of a service account."""
+@cache
+def private_key():
+    """Return a private key in PEM."""
     key = rsa.generate_private_key(65537, 2048)
-    text = key.private_bytes(
+    return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
+
+
+def account(kms, *, escaped=False):
+    """Return the settings of a service account."""
+    text = private_key()
     return {
         "account.type": "service_account",
         "client.id": "1",

@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from harness.fake_kms import fake_kms
+from harness.fake_kms import aws_kms, fake_kms
 from harness.transit import PROGRAM, real_transit
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
 from strata.serdes.client import RegistryClient, Schema
@@ -34,15 +34,10 @@ PERSON = json.dumps(
 ANN = {"name": "Ann Ünï", "age": 41}
 
 
-@pytest.fixture
-def aws(monkeypatch):
+@pytest.fixture(scope="module")
+def aws():
     """Yield type, key id and settings of AWS KMS."""
-    import boto3
-    from moto import mock_aws
-
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with mock_aws():
-        client = boto3.client("kms", region_name="eu-west-1", aws_access_key_id="a", aws_secret_access_key="b")
+    with aws_kms() as client:
         arn = client.create_key()["KeyMetadata"]["Arn"]
         yield "aws-kms", arn, {"access.key.id": "a", "secret.access.key": "b"}
 
