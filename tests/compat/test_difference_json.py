@@ -123,7 +123,7 @@ def documents():
     chance = Random(28)
     small = [[one] for one in SCALARS] + [[one, one] for one in SCALARS]
     return [{name: one} for name in NAMES for one in [*SCALARS, *small]] + [
-        {name: document(chance) for name in chance.sample(NAMES, chance.randrange(3))} for _ in range(600)
+        {name: document(chance) for name in chance.sample(NAMES, chance.randrange(3))} for _ in range(200)
     ]
 
 
@@ -202,10 +202,10 @@ def check_random(number, rounds, seed):
 
 def test_random_edits():
     """No direction is called safe that a document breaks, and nearly each one that breaks shows a document."""
-    said = check_random(60, 25, 11)
+    said = check_random(25, 15, 11)
 
-    assert said.count(SAFE) > 30
-    assert said.count(BREAKS) > 30
+    assert said.count(SAFE) > 10
+    assert said.count(BREAKS) > 10
     assert said.count("opinion") + said.count(UNKNOWN) < 0.05 * len(said)
 
 

@@ -96,7 +96,7 @@ def made(maker, size):
     return tasks
 
 
-@pytest.fixture(scope="module", params=[700, pytest.param(12_000, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[500, pytest.param(12_000, marks=pytest.mark.slow)])
 def told(request):
     """Return random tasks by kind, each with our answer and Avro's; one JVM for all of them."""
     kinds = made(Schemas(Random(2027), seeds()), request.param)

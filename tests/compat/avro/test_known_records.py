@@ -141,10 +141,10 @@ def test_an_edited_record_means_what_it_means_alone(tables, fields, strict):
     count = 0
     for head in HEADS:
         for rest in RESTS:
-            for separators in SEPARATORS:
-                edits = [spelled(head, edit, rest, separators) for edit in edits_of(fields, pick)]
-                count += compare(tables, spelled(head, fields, rest, separators), edits, strict=strict)
-    assert 40 < count
+            separators = pick.choice(SEPARATORS)
+            edits = [spelled(head, edit, rest, separators) for edit in edits_of(fields, pick)]
+            count += compare(tables, spelled(head, fields, rest, separators), edits, strict=strict)
+    assert 10 < count
 
 
 def test_any_text_means_what_it_means_alone(tables):
@@ -155,13 +155,13 @@ def test_any_text_means_what_it_means_alone(tables):
         for head in HEADS[:2]:
             base = spelled(head, fields, RESTS[1], pick.choice(SEPARATORS))
             edits = []
-            for _ in range(250):
+            for _ in range(80):
                 first = pick.randrange(len(base))
                 last = min(len(base), first + pick.choice([0, 0, 1, 2, 20]))
                 put = "".join(pick.choices(SNIPPETS, k=pick.randrange(3)))
                 edits.append(base[:first] + put + base[last:])
             count += compare(tables, base, edits)
-    assert 30 < count
+    assert 8 < count
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from contextlib import suppress
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.compat.avro.equivalence import equivalent
 from strata.compat.avro.normalizer import normalize
 from strata.compat.avro.parser import parse
@@ -15,7 +16,7 @@ from strata.compat.check import check as check_level
 from strata.compat.levels import Level
 from strata.compat.schema import SchemaParseError
 
-SLOW = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 VALUES = st.recursive(

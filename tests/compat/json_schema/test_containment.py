@@ -275,10 +275,10 @@ def check_random(number, rounds, seed):
 
 def test_random_pairs():
     """Two judges confirm each document, and random documents contradict no proof; few pairs are left undecided."""
-    counts = check_random(150, 25, 5)
+    counts = check_random(60, 15, 6)
 
-    assert counts["document"] > 50
-    assert counts[PROOF] > 50
+    assert counts["document"] > 15
+    assert counts[PROOF] > 15
     assert counts.get("undecided", 0) + counts.get("time", 0) < 0.05 * sum(counts.values())
 
 
@@ -348,7 +348,7 @@ HOSTILE = {
 def test_hostile_schemas_end(name):
     """The search for a hostile schema ends within its work, with a true answer or none."""
     writer, reader = (parsed(schema) for schema in HOSTILE[name])
-    decision = Containment(writer, reader).decide(seconds=0.3)
+    decision = Containment(writer, reader).decide(seconds=0.1)
 
     if isinstance(decision, Counterexample):
         assert [verdict(judges(one), decision.document) for one in (writer, reader)] == [True, False]
@@ -370,7 +370,7 @@ def test_patterns_as_languages():
     chance = Random(3)
     tokens = [*"ab.^$|()*+?[]-\\d,", "[a-z]", "[^a]", "{2}", "{1,3}", "\\w", "(?:", "(a|b)", "^", "$"]
     understood = 0
-    for _ in range(1500):
+    for _ in range(500):
         pattern = "".join(chance.choices(tokens, k=chance.randint(1, 8)))
         languages = Languages()
         language = language_of(pattern, languages)
@@ -382,4 +382,4 @@ def test_patterns_as_languages():
         member, other = languages.shortest(language), languages.shortest(languages.complement(language))
         assert member is None or found_in(pattern, member), (pattern, member)
         assert other is None or not found_in(pattern, other), (pattern, other)
-    assert understood > 200
+    assert understood > 60

@@ -10,6 +10,7 @@ from grpc_tools import protoc
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.compat.protobuf.normalizer import normalize
 from strata.compat.protobuf.parser import parse
 from strata.compat.schema import ResolvedReference
@@ -121,7 +122,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("protos")
 
 
-@settings(max_examples=25, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.fixed_dictionaries(dict.fromkeys(PLACES, VALUES)))
 def test_a_descriptor_has_the_options_of_its_text(folder, values):
     """Text and descriptor normalize to the same text, since normalizing spells names and numbers in one way."""

@@ -13,6 +13,7 @@ from grpc_tools import protoc
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from harness.proto_texts import Maker
 from strata.compat.protobuf.custom_options import with_metadata
 from strata.compat.protobuf.formats import serialized
@@ -113,7 +114,11 @@ def _parsed(text):
 
 
 STEADY = settings(
-    max_examples=40, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=examples(40),
+    phases=[Phase.generate],
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
 )
 
 
@@ -151,7 +156,7 @@ def test_the_normal_form_of_random_texts_is_a_fixed_point():
     """Every text that can be read has one normal form, and that can be read too."""
     maker = Maker(Random(2028))
     read = 0
-    for text in (maker.text() for _ in range(3000)):
+    for text in (maker.text() for _ in range(examples(3000))):
         try:
             normalized = normalize(parse(text, strict=False))
         except SchemaParseError:
@@ -159,7 +164,7 @@ def test_the_normal_form_of_random_texts_is_a_fixed_point():
         read += 1
         assert _dense(normalized) == _dense(normalize(parse(normalized, strict=False)))
 
-    assert 500 < read
+    assert examples(500) < read
 
 
 def test_stored_and_normal_form_have_one_descriptor():

@@ -82,7 +82,7 @@ def test_plain_field(monkeypatch, label, syntax):
     assert (_compare(monkeypatch, texts) > 10) == (bool(label) or syntax == "proto3")
 
 
-@pytest.mark.parametrize("start", ["", 'syntax = "proto2";\n', 'syntax = "proto3";\n'])
+@pytest.mark.parametrize("start", ["", 'syntax = "proto3";\n'])
 def test_what_a_field_begins_with(monkeypatch, start):
     """Labels, types and words that begin other statements are read alike, wherever fields may stand."""
     texts = [

@@ -229,7 +229,7 @@ def all_proofs(pairs):
 def test_each_finding_has_a_true_proof(every, size):
     """Each incompatible recorded or random pair has a record that both readers refuse, or a rule that none needs."""
     pairs = chain(
-        islice(recorded_pairs(SchemaFormat.AVRO), 0, None, every),
+        recorded_pairs(SchemaFormat.AVRO, every),
         islice(random_pairs(SchemaFormat.AVRO, Random(2027)), size),
     )
     cases = all_proofs(pairs)
@@ -250,7 +250,7 @@ def is_read(writer, reader, value, answer):
     return "value" in answer and same(Names(writer).root, value, root, from_java(root, answer["value"]), is_new=True)
 
 
-@pytest.mark.parametrize(("size", "records"), [(30, 10), pytest.param(40, 1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "records"), [(12, 5), pytest.param(40, 1000, marks=pytest.mark.slow)])
 def test_no_record_changes_without_a_finding(size, records):
     """A pair without a witness is read as it was written: it is compatible, or a rule refuses what no record breaks."""
     chance, tried, shapes = Random(41), [], Counter()

@@ -159,15 +159,15 @@ def test_a_sample_of_pairs():
     """Two judges confirm the documents of recorded and of random pairs; random documents contradict no rule-only."""
     counts = check_pairs(
         [
-            *islice(recorded_pairs(SchemaFormat.JSON), 3, None, 29),
-            *islice(random_pairs(SchemaFormat.JSON, Random(7)), 60),
+            *recorded_pairs(SchemaFormat.JSON, 60),
+            *islice(random_pairs(SchemaFormat.JSON, Random(7)), 20),
         ],
-        20,
+        10,
     )
 
     assert is_decided(counts)
-    assert counts[Witness] > 50
-    assert counts["rule only"] > 5
+    assert counts[Witness] > 15
+    assert counts["rule only"] > 1
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_many_random_pairs(portion):
     assert is_decided(check_pairs(islice(drawn, portion * 1000, portion * 1000 + 1000), 60))
 
 
-@pytest.mark.parametrize(("size", "documents"), [(60, 40), pytest.param(400, 1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "documents"), [(30, 20), pytest.param(400, 1000, marks=pytest.mark.slow)])
 @pytest.mark.timeout(3600)
 def test_no_document_changes_without_a_finding(size, documents):
     """A compatible pair without a silent change refuses no document and rounds no number of it."""
@@ -240,7 +240,7 @@ def places(value):
         yield from places(one)
 
 
-@pytest.mark.parametrize(("size", "documents"), [(40, 100), pytest.param(1000, 1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "documents"), [(20, 40), pytest.param(1000, 1000, marks=pytest.mark.slow)])
 @pytest.mark.timeout(3600)
 def test_no_number_is_rounded_without_a_finding(size, documents):
     """Integers that become numbers have a finding with a document, or no random document is rounded or refused."""
