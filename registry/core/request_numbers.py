@@ -23,6 +23,7 @@ WINDOW_S: Final = 30.0
 """The length of a window of the gauges with Confluent's names, in seconds; the present and the previous one count."""
 _SECONDS, _RECEIVED, _SENT = (len(BOUNDS) + 1 + place for place in range(3))
 _ROW: Final = len(BOUNDS) + 4
+_NOTHING: Final = bytes(8 * len(CLASSES) * _ROW)  # of a route without requests
 _TOPS: Final = ROOM + ROUTES * len(CLASSES) * _ROW  # three maxima for each route, in each of two windows
 _TOP: Final = 6
 _END: Final = _TOPS + ROUTES * _TOP
@@ -110,7 +111,7 @@ def rows(all_cells: Sequence[Cells], route: int) -> list[Row] | None:
     """Return the sums over processes of what was counted of a route, by class of status; None if nothing was."""
     start = ROOM + route * len(CLASSES) * _ROW
     end = start + len(CLASSES) * _ROW
-    routes = [part.tolist() for cells in all_cells if (part := cells[start:end]).tobytes().strip(b"\0")]
+    routes = [part.tolist() for cells in all_cells if (part := cells[start:end]).tobytes() != _NOTHING]
     if not routes:
         return None
     sums = [sum(column) for column in zip(*routes, strict=True)]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import lru_cache
+from functools import cache, lru_cache
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -102,7 +102,12 @@ class DeclaredRoute:
     @property
     def pattern(self) -> str:
         """A regular expression for the paths of the route."""
-        return "/".join("[^/]*" if part[:1] == "{" else re.escape(part) for part in self.segments)
+        return _pattern(self.path)
+
+
+@cache
+def _pattern(path: str) -> str:
+    return "/".join("[^/]*" if part[:1] == "{" else re.escape(part) for part in path.split("/"))
 
 
 class RouteTable:
