@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,12 @@ def _resolved(case, schema):
 
 
 def _parse(case, schema):
-    return JSON.parse(schema["schema"], strict=True, references=_resolved(case, schema))
+    return _parsed(schema["schema"], tuple(_resolved(case, schema)))
+
+
+@lru_cache(500)  # cases beside each other share texts
+def _parsed(text, references):
+    return JSON.parse(text, strict=True, references=references)
 
 
 def _answer_canonical(case):

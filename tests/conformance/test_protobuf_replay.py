@@ -5,6 +5,7 @@ import hashlib
 import json
 import uuid
 from collections import Counter
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def _recorded(name):
         return [json.loads(line) for line in lines]
 
 
+@lru_cache(500)  # cases beside each other share texts
+def _parsed(text, references=(), *, strict):
+    return PROTOBUF.parse(text, strict=strict, references=references)
+
+
 class _Registered:
     """Return the schemas that a case registers first."""
 
@@ -42,19 +48,19 @@ class _Registered:
             schema = self._known[key]
             for inner in self.resolve(schema.get("references", ())):
                 found.setdefault((inner.name, inner.identity), inner)
-            text = PROTOBUF.parse(schema["schema"], strict=False).canonical
+            text = _parsed(schema["schema"], strict=False).canonical
             one = ResolvedReference(reference["name"], text, f"{key[0]}/{key[1]}")
             found[one.name, one.identity] = one
         return list(found.values())
 
     def parse(self, schema):
         """Return a new schema."""
-        return PROTOBUF.parse(schema["schema"], strict=True, references=self.resolve(schema.get("references", ())))
+        return _parsed(schema["schema"], tuple(self.resolve(schema.get("references", ()))), strict=True)
 
     def stored(self, schema):
         """Return a schema as read from the log: strictly parsed once, then leniently from its canonical text."""
         references = self.resolve(schema.get("references", ()))
-        return PROTOBUF.parse(self.parse(schema).canonical, strict=False, references=references)
+        return _parsed(self.parse(schema).canonical, tuple(references), strict=False)
 
 
 def _guid(text, references):

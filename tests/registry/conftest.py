@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -103,6 +104,17 @@ def configured() -> Iterator[Callable[..., Api]]:
     """Start a registry with settings of the test, over a fresh log or a given one."""
     with ExitStack() as stack:
         yield lambda settings, log=None: stack.enter_context(running(log, settings))
+
+
+@pytest.fixture
+def logging_as_before():
+    """What a start in this process does to logging ends with the test."""
+    loggers = [logging.getLogger(name) for name in (None, "uvicorn", "urllib3")]
+    before = [(logger.level, [*logger.handlers]) for logger in loggers]
+    yield
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
 
 
 @pytest.fixture(scope="session")

@@ -87,7 +87,7 @@ def test_items_of_no_bytes(items, most):
     assert [True, False] == [is_good(SchemaFormat.AVRO, text, payload) for payload in blocks]
 
 
-@pytest.mark.parametrize("size", [400, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [200, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_avro(size):
     """Random schemas, with random damage to their values."""
     maker, chance = AvroMaker(Random(7)), Random(7)
@@ -119,7 +119,7 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("size", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [150, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_json(size):
     """Random schemas, with random damage to the texts of their values, and texts that readers disagree on."""
     maker, chance = JsonMaker(Random(7)), Random(7)
@@ -152,7 +152,7 @@ def test_the_dialect_of_a_schema_that_names_none(dialect):
     assert not is_good(SchemaFormat.JSON, json.dumps(schema), b"[1]")
 
 
-@pytest.mark.parametrize("size", [120, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [60, pytest.param(4000, marks=pytest.mark.slow)])
 def test_protobuf(size):
     """Random messages, with random damage."""
     maker, chance = ProtobufMaker(Random(7)), Random(7)
@@ -225,7 +225,7 @@ def framed(payload, kind, chance):
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-@pytest.mark.parametrize("size", [1500, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [700, pytest.param(40_000, marks=pytest.mark.slow)])
 def test_whole_frames(kind, size):
     """Frames of every kind, with random damage to the record, to its header, and to both."""
     (text, payload), chance = TEXTS[kind], Random(7)

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import logging
 import signal
 import socket
 import subprocess
@@ -102,17 +101,6 @@ BAD_SETTINGS = [
     ("half an address in a URL", ["--advertised-url=http://[::1"], {}, ["--advertised-url", "http://[::1"]),
     ("no port in a URL", ["--advertised-url=http://a.test:x"], {}, ["--advertised-url", "http://a.test:x"]),
 ]
-
-
-@pytest.fixture
-def logging_as_before():
-    """What a start in this process does to logging ends with the test."""
-    loggers = [logging.getLogger(name) for name in (None, "uvicorn", "urllib3")]
-    before = [(logger.level, [*logger.handlers]) for logger in loggers]
-    yield
-    for logger, (level, handlers) in zip(loggers, before, strict=True):
-        logger.setLevel(level)
-        logger.handlers[:] = handlers
 
 
 @pytest.mark.usefixtures("logging_as_before")

@@ -8,17 +8,17 @@ import subprocess
 import sys
 from contextlib import closing
 from itertools import count
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from click.testing import CliRunner
 
 from harness.otlp import OtlpReceiver
 from harness.registry import RegistryNode
 from harness.waiting import until
+from strata.registry.commands.cli import main
 from strata.registry.features.tracing.tracer import is_configured
 
-STRATA = str(Path(sys.executable).with_name("strata"))
 SERVER, CLIENT, INTERNAL = 2, 3, 1
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 # What an application does that has OpenTelemetry.
@@ -211,15 +211,16 @@ def test_without_the_variables_no_sdk_is_imported():
     assert not [name for name in ended.stdout.split() if name.startswith(("opentelemetry.sdk", "opentelemetry.exp"))]
 
 
-def test_a_missing_package_is_named(tmp_path):
+@pytest.mark.usefixtures("logging_as_before")
+def test_a_missing_package_is_named(monkeypatch):
     """A node that is configured for traces and lacks OpenTelemetry does not start, and says what to install."""
-    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['opentelemetry.exporter'] = None")
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    env = {"PATH": "", "PYTHONPATH": path, "OTEL_TRACES_EXPORTER": "otlp"}
-    command = [STRATA, "serve", "--log=memory:", "--listen=127.0.0.1:0"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=False)
+    for name in [name for name in sys.modules if name.startswith("opentelemetry.exporter")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter", None)
+    command = ["serve", "--log=memory:", "--listen=127.0.0.1:0"]
+    ended = CliRunner(env={"OTEL_TRACES_EXPORTER": "otlp"}).invoke(main, command)
 
-    assert 2 == ended.returncode
+    assert 2 == ended.exit_code
     assert "install strata-registry[otel]" in ended.stderr.splitlines()[-1]
 
 
