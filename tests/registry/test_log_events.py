@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,15 +26,18 @@ class Call(NamedTuple):
     fields: dict[str, ast.expr]
 
 
+@cache
 def logging_calls():
-    """Yield each call of a logger in the service that is not for debugging, with its place."""
+    """Return each call of a logger in the service that is not for debugging, with its place."""
+    found = []
     for path in sorted([*(ROOT / "registry").rglob("*.py"), *(ROOT / "storage").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
                 named = isinstance(node.func.value, ast.Name) and node.func.value.id in LOGGERS
-                found = [item for item in node.args if isinstance(item, ast.Dict)]
-                if named or (found and "event" in _fields(found[0])):
-                    yield f"{path.relative_to(ROOT)}:{node.lineno}", node, found
+                mappings = [item for item in node.args if isinstance(item, ast.Dict)]
+                if named or (mappings and "event" in _fields(mappings[0])):
+                    found.append((f"{path.relative_to(ROOT)}:{node.lineno}", node, mappings))
+    return found
 
 
 def _fields(mapping):
