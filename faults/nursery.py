@@ -47,6 +47,9 @@ _MODULES = (
     "strata.storage.kafka.log",
     "psycopg",
     "psycopg.adapt",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.auto",
+    "uvloop",
 )
 
 
@@ -140,6 +143,7 @@ def _serve_requests(mutants: Sequence[str]) -> None:
         importlib.import_module(module)
     for mutant in mutants:
         importlib.import_module("faults.mutants").apply(mutant)
+    _prepare()
     _obey_file_modes()
     gc.freeze()
     children: set[int] = set()
@@ -156,6 +160,17 @@ def _serve_requests(mutants: Sequence[str]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+
+
+def _prepare() -> None:
+    """Do once what each node does at its start, and what is the same for all: four fifths of a start."""
+    from strata.registry.app import create_app
+    from strata.registry.core import parsing
+    from strata.registry.settings import Settings
+    from strata.storage.log import MemoryLog
+
+    parsing.load()
+    create_app(MemoryLog(), Settings(log="memory:"))  # makes the models of pydantic and compiles expressions
 
 
 def _exit_code(pid: int, children: set[int]) -> int | None:
