@@ -18,7 +18,7 @@ from strata.registry.core.rights.visibility import is_readable
 from strata.registry.features.pages.reference_graph import drawn, reference_graph
 from strata.registry.features.pages.texts import shown_text
 from strata.registry.features.pages.views.subject import contract_of
-from strata.storage.records import Subject, context_of, qualified
+from strata.storage.records import Subject, context_of, guid_of, qualified
 from strata.storage.state import IdEntry, SchemaVersion
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def shown_version(page: Page, entry: SchemaVersion) -> dict[str, object]:
     used_by = page.state.schema(context_of(entry.subject), entry.schema.schema_id)
     return {
         "entry": entry,
+        "guid": guid_of(entry.schema.fingerprint),
         "text": shown_text(entry.schema.text, entry.schema.schema_type),
         "size": len(entry.schema.text.encode(errors="replace")),
         "download": subject_address(entry.subject, "versions", entry.version, "text"),
