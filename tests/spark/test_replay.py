@@ -25,6 +25,7 @@ from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.framing import write_indexes
 from strata.serdes.protobuf.files import indexes_of
 from strata.spark_udfs import replay
+from strata.spark_udfs.decoding.jvm_function import a_catalog_of
 
 pytestmark = [
     pytest.mark.spark,
@@ -87,6 +88,83 @@ def test_outcomes(spark: SparkSession, registry: RegistryClient, frames: list[by
     assert told(replay(df, NARROW, registry=registry.settings, path=path)) == EXPECTED
     with pytest.raises(ValueError, match="no column frame; it has value, topic, partition, offset"):
         replay(df, NARROW, registry=registry.settings, value="frame")
+
+
+PLACED = {  # what: the column of frames, and those of the place
+    "the columns of Kafka": ("value", ["topic", "partition", "offset"]),
+    "another order": ("value", ["offset", "topic"]),
+    "times": ("value", ["day", "moment", "local", "partition"]),
+    "compared by Spark": ("value", ["price", "ratio", "offset"]),
+    "a literal": ("value", ["'flights' as topic", "offset"]),
+    "computed": ("value", ["offset % 5 as rest", "partition"]),
+    "frames behind an expression": ("substring(value, 1)", ["offset", "topic"]),
+    "a struct of frame and header": ("named_struct('value', value, 'header', cast(null as binary))", ["offset"]),
+    "a column of such structs": ("record", ["offset"]),
+}
+
+
+@pytest.fixture
+def placed(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
+    """Return frames that are read, and frames that are not, with columns of all types, in several partitions."""
+    chance = Random(31)
+    rows = [(frames[chance.randrange(2)], *(chance.choice([None, *range(9)]) for _ in range(5))) for _ in range(300)]
+    numbers = spark.createDataFrame(rows, "value binary, a int, b int, c int, d int, e int").repartition(4)
+    return numbers.selectExpr(
+        "value",
+        "named_struct('value', value, 'header', cast(null as binary)) as record",
+        "concat('flights', a) as topic",
+        "b as partition",
+        "cast(c * 1000 as bigint) as offset",
+        "date_add('2026-11-27', d) as day",
+        "timestamp_seconds(e) as moment",
+        "timestamp_ntz '2026-11-27 00:00:00' as local",
+        "cast(d / 3 as decimal(38, 2)) as price",
+        "-e / 7e0 as ratio",
+    )
+
+
+@pytest.mark.usefixtures("installed", "generated_code")
+@pytest.mark.parametrize("call", ["replay", "{}_replay({}, 'narrow', {})", "{}.replay.`narrow`({}, {})"])
+def test_places(
+    spark: SparkSession, registry: RegistryClient, frames: list[bytes | None], placed: DataFrame, call: str
+) -> None:
+    """The first and the last place are the least and the greatest struct of Spark, whatever the columns."""
+    registry.register("narrow", NARROW)
+    outcomes, expected = {}, {}
+    for what, (frame, columns) in PLACED.items():
+        place = f"struct({', '.join(columns)})"
+        if call == "replay":
+            names = [column.rpartition(" ")[2] for column in columns]
+            rows = replay(
+                placed.selectExpr(f"{frame} as value", *columns), NARROW, registry=registry.settings, place=names
+            )
+        else:
+            called = call.format(a_catalog_of(spark), frame, place)
+            rows = placed.selectExpr(f"explode({called}) as outcome").select("outcome.*")
+        ends = [functions.col(name).cast("string").alias(name) for name in ("first", "last")]
+        outcomes[what] = rows.select(functions.isnull("reason").alias("good"), "count", *ends, "frame")
+        groups = placed.withColumn("good", functions.col("value") == functions.lit(frames[0])).groupBy("good")
+        expected[what] = groups.agg(
+            functions.count("*").alias("count"),
+            functions.expr(f"cast(min({place}) as string)").alias("first"),
+            functions.expr(f"cast(max({place}) as string)").alias("last"),
+            functions.expr("any_value(if(good, null, value))").alias("frame"),
+        )
+
+    assert {what: sorted(rows) for what, rows in collected(expected).items()} == {
+        what: sorted(rows) for what, rows in collected(outcomes).items()
+    }
+
+
+@pytest.mark.usefixtures("installed")
+def test_groups(spark: SparkSession, registry: RegistryClient, placed: DataFrame) -> None:
+    """In SQL, outcomes are counted by group; no frames have no outcomes."""
+    registry.register("narrow", NARROW)
+    call = f"size({a_catalog_of(spark)}_replay(value, 'narrow', struct(offset))) as outcomes"
+    groups = placed.groupBy("partition").agg(functions.expr(call))
+
+    assert {(None, 2), *((number, 2) for number in range(9))} == {*map(tuple, groups.collect())}
+    assert [] == replay(placed.where("value is null"), NARROW, registry=registry.settings).collect()
 
 
 CHANGES: dict[str, tuple[Any, Any, Any, Any, str, str, str]] = {

@@ -69,7 +69,7 @@ final class DecodeRule extends Rule<LogicalPlan> {
         if (uses.calls.isEmpty() && !uses.hasOthers) {
             return plan;
         }
-        Session.lendClasses();
+        lendClasses();
         if (conf().getConfString(PRUNES, "true").equals("true")) {
             uses.scan(plan);
             List<AttributeReference> output = Scala.list(plan, "output");
@@ -79,6 +79,21 @@ final class DecodeRule extends Rule<LogicalPlan> {
         }
         uses.waits = Waits.ofQuery(SparkSession.active().sparkContext());
         return plan.transformAllExpressions(Scala.partial(uses::call));
+    }
+
+    /**
+     * Let generated code of this thread's query name our classes.
+     *
+     * <p>Spark compiles it with the loader of the thread that runs the query. Only the thread that added the jar has the
+     * session's; on another one, such as a second thread in Python, Spark would log an error and do without.
+     */
+    private static void lendClasses() {
+        Thread thread = Thread.currentThread();
+        try {
+            Class.forName(Decode.class.getName(), false, thread.getContextClassLoader());
+        } catch (ClassNotFoundException unknown) {
+            thread.setContextClassLoader(Decode.class.getClassLoader());
+        }
     }
 
     /** What a query uses of one decode. */

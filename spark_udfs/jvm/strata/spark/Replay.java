@@ -1,14 +1,18 @@
 package strata.spark;
 
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.expressions.aggregate.V2Aggregator;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.connector.catalog.functions.AggregateFunction;
@@ -17,6 +21,8 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
 import strata.spark.client.Http.RegistryFailure;
 import strata.spark.client.RegistrySettings;
 import strata.spark.frame.FrameHeader.Refusal;
@@ -65,7 +71,6 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     private final DataType placeType;
     private final List<String> files;
 
-    private transient Places places;
     private transient Decode.Work work;
     private transient Changes changes;
     /** The bytes in which the frame is that is judged, mostly those of Spark's row. */
@@ -73,9 +78,14 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     private transient int from;
     private transient int to;
-    private transient InternalRow place;
-    /** What {@link #place} refers to if it is in the bytes of Spark's row. */
-    private transient UnsafeRow placed;
+    /** The row that has the place of the record; null if there is none. */
+    private transient InternalRow placed;
+
+    private transient Places places;
+    /** The places of rows of Spark's own expression, and the row that refers to the last one. */
+    private transient Places structs;
+
+    private transient UnsafeRow struct;
 
     private transient Map<String, Object[]> state;
     /** Entries of the state: that of the records that are read, and those of changed values by schema and path. */
@@ -159,22 +169,52 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         return new HashMap<>();
     }
 
+    /** Judge a record of a row that Spark has made for this function: of the frame and the place. */
     @Override
     public HashMap<String, Object[]> update(HashMap<String, Object[]> state, InternalRow input) {
+        if (!(placeType instanceof StructType type) || input.isNullAt(1)) {
+            return update(state, input, 0, null, null);
+        }
+        if (structs == null) {
+            structs = Places.ofRows(type);
+            struct = new UnsafeRow(type.size());
+        }
+        return update(state, input, 0, place(input, type.size()), structs);
+    }
+
+    private InternalRow place(InternalRow input, int size) {
+        if (!(input instanceof UnsafeRow row)) {
+            return input.getStruct(1, size);
+        }
+        long extent = row.getLong(1);
+        struct.pointTo(row.getBaseObject(), row.getBaseOffset() + (extent >>> 32), (int) extent);
+        return struct;
+    }
+
+    /**
+     * Judge a record.
+     *
+     * @param column the column of the row that has its frame, or the struct of it and the header
+     * @param placed the row that has its place, null if there is none
+     */
+    private HashMap<String, Object[]> update(
+            HashMap<String, Object[]> state, InternalRow row, int column, InternalRow placed, Places places) {
         if (this.state != state) {
             this.state = state;
             good = null;
             changed = new HashMap<>();
         }
-        place = placeType instanceof StructType parts && !input.isNullAt(1) ? place(input, parts.size()) : null;
-        boolean hasHeader = frameType instanceof StructType && !input.isNullAt(0);
-        InternalRow record = hasHeader ? input.getStruct(0, ((StructType) frameType).size()) : input;
+        this.placed = placed;
+        this.places = places;
+        boolean hasHeader = frameType instanceof StructType && !row.isNullAt(column);
+        InternalRow record = hasHeader ? row.getStruct(column, ((StructType) frameType).size()) : row;
+        int frame = hasHeader ? 0 : column;
         try {
-            if (record.isNullAt(0)) {
+            if (record.isNullAt(frame)) {
                 addRead();
                 return state;
             }
-            findFrame(record);
+            findFrame(record, frame);
             if (isRead(hasHeader ? Decode.bytes(record, 1) : null)) {
                 addRead();
             }
@@ -184,29 +224,16 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         return state;
     }
 
-    /** Return the place of a record, which Spark overwrites with that of the next one. */
-    private InternalRow place(InternalRow input, int size) {
-        if (!(input instanceof UnsafeRow row)) {
-            return input.getStruct(1, size);
-        }
-        if (placed == null) {
-            placed = new UnsafeRow(size);
-        }
-        long extent = row.getLong(1);
-        placed.pointTo(row.getBaseObject(), row.getBaseOffset() + (extent >>> 32), (int) extent);
-        return placed;
-    }
-
     /** Find the frame of a record where Spark has it, so that it is not copied. */
-    private void findFrame(InternalRow record) {
+    private void findFrame(InternalRow record, int column) {
         if (record instanceof UnsafeRow row && row.getBaseObject() instanceof byte[] all) {
-            long extent = row.getLong(0);
+            long extent = row.getLong(column);
             from = (int) (row.getBaseOffset() - Platform.BYTE_ARRAY_OFFSET + (extent >>> 32));
             to = from + (int) extent;
             Objects.checkFromToIndex(from, to, all.length);
             bytes = all;
         } else {
-            bytes = record.getBinary(0);
+            bytes = record.getBinary(column);
             from = 0;
             to = bytes.length;
         }
@@ -248,7 +275,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         if (good == null) {
             good = good(state);
         }
-        count(good, place);
+        count(good);
     }
 
     private void add(Refusal refusal) {
@@ -257,7 +284,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     private void add(String reason, Integer schema, String path, Supplier<String> written, Supplier<String> read) {
         Object[] entry = entry(reason, schema, path);
-        if (count(entry, place) && !FURTHER.equals(entry[REASON])) {
+        if (count(entry) && !FURTHER.equals(entry[REASON])) {
             entry[FRAME] = Arrays.copyOfRange(bytes, from, to);
             entry[WRITTEN] = written.get();
             entry[READ] = read.get();
@@ -302,44 +329,27 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     }
 
     /** Count a record; return whether it is the first one. */
-    private boolean count(Object[] entry, InternalRow place) {
+    private boolean count(Object[] entry) {
         long[] count = (long[]) entry[COUNT];
         count[0]++;
-        if (place == null) {
+        if (placed == null) {
             return count[0] == 1;
         }
-        if (entry[LAST] == null) {
-            entry[FIRST] = place.copy();
-            entry[LAST] = place.copy();
-            return true;
+        InternalRow last = (InternalRow) entry[LAST];
+        boolean isOnly = last == null;
+        if (isOnly || places.compare(placed, last) > 0) {
+            entry[LAST] = isOnly ? places.copy(placed) : places.copy(placed, last);
         }
-        if (places().isBefore((InternalRow) entry[LAST], place)) {
-            keepLast(entry, place);
-        } else if (places().isBefore(place, (InternalRow) entry[FIRST])) {
-            entry[FIRST] = place.copy();
+        if (isOnly || places.compare(placed, (InternalRow) entry[FIRST]) < 0) {
+            entry[FIRST] = places.copy(placed);
             return true;
         }
         return false;
     }
 
-    /** Keep a place, mostly in the memory of the last one. */
-    private static void keepLast(Object[] entry, InternalRow place) {
-        if (entry[LAST] instanceof UnsafeRow last && place instanceof UnsafeRow row) {
-            last.copyFrom(row);
-        } else {
-            entry[LAST] = place.copy();
-        }
-    }
-
-    private Places places() {
-        if (places == null) {
-            places = new Places((StructType) placeType);
-        }
-        return places;
-    }
-
     @Override
     public HashMap<String, Object[]> merge(HashMap<String, Object[]> one, HashMap<String, Object[]> other) {
+        Comparator<InternalRow> order = placeType instanceof StructType type ? Places.order(type) : null;
         other.forEach((key, added) -> {
             String under = one.containsKey(key) || one.size() < MOST_REASONS ? key : FURTHER;
             Object[] entry = one.get(under);
@@ -351,12 +361,12 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             if (added[FIRST] == null) {
                 return;
             }
-            if (entry[FIRST] == null || places().isBefore((InternalRow) added[FIRST], (InternalRow) entry[FIRST])) {
+            if (entry[FIRST] == null || order.compare((InternalRow) added[FIRST], (InternalRow) entry[FIRST]) < 0) {
                 for (int part : new int[] {FIRST, FRAME, WRITTEN, READ}) {
                     entry[part] = added[part];
                 }
             }
-            if (entry[LAST] == null || places().isBefore((InternalRow) entry[LAST], (InternalRow) added[LAST])) {
+            if (entry[LAST] == null || order.compare((InternalRow) entry[LAST], (InternalRow) added[LAST]) < 0) {
                 entry[LAST] = added[LAST];
             }
         });
@@ -391,5 +401,72 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     private static UTF8String text(Object text) {
         return text == null ? null : UTF8String.fromString((String) text);
+    }
+
+    // Spark's expression
+
+    /** Return the call of this function, as an expression of Spark. */
+    Expression call(List<Expression> arguments) {
+        Class<? extends Expression> type = Scala.isOfThisJar() ? Call.class : V2Aggregator.class;
+        return Scala.make(type, this, Scala.list(arguments), 0, 0);
+    }
+
+    /**
+     * The call of this function for rows as they are. Spark's own call builds a row of the arguments for each record,
+     * which costs as much as half of the judgement; here that is only done for arguments that are computed.
+     */
+    public static final class Call extends V2Aggregator<HashMap<String, Object[]>, ArrayData> {
+        private static final long serialVersionUID = 1L;
+        private static final int COMPUTED = -1;
+
+        private transient Replay replay;
+        /** The column of frames. */
+        private transient int frame;
+        /** Where the columns of the place are; null if there is no place. */
+        private transient Places places;
+
+        public Call(
+                AggregateFunction<HashMap<String, Object[]>, ArrayData> function,
+                Seq<Expression> arguments,
+                int mutableAggBufferOffset,
+                int inputAggBufferOffset) {
+            super(function, arguments, mutableAggBufferOffset, inputAggBufferOffset);
+        }
+
+        @Override
+        public HashMap<String, Object[]> update(HashMap<String, Object[]> state, InternalRow row) {
+            if (replay == null) {
+                findColumns();
+            }
+            return frame == COMPUTED
+                    ? super.update(state, row)
+                    : replay.update(state, row, frame, places == null ? null : row, places);
+        }
+
+        private void findColumns() {
+            replay = (Replay) aggrFunc();
+            List<Expression> arguments = Scala.list(this, "children");
+            Expression place = arguments.get(1);
+            boolean hasPlace = place.dataType() instanceof StructType;
+            places = hasPlace ? Places.ofColumns(place) : null;
+            frame = arguments.get(0) instanceof BoundReference column && hasPlace == (places != null)
+                    ? column.ordinal()
+                    : COMPUTED;
+        }
+
+        @Override
+        public Call withNewMutableAggBufferOffset(int offset) {
+            return new Call(aggrFunc(), children(), offset, inputAggBufferOffset());
+        }
+
+        @Override
+        public Call withNewInputAggBufferOffset(int offset) {
+            return new Call(aggrFunc(), children(), mutableAggBufferOffset(), offset);
+        }
+
+        @Override
+        public Call withNewChildrenInternal(IndexedSeq<Expression> arguments) {
+            return new Call(aggrFunc(), arguments, mutableAggBufferOffset(), inputAggBufferOffset());
+        }
     }
 }

@@ -7,6 +7,7 @@ import java.util.List;
 import scala.collection.JavaConverters;
 import scala.collection.Seq;
 import scala.runtime.AbstractPartialFunction;
+import scala.util.Properties;
 
 /**
  * Calls of Scala methods whose signatures differ between Scala 2.12 (Spark 3.5) and 2.13, so that one jar runs on both.
@@ -16,6 +17,11 @@ import scala.runtime.AbstractPartialFunction;
 @SuppressWarnings({"deprecation", "unchecked", "rawtypes"})
 final class Scala {
     private Scala() {}
+
+    /** Return whether Spark's classes take the sequences that this jar is compiled for, and so can be extended. */
+    static boolean isOfThisJar() {
+        return !Properties.versionNumberString().startsWith("2.12");
+    }
 
     /** Return the sequence that a method without parameters returns. */
     public static <T> List<T> list(Object target, String method) {

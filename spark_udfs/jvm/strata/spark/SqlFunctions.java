@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.aggregate.V2Aggregator;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
@@ -87,8 +86,8 @@ final class SqlFunctions {
         }
         try {
             BoundFunction bound = function.bind(types);
-            Expression call = bound instanceof Replay
-                    ? Scala.make(V2Aggregator.class, bound, Scala.list(columns), 0, 0)
+            Expression call = bound instanceof Replay replay
+                    ? replay.call(columns)
                     : Scala.make(ApplyFunctionExpression.class, bound, Scala.list(columns));
             call.setTagValue(FunctionRegistry.FUNC_ALIAS(), catalog + "_" + kind); // in the names of columns
             return call;
@@ -104,14 +103,14 @@ final class SqlFunctions {
 
     private static Expression schema(String catalog, List<Expression> arguments) {
         require(arguments.size() == 1, catalog + "_schema('SUBJECT')");
-        String text = FunctionName.parse(text(arguments.get(0))).schemaText(Session.settings(catalog));
+        String text = FunctionName.parse(text(arguments.get(0))).schemaText(StrataCatalog.settings(catalog));
         return new Literal(UTF8String.fromString(text), DataTypes.StringType);
     }
 
     private static Expression headers(String catalog, List<Expression> arguments) {
         require(arguments.size() == 1, catalog + "_headers('SUBJECT')");
         EncodePlan.Header header =
-                EncodePlan.header(FunctionName.parse(text(arguments.get(0))), Session.settings(catalog));
+                EncodePlan.header(FunctionName.parse(text(arguments.get(0))), StrataCatalog.settings(catalog));
         Object[] row = {UTF8String.fromString(header.name()), header.value()};
         return new Literal(new GenericArrayData(new Object[] {new GenericInternalRow(row)}), HEADERS);
     }

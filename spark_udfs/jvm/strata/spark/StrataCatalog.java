@@ -1,6 +1,7 @@
 package strata.spark;
 
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.JavaConverters;
 import strata.spark.client.RegistrySettings;
 import strata.spark.client.Waits;
 import strata.spark.plan.DecodePlan;
@@ -39,13 +41,39 @@ public final class StrataCatalog implements FunctionCatalog {
     @Override
     public void initialize(String catalogName, CaseInsensitiveStringMap options) {
         name = catalogName;
-        Session.settings(name); // reject what is wrong now
-        Session.of(SparkSession.active()).prepare(name);
+        settings(name); // reject what is wrong now
+        StrataExtensions.extend(SparkSession.active(), name);
     }
 
     @Override
     public String name() {
         return name;
+    }
+
+    /** Return the options of a catalog of the active session. */
+    @SuppressWarnings("deprecation")
+    static Map<String, String> options(String catalog) {
+        String prefix = "spark.sql.catalog." + catalog + ".";
+        Map<String, String> options = new HashMap<>();
+        JavaConverters.mapAsJavaMap(SparkSession.active().conf().getAll()).forEach((key, value) -> {
+            if (key.startsWith(prefix)) {
+                options.put(key.substring(prefix.length()), value);
+            }
+        });
+        return options;
+    }
+
+    /** Return the settings of a catalog of the active session, as they are now. */
+    static RegistrySettings settings(String catalog) {
+        return RegistrySettings.of(new CaseInsensitiveStringMap(options(catalog)), option -> secret(catalog, option));
+    }
+
+    /**
+     * Return a secret, which `install` sets outside the options: options are properties of jobs, which the event log
+     * shows.
+     */
+    private static String secret(String catalog, String option) {
+        return SparkSession.active().conf().get("strata." + catalog + "." + option, null);
     }
 
     @Override
@@ -63,7 +91,7 @@ public final class StrataCatalog implements FunctionCatalog {
         if (kind.equals(WaitFunction.NAMESPACE)) {
             return new WaitFunction(name);
         }
-        RegistrySettings settings = Session.settings(catalog);
+        RegistrySettings settings = settings(catalog);
         FunctionName called = FunctionName.parse(name);
         String shown = FunctionName.shown(name);
         if (kind.equals(EncodePlan.NAMESPACE)) {

@@ -1,17 +1,24 @@
 package strata.spark;
 
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.internal.SessionState;
+import scala.Function1;
 import scala.Option;
 import scala.Tuple3;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * What {@code install} does, for sessions that are made by a server: {@code spark.sql.extensions} of a Thrift or Connect
- * server, with {@code spark.sql.catalog.strata}.
+ * What a session gets: the functions of SQL, and the rule for decodes. A catalog extends the session that it is loaded
+ * in, and {@code spark.sql.extensions} of a Thrift or Connect server, with {@code spark.sql.catalog.strata}, those that the
+ * server makes.
  */
 public final class StrataExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     private static final String CATALOG = "strata";
@@ -35,5 +42,25 @@ public final class StrataExtensions extends AbstractFunction1<SparkSessionExtens
     private static Tuple3<FunctionIdentifier, ExpressionInfo, Object> described(String name, Object builder) {
         ExpressionInfo info = new ExpressionInfo(StrataExtensions.class.getName(), name);
         return new Tuple3<>(new FunctionIdentifier(name, Option.empty()), info, builder);
+    }
+
+    /** Add the functions of a catalog to a session, and the rule, unless it has it. */
+    static void extend(SparkSession spark, String catalog) {
+        SessionState state = spark.sessionState();
+        SqlFunctions.SCALARS.forEach((name, function) ->
+                add(state.functionRegistry(), catalog + name, SqlFunctions.builder(catalog, function)));
+        SqlFunctions.TABLES.forEach((name, function) ->
+                add(state.tableFunctionRegistry(), catalog + name, SqlFunctions.builder(catalog, function)));
+        ExperimentalMethods methods = spark.experimental();
+        List<Object> rules = new ArrayList<>(Scala.<Object>list(methods, "extraOptimizations"));
+        if (rules.stream().noneMatch(rule -> rule.getClass() == DecodeRule.class)) {
+            rules.add(new DecodeRule());
+            Scala.call(methods, "extraOptimizations_$eq", Scala.list(rules));
+        }
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static void add(FunctionRegistryBase registry, String name, Object builder) {
+        registry.createOrReplaceTempFunction(name, (Function1) builder, "scala_udf");
     }
 }

@@ -20,6 +20,8 @@ public final class RecordNode extends Node {
     private final int size;
     private final Step[] steps;
     private final Step[] defaults;
+    /** The null bits of the fields that are not built; null if all are. */
+    private final long[] nulls;
     /** Slots without fixed size, in the reader's order; null if the writer's order is the same. */
     private final int[] mixed;
 
@@ -29,8 +31,9 @@ public final class RecordNode extends Node {
     /** A faster equivalent of {@link #readSteps}; null until it is generated. */
     private FieldReader made;
 
-    private RecordNode(StructType column, Step[] steps, Step[] defaults) {
+    private RecordNode(StructType column, Step[] steps, Step[] defaults, long[] nulls) {
         this.size = column.size();
+        this.nulls = nulls;
         this.steps = steps;
         this.defaults = defaults;
         int[] nested = Stream.of(steps, defaults)
@@ -56,15 +59,16 @@ public final class RecordNode extends Node {
     public static RecordNode of(StructType column, List<Step> steps, List<Step> defaults, Set<Integer> fields) {
         List<Step> reads = new ArrayList<>(steps);
         List<Step> rest = new ArrayList<>(defaults);
+        long[] nulls = null;
         if (fields != null) {
             reads.replaceAll(step -> isUnread(step, fields) ? step.checked() : step);
             rest.removeIf(step -> isUnread(step, fields));
-            Stream.of(steps, defaults)
-                    .flatMap(List::stream)
-                    .filter(step -> isUnread(step, fields))
-                    .forEach(step -> rest.add(Step.read(step.name(), new Null(), step.slot())));
+            nulls = new long[RowBuffer.nullBytes(column.size()) / Long.BYTES];
+            for (int slot = 0; slot < column.size(); slot++) {
+                nulls[slot / Long.SIZE] |= fields.contains(slot) ? 0 : 1L << slot;
+            }
         }
-        return new RecordNode(column, reads.toArray(Step[]::new), rest.toArray(Step[]::new));
+        return new RecordNode(column, reads.toArray(Step[]::new), rest.toArray(Step[]::new), nulls);
     }
 
     private static boolean isUnread(Step step, Set<Integer> fields) {
@@ -73,7 +77,7 @@ public final class RecordNode extends Node {
 
     @Override
     public long read(Cursor in, RowBuffer out, int base) {
-        int row = out.beginRow(size);
+        int row = nulls == null ? out.beginRow(size) : out.beginRow(size, nulls);
         if (made != null && !in.tracing && in.end >= FieldReader.LEAST) {
             made.read(in, out, row);
         } else {

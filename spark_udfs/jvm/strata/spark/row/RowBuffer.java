@@ -82,6 +82,20 @@ public final class RowBuffer {
         return start;
     }
 
+    /**
+     * Begin a row of which some fields are null, and every other must be put; return where it begins.
+     *
+     * @param nulls the null bits
+     */
+    public int beginRow(int size, long[] nulls) {
+        int start = beginRow(size);
+        for (int word = 0; word < nulls.length; word++) {
+            WORDS.set(bytes, start + 8 * word, nulls[word]);
+        }
+        Arrays.fill(bytes, start + 8 * nulls.length, at, (byte) 0);
+        return start;
+    }
+
     /** Begin an array, of which every item must be put; return where it begins. */
     public int beginArray(int count, int width) {
         int start = at;

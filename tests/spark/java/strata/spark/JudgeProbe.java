@@ -12,12 +12,17 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -28,8 +33,8 @@ import strata.spark.plan.FunctionName;
 /**
  * Judges frames: each line holds the registry, the name of the function and frames, the answer their outcomes.
  *
- * <p>All frames are judged together, too, with random places: as rows of Spark's, where they are not copied, and as rows
- * of objects. The outcomes must be the same.
+ * <p>All frames are judged together, too, with random places: as rows of Spark's, where they are not copied, as rows of
+ * objects, and as columns of a row whose order is another one. The outcomes must be the same.
  */
 final class JudgeProbe {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -37,6 +42,11 @@ final class JudgeProbe {
             .add("topic", DataTypes.StringType)
             .add("partition", DataTypes.IntegerType)
             .add("offset", DataTypes.LongType);
+    private static final StructType COLUMNS = new StructType()
+            .add("offset", DataTypes.LongType)
+            .add("frame", DataTypes.BinaryType)
+            .add("topic", DataTypes.StringType)
+            .add("partition", DataTypes.IntegerType);
     private static final String[] TOPICS = {"orders", "orders", "orders", "a topic of several words", null};
     private static final int REPLAYED = 9;
 
@@ -79,10 +89,14 @@ final class JudgeProbe {
     private static void requireSame(FunctionName name, RegistrySettings settings, List<byte[]> frames) {
         Replay inRows = replay(name, settings, PLACE);
         Replay inObjects = replay(name, settings, PLACE);
+        Replay inColumns = replay(name, settings, PLACE);
+        Replay.Call call = call(inColumns);
         var ofRows = inRows.newAggregationState();
         var ofObjects = inObjects.newAggregationState();
+        var ofColumns = inColumns.newAggregationState();
         StructType input = new StructType().add("frame", DataTypes.BinaryType).add("place", PLACE);
-        UnsafeProjection projection = UnsafeProjection.create(input);
+        UnsafeProjection row = UnsafeProjection.create(input);
+        UnsafeProjection columns = UnsafeProjection.create(COLUMNS);
         Random chance = new Random(frames.size());
         for (byte[] frame : frames) {
             Object[] place = {
@@ -91,14 +105,33 @@ final class JudgeProbe {
                 chance.nextInt(20) == 0 ? null : chance.nextLong() >> chance.nextInt(Long.SIZE)
             };
             InternalRow record = new GenericInternalRow(new Object[] {frame, new GenericInternalRow(place)});
-            ofRows = inRows.update(ofRows, projection.apply(record)); // into the same bytes each time
+            ofRows = inRows.update(ofRows, row.apply(record)); // into the same bytes each time
             ofObjects = inObjects.update(ofObjects, record);
+            Object[] cells = {place[2], frame, place[0], place[1]};
+            ofColumns = call.update(ofColumns, columns.apply(new GenericInternalRow(cells)));
         }
         List<String> rows = words(inRows, inRows.produceResult(ofRows));
         List<String> objects = words(inObjects, inObjects.produceResult(ofObjects));
-        if (!rows.equals(objects)) {
-            throw new AssertionError("in Spark's rows: " + rows + ", in objects: " + objects);
+        List<String> cells = words(inColumns, inColumns.produceResult(ofColumns));
+        if (!rows.equals(objects) || !rows.equals(cells)) {
+            throw new AssertionError(
+                    "in Spark's rows: " + rows + ", in objects: " + objects + ", in columns: " + cells);
         }
+    }
+
+    /** Return the call of a function for rows of {@link #COLUMNS}. */
+    private static Replay.Call call(Replay replay) {
+        List<Expression> place = new ArrayList<>();
+        for (StructField part : PLACE.fields()) {
+            place.add(new Literal(UTF8String.fromString(part.name()), DataTypes.StringType));
+            place.add(column(part.name()));
+        }
+        Expression struct = Scala.make(CreateNamedStruct.class, Scala.list(place));
+        return (Replay.Call) replay.call(List.of(column("frame"), struct));
+    }
+
+    private static Expression column(String name) {
+        return new BoundReference(COLUMNS.fieldIndex(name), COLUMNS.apply(name).dataType(), true);
     }
 
     private static List<String> words(Replay replay, ArrayData outcomes) {
