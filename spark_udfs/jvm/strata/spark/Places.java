@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.array.ByteArrayMethods;
 
 /**
- * The places of records in rows that Spark overwrites: their order, which is Spark's, and copies to keep.
+ * The places of records: their order, which is Spark's, and copies of them, since Spark overwrites its rows.
  *
  * <p>Numbers, times and texts, such as topic, partition and offset, are compared where the row has them. With a column of
  * another type, Spark compares whole places.
@@ -58,25 +58,25 @@ final class Places {
         this.whole = whole;
     }
 
-    /** Return those of rows that hold nothing else. */
+    /** Return those of rows that are places. */
     static Places ofRows(StructType type) {
         return new Places(type, IntStream.range(0, type.size()).toArray(), row -> row);
     }
 
-    /** Return those of rows in which a struct of these columns is the place; null if it has to be computed. */
-    static Places ofColumns(Expression place) {
+    /** Return those of rows whose columns are the parts of a place; null if any part is computed. */
+    static Places ofColumns(CreateNamedStruct place) {
         List<Expression> parts = Scala.list(place, "children"); // names and values in turn
         List<Expression> values = IntStream.range(0, parts.size() / 2)
                 .mapToObj(part -> parts.get(2 * part + 1))
                 .toList();
-        if (!(place instanceof CreateNamedStruct) || !values.stream().allMatch(BoundReference.class::isInstance)) {
+        if (!values.stream().allMatch(BoundReference.class::isInstance)) {
             return null;
         }
         int[] columns = values.stream()
                 .mapToInt(column -> ((BoundReference) column).ordinal())
                 .toArray();
         UnsafeProjection projection = UnsafeProjection.create(Scala.list(values));
-        return new Places((StructType) place.dataType(), columns, projection::apply);
+        return new Places(place.dataType(), columns, projection::apply);
     }
 
     /** Return the order of kept places. */

@@ -9,6 +9,7 @@ import java.util.Objects;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -82,10 +83,10 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
     private transient InternalRow placed;
 
     private transient Places places;
-    /** The places of rows of Spark's own expression, and the row that refers to the last one. */
+    /** The places in rows that Spark has made for this function. */
     private transient Places structs;
-
-    private transient UnsafeRow struct;
+    /** The order of kept places. */
+    private transient Comparator<InternalRow> order;
 
     private transient Map<String, Object[]> state;
     /** Entries of the state: that of the records that are read, and those of changed values by schema and path. */
@@ -169,7 +170,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         return new HashMap<>();
     }
 
-    /** Judge a record of a row that Spark has made for this function: of the frame and the place. */
+    /** Judge the record of a row that Spark has made for this function, of the frame and the place. */
     @Override
     public HashMap<String, Object[]> update(HashMap<String, Object[]> state, InternalRow input) {
         if (!(placeType instanceof StructType type) || input.isNullAt(1)) {
@@ -177,18 +178,8 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
         }
         if (structs == null) {
             structs = Places.ofRows(type);
-            struct = new UnsafeRow(type.size());
         }
-        return update(state, input, 0, place(input, type.size()), structs);
-    }
-
-    private InternalRow place(InternalRow input, int size) {
-        if (!(input instanceof UnsafeRow row)) {
-            return input.getStruct(1, size);
-        }
-        long extent = row.getLong(1);
-        struct.pointTo(row.getBaseObject(), row.getBaseOffset() + (extent >>> 32), (int) extent);
-        return struct;
+        return update(state, input, 0, input.getStruct(1, type.size()), structs);
     }
 
     /**
@@ -349,7 +340,9 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     @Override
     public HashMap<String, Object[]> merge(HashMap<String, Object[]> one, HashMap<String, Object[]> other) {
-        Comparator<InternalRow> order = placeType instanceof StructType type ? Places.order(type) : null;
+        if (order == null && placeType instanceof StructType type) {
+            order = Places.order(type);
+        }
         other.forEach((key, added) -> {
             String under = one.containsKey(key) || one.size() < MOST_REASONS ? key : FURTHER;
             Object[] entry = one.get(under);
@@ -405,15 +398,15 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
 
     // Spark's expression
 
-    /** Return the call of this function, as an expression of Spark. */
+    /** Return the call of this function as an expression of Spark. */
     Expression call(List<Expression> arguments) {
-        Class<? extends Expression> type = Scala.isOfThisJar() ? Call.class : V2Aggregator.class;
+        Class<? extends Expression> type = Scala.isExtensible() ? Call.class : V2Aggregator.class;
         return Scala.make(type, this, Scala.list(arguments), 0, 0);
     }
 
     /**
-     * The call of this function for rows as they are. Spark's own call builds a row of the arguments for each record,
-     * which costs as much as half of the judgement; here that is only done for arguments that are computed.
+     * A call that finds the arguments in Spark's rows. Spark's own call builds a row of them for each record, which costs
+     * half as much as the judgement; here that is done only if an argument is computed.
      */
     public static final class Call extends V2Aggregator<HashMap<String, Object[]>, ArrayData> {
         private static final long serialVersionUID = 1L;
@@ -448,7 +441,7 @@ public final class Replay implements AggregateFunction<HashMap<String, Object[]>
             List<Expression> arguments = Scala.list(this, "children");
             Expression place = arguments.get(1);
             boolean hasPlace = place.dataType() instanceof StructType;
-            places = hasPlace ? Places.ofColumns(place) : null;
+            places = place instanceof CreateNamedStruct struct ? Places.ofColumns(struct) : null;
             frame = arguments.get(0) instanceof BoundReference column && hasPlace == (places != null)
                     ? column.ordinal()
                     : COMPUTED;

@@ -18,8 +18,8 @@ import scala.util.Properties;
 final class Scala {
     private Scala() {}
 
-    /** Return whether Spark's classes take the sequences that this jar is compiled for, and so can be extended. */
-    static boolean isOfThisJar() {
+    /** Return whether classes of Spark can be extended whose methods take sequences: the jar is compiled for Scala 2.13. */
+    static boolean isExtensible() {
         return !Properties.versionNumberString().startsWith("2.12");
     }
 

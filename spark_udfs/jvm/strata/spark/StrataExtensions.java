@@ -16,9 +16,9 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * What a session gets: the functions of SQL, and the rule for decodes. A catalog extends the session that it is loaded
- * in, and {@code spark.sql.extensions} of a Thrift or Connect server, with {@code spark.sql.catalog.strata}, those that the
- * server makes.
+ * What a session gets: the functions of SQL, and the rule for decodes. A catalog adds them to the session that loads it.
+ * {@code spark.sql.extensions} adds them to the sessions of a Thrift or Connect server that has
+ * {@code spark.sql.catalog.strata}.
  */
 public final class StrataExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     private static final String CATALOG = "strata";
@@ -44,7 +44,7 @@ public final class StrataExtensions extends AbstractFunction1<SparkSessionExtens
         return new Tuple3<>(new FunctionIdentifier(name, Option.empty()), info, builder);
     }
 
-    /** Add the functions of a catalog to a session, and the rule, unless it has it. */
+    /** Add the functions of a catalog to a session, and the rule unless the session has it. */
     static void extend(SparkSession spark, String catalog) {
         SessionState state = spark.sessionState();
         SqlFunctions.SCALARS.forEach((name, function) ->
