@@ -30,7 +30,7 @@ _PREFIX: Final = "strata.spark"
 
 # From top to bottom: a package uses only those of lower layers. Packages of one layer do not use each other.
 LAYERS: Final = (
-    ("",),  # the catalog, the functions of SQL, the session; names that settings have
+    ("",),  # the catalog, the functions of SQL, what a session gets of them; names that settings have
     ("plan",),
     ("avro", "proto", "json"),
     ("valid",),

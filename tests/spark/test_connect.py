@@ -81,6 +81,7 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
         assert f"a frame cannot be decoded (schema id {options['new']}, offset " in answer[path].pop("failure")
         assert expected == answer[path]
     assert [None, 1, 2] == answer["sql"]
+    assert [[None, 6, 0, 7], ["truncated", 2, 2, 6]] == answer["replayed"]
     head = f"00{options['new']:08X}"
     assert [None, f"{head}0200", f"{head}0402044237"] == answer["written"]
     json_frame = b'{"n":7}'.hex().upper()

@@ -108,7 +108,7 @@ def placed(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
     """Return frames that are read, and frames that are not, with columns of all types, in several partitions."""
     chance = Random(31)
     rows = [(frames[chance.randrange(2)], *(chance.choice([None, *range(9)]) for _ in range(5))) for _ in range(300)]
-    numbers = spark.createDataFrame(rows, "value binary, a int, b int, c int, d int, e int").repartition(4)
+    numbers = spark.createDataFrame(rows, "value binary, a int, b int, c int, d int, e int").repartition(2)
     return numbers.selectExpr(
         "value",
         "named_struct('value', value, 'header', cast(null as binary)) as record",
@@ -123,26 +123,23 @@ def placed(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
     )
 
 
-@pytest.mark.usefixtures("installed", "generated_code")
-@pytest.mark.parametrize("call", ["replay", "{}_replay({}, 'narrow', {})", "{}.replay.`narrow`({}, {})"])
-def test_places(
-    spark: SparkSession, registry: RegistryClient, frames: list[bytes | None], placed: DataFrame, call: str
-) -> None:
-    """The first and the last place are the least and the greatest struct of Spark, whatever the columns."""
-    registry.register("narrow", NARROW)
-    outcomes, expected = {}, {}
-    for what, (frame, columns) in PLACED.items():
+def replayed(df: DataFrame, registry: RegistryClient, call: str, frame: str, columns: Sequence[str]) -> DataFrame:
+    """Return what `NARROW` makes of frames, by a call of SQL, or by `replay` if there is none."""
+    if call:
         place = f"struct({', '.join(columns)})"
-        if call == "replay":
-            names = [column.rpartition(" ")[2] for column in columns]
-            rows = replay(
-                placed.selectExpr(f"{frame} as value", *columns), NARROW, registry=registry.settings, place=names
-            )
-        else:
-            called = call.format(a_catalog_of(spark), frame, place)
-            rows = placed.selectExpr(f"explode({called}) as outcome").select("outcome.*")
-        ends = [functions.col(name).cast("string").alias(name) for name in ("first", "last")]
-        outcomes[what] = rows.select(functions.isnull("reason").alias("good"), "count", *ends, "frame")
+        catalog = a_catalog_of(df.sparkSession)
+        return df.selectExpr(f"inline({call.format(catalog=catalog, frame=frame, place=place)})")
+    names = [column.rpartition(" ")[2] for column in columns]
+    return replay(df.selectExpr(f"{frame} as value", *columns), NARROW, registry=registry.settings, place=names)
+
+
+@pytest.mark.usefixtures("installed")
+def test_places(registry: RegistryClient, frames: list[bytes | None], placed: DataFrame) -> None:
+    """The first and the last place are the least and the greatest struct of Spark, whatever the columns and call."""
+    registry.register("narrow", NARROW)
+    expected = {}
+    for what, (_, columns) in PLACED.items():
+        place = f"struct({', '.join(columns)})"
         groups = placed.withColumn("good", functions.col("value") == functions.lit(frames[0])).groupBy("good")
         expected[what] = groups.agg(
             functions.count("*").alias("count"),
@@ -150,13 +147,18 @@ def test_places(
             functions.expr(f"cast(max({place}) as string)").alias("last"),
             functions.expr("any_value(if(good, null, value))").alias("frame"),
         )
+    told = {what: sorted(rows) for what, rows in collected(expected).items()}
 
-    assert {what: sorted(rows) for what, rows in collected(expected).items()} == {
-        what: sorted(rows) for what, rows in collected(outcomes).items()
-    }
+    for call in ("", "{catalog}_replay({frame}, 'narrow', {place})", "{catalog}.replay.`narrow`({frame}, {place})"):
+        ends = [functions.col(name).cast("string").alias(name) for name in ("first", "last")]
+        outcomes = {
+            what: replayed(placed, registry, call, *place).select(functions.isnull("reason"), "count", *ends, "frame")
+            for what, place in PLACED.items()
+        }
+        assert told == {what: sorted(rows) for what, rows in collected(outcomes).items()}, call
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("installed", "generated_code")
 def test_groups(spark: SparkSession, registry: RegistryClient, placed: DataFrame) -> None:
     """In SQL, outcomes are counted by group; no frames have no outcomes."""
     registry.register("narrow", NARROW)

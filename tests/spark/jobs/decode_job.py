@@ -113,6 +113,13 @@ def in_sql(spark: SparkSession) -> list[Any]:
     return [row[0] for row in spark.sql(f"SELECT {call} AS delay FROM frames GROUP BY {call} ORDER BY 1").collect()]
 
 
+def replayed_in_sql(spark: SparkSession) -> list[Any]:
+    """Return what the subject's latest schema makes of the frames: the reasons, how many have each, and where."""
+    call = f"strata_replay(value, '{OPTIONS['subject']}', struct(offset))"
+    outcomes = spark.sql(f"SELECT inline({call}) FROM frames")
+    return [*map(list, outcomes.select("reason", "count", "first.offset", "last.offset").orderBy("reason").collect())]
+
+
 def written_in_sql(spark: SparkSession) -> list[Any]:
     """Return the frames that a query without a data frame writes of the decoded values, in hexadecimal digits."""
     subject = OPTIONS["subject"]
@@ -168,6 +175,7 @@ def main() -> None:
         answer[path] = on_path(spark, path)
     answer["again"] = again(spark)
     answer["sql"] = in_sql(spark)
+    answer["replayed"] = replayed_in_sql(spark)
     answer["written"] = written_in_sql(spark)
     answer["formats"] = other_formats(spark)
     spark.stop()
