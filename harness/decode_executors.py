@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from harness.decode_rules import Answer, Rule
 from harness.plain_values import plain
 from strata.serdes.client import RegistryClient
 
-__all__ = ["Answers", "Frames", "settings"]
+__all__ = ["Answers", "Frames", "run_once", "settings"]
 
 Answers: TypeAlias = dict[str, list[Answer]]
 """The name of each rule, and what became of each of its frames."""
@@ -118,6 +119,22 @@ def _id_of(frame: bytes) -> int | None:
     """Return the schema id that a dead letter has: none if the frame has none that can be one."""
     schema_id = int.from_bytes(frame[1:5], "big") if len(frame) >= 5 and frame[0] == 0 else 2**31
     return schema_id if schema_id < 2**31 else None
+
+
+def run_once(stream: DataFrame, take: Callable[[DataFrame, int], None], places: Path) -> None:
+    """Run a query over everything that its stream has.
+
+    Args:
+        stream: a streaming data frame.
+        take: gets each micro-batch; a sink in memory would generate code that makes rows of hundreds of columns.
+        places: the folder of the checkpoint.
+    """
+    writer = stream.writeStream.foreachBatch(take).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(places)).start()
+    try:
+        assert query.awaitTermination(60)
+    finally:
+        query.stop()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The ways in which Spark encodes rows: rules in, answers out, all rules and ways in one query."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -39,19 +39,23 @@ class Rows:
         """Return the values."""
         return pa.table([rule.column for rule in self._rules], names=list(self._columns))
 
-    def in_spark(self, values: DataFrame, ways: Mapping[str, _Encoded]) -> dict[str, dict[str, Answer]]:
+    def encoded(self, values: DataFrame, ways: Mapping[str, _Encoded]) -> DataFrame:
         """Return what each way makes of each rule, all of them in one query.
 
         Args:
             values: the table.
             ways: by name: what encodes the column of a name, with its options.
         """
-        encoded = [
+        columns = [
             encode_column(name, options).alias(f"{way} {name}")
             for way, encode_column in ways.items()
             for name, options in self._columns.items()
         ]
-        [row] = values.select(*encoded).collect()
+        return values.select(*columns)
+
+    def answers(self, encoded: DataFrame, ways: Iterable[str]) -> dict[str, dict[str, Answer]]:
+        """Return what the only row of an encoded table says of each rule, by way."""
+        [row] = encoded.collect()
         return {way: self._answers([row[f"{way} {name}"].asDict() for name in self._columns]) for way in ways}
 
     def outside_spark(self) -> dict[str, Answer]:

@@ -92,12 +92,23 @@ class _Server:
 
 
 class ConnectServer(_Server):
-    """A Spark Connect server."""
+    """A Spark Connect server.
 
-    def __init__(self, folder: Path, *, python: Path, env: Mapping[str, str]) -> None:
+    Args:
+        folder: a folder for its files.
+        python: the interpreter of the workers.
+        env: environment variables to add.
+        settings: more settings.
+    """
+
+    def __init__(
+        self, folder: Path, *, python: Path, env: Mapping[str, str], settings: Mapping[str, str] | None = None
+    ) -> None:
         port = free_port()
         self.url = f"sc://{_HOST}:{port}"
-        settings = INTERPRETED | {
+        settings = {
+            **INTERPRETED,
+            **(settings or {}),
             "spark.connect.grpc.binding.address": _HOST,
             "spark.connect.grpc.binding.port": str(port),
         }
@@ -148,6 +159,7 @@ def small(folder: Path) -> dict[str, str]:
         "spark.driver.host": _HOST,
         "spark.driver.bindAddress": _HOST,
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.ui.explainMode": "simple",  # or each query would be described twice for the UI
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),

@@ -1,8 +1,4 @@
-"""The driver of a job that follows a topic into tables of Delta and Iceberg (`tests/spark/jobs/follow_job.py`).
-
-A driver that is killed and started again many times costs mostly the loading of classes. With an archive of classes
-(Java's AppCDS) a start takes a third of the time: the first driver writes it when it is closed, the others map it.
-"""
+"""The driver of a job that follows a topic into tables of Delta and Iceberg (`tests/spark/jobs/follow_job.py`)."""
 
 import contextlib
 import json
@@ -16,73 +12,50 @@ from pathlib import Path
 from typing import Any
 
 from harness import spark_jar
-from harness.jars import delta_jars, iceberg_jars
-from harness.spark_jar import JAR
-from harness.spark_jvm import spark_jvm
-from harness.spark_servers import INTERPRETED
+from harness.spark_files import LOCAL_FILES, class_path
+from harness.spark_jvm import TABLES, spark_jvm, table_jars
+from harness.spark_servers import INTERPRETED, small
 
-__all__ = ["Driver", "conf"]
+__all__ = ["Driver", "conf", "environment"]
 
 ROOT = Path(__file__).parents[1]
 JOB = ROOT / "tests" / "spark" / "jobs" / "follow_job.py"
 
 
-def conf(folder: Path, jars: Sequence[Path], archive: Path | None, master: str) -> dict[str, str]:
-    """Return the settings of a small session with both table formats."""
-    classes = [*jars, *delta_jars(), *iceberg_jars()]
-    places, java = {"spark.jars": ",".join(map(str, classes))}, [spark_jvm()]
-    if archive is not None:  # only classes of the class path itself can be in an archive
-        path = ":".join(map(str, [*classes, JAR]))
-        places = {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
-        use = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"]
-        java = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:cds=off"]
-        java += use if archive.exists() else [f"-XX:ArchiveClassesAtExit={archive}"]
+def conf(folder: Path, master: str = "local[2]") -> dict[str, str]:
+    """Return the settings of a small session with both table formats, whose JVM needs `environment`."""
     return {
-        **places,
+        **small(folder),
+        **LOCAL_FILES,
         **INTERPRETED,
+        **TABLES,
         "spark.master": master,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": " ".join(java),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": spark_jvm(tables=True),
         "spark.local.dir": str(folder),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension"
-        ",org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
     }
+
+
+def environment(*jars: Path) -> dict[str, str]:
+    """Return the environment of a session with both table formats, and more jars."""
+    return {**os.environ, **class_path(*table_jars(), *jars)}
 
 
 class Driver:
     """A driver that answers steps; see `follow_job.py`."""
 
-    def __init__(
-        self,
-        folder: Path,
-        jars: Sequence[Path] = (),
-        *,
-        archive: Path | None = None,
-        master: str = "local[2]",
-        **options: Any,
-    ) -> None:
+    def __init__(self, folder: Path, jars: Sequence[Path] = (), *, master: str = "local[2]", **options: Any) -> None:
         spark_jar.build()
-        given = {"packages": str(ROOT), "conf": conf(folder, jars, archive, master), **options}
+        options = {"packages": str(ROOT), "conf": conf(folder, master), **options}
         self._log = folder / "driver.log"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(JOB), json.dumps(given)],
+                [sys.executable, str(JOB), json.dumps(options)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                env=environment(*jars),
                 cwd=folder,  # Derby's files
             )
 
@@ -122,15 +95,6 @@ class Driver:
         """Wait for an answer, and return whether it came."""
         assert self.process.stdout is not None
         return bool(select.select([self.process.stdout], [], [], seconds)[0])
-
-    def close(self) -> None:
-        """End the driver in good order, so that its JVM writes the archive of classes."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.stdout.read()  # ends when both processes have
-        self.process.stdout.close()
-        self.process.wait(30)
 
     def kill(self) -> None:
         """Kill the driver and its JVM, which are a group of their own."""

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from harness.table_driver import ROOT, conf
+from harness.table_driver import ROOT, conf, environment
 
 __all__ = ["Changed", "differences"]
 
@@ -41,13 +41,13 @@ def differences(columns: Sequence[Changed], dialect: str, folder: Path) -> list[
         folder: a folder for the table.
     """
     question = {
-        "conf": conf(folder, (), None, "local[2]"),
+        "conf": conf(folder),
         "dialect": dialect,
         "columns": [asdict(column) for column in columns],
     }
     done = subprocess.run(
         [sys.executable, "-m", "harness.table_files", json.dumps(question)],
-        cwd=ROOT, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
+        env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
     )  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if line.startswith("answer ")]
     if not lines:

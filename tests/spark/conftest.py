@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 import ssl
 import sys
 import threading
@@ -25,11 +24,13 @@ from pyspark.sql import SparkSession
 from harness import spark_jar
 from harness.avro_cases import Case, Maker
 from harness.decode_executors import settings
-from harness.jars import protobuf_jars
+from harness.jars import protobuf_jars, spark_kafka_jars
 from harness.java_names import remembered_names
 from harness.java_probes import JavaProbes
 from harness.processes import free_port
 from harness.registry import RegistryNode
+from harness.spark_files import LOCAL_FILES, class_path
+from harness.spark_jvm import spark_java, spark_jvm, table_jars
 from harness.spark_servers import GENERATED, INTERPRETED, small
 from strata.serdes.client import RegistryClient
 from strata.spark_udfs import decode, install
@@ -37,6 +38,7 @@ from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 Frame = Callable[[int, Any, Any], bytes]
 _SETTINGS = {
+    "spark.sql.streaming.pollingDelay": "50ms",
     "spark.python.daemon.module": "harness.spark_daemon",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.icu.caseMappings.enabled": "false",  # or the first `upper` would take two seconds
@@ -56,9 +58,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Yield the session's Spark, small, in UTC, which interprets its queries."""
     folder = tmp_path_factory.mktemp("spark")
     spark_jar.build()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, **class_path(*table_jars(), *spark_kafka_jars())}
     builder = SparkSession.builder.master("local[2]").appName("strata-tests")
-    for name, value in (small(folder) | _SETTINGS | INTERPRETED).items():
+    java = {"spark.driver.extraJavaOptions": spark_jvm(tables=True)}
+    for name, value in (small(folder) | java | LOCAL_FILES | _SETTINGS | INTERPRETED).items():
         builder = builder.config(name, value)
     with remembered_names():
         session = builder.getOrCreate()
@@ -119,9 +122,7 @@ def run_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
     """Yield a function that runs a class of `java/`: JSON values in, JSON values out, a line each."""
     jars = [spark_jar.build(), *protobuf_jars()]
     classes = spark_jar.compiled(sorted((Path(__file__).parent / "java").rglob("*.java")), *jars)
-    class_path = os.pathsep.join([str(classes), *map(str, jars), spark_jar.spark_class_path()])
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED"]
-    command = [shutil.which("java") or "java", *options, "-cp", class_path, "strata.spark.Probes"]
+    command = [*spark_java(classes, *jars), "--add-opens=java.base/java.nio=ALL-UNNAMED", "strata.spark.Probes"]
     with JavaProbes(command, tmp_path_factory.mktemp("probes") / "jvm.log") as probes:
         yield probes.run
 

@@ -13,7 +13,6 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from harness.jars import spark_kafka_jars
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
 from strata.serdes.client import ClientSettings, RegistryClient
@@ -93,8 +92,6 @@ def test_a_minute_without_the_registry(
     spark: SparkSession, kafka_broker: KafkaBroker, frame: Any, tmp_path: Path, path: Literal["jvm", "python"]
 ) -> None:
     """Known ids continue; a new one waits, or ends a query with less patience; no record is lost or duplicated."""
-    for jar in spark_kafka_jars():
-        spark.sql(f"ADD JAR '{jar.as_uri()}'")
     numbers = Numbers(spark, kafka_broker, f"numbers-{path}")
     waiting, ending = (Sink(spark, numbers, tmp_path / name, path) for name in ("waiting", "ending"))
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:

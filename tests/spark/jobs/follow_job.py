@@ -7,16 +7,13 @@ Iceberg need a session of their own.
 import json
 import os
 import sys
-import threading
-import time
-from pathlib import Path
 from typing import Any
 
 OPTIONS = json.loads(sys.argv[1])
 sys.path.insert(0, OPTIONS["packages"])
 
 from pyspark.errors import PySparkException  # noqa: E402
-from pyspark.sql import SparkSession, functions  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
 
 from strata.spark_udfs import install  # noqa: E402
 from strata.spark_udfs.tables import follow  # noqa: E402
@@ -34,60 +31,25 @@ def source(spark: SparkSession) -> Any:
     return spark.readStream.format("kafka").options(**kafka).load()
 
 
-def rows(spark: SparkSession, table: str) -> list[dict[str, Any]]:
-    """Return the rows of a table by offset."""
-    return [row.asDict(recursive=True) for row in spark.table(table).orderBy("offset").collect()]
-
-
-def stop_at(spark: SparkSession, sign: Path) -> None:
-    """Stop the running queries as soon as a file is there."""
-
-    def wait() -> None:
-        while not sign.exists():
-            time.sleep(0.1)
-        for query in spark.streams.active:
-            query.stop()
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def _text(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes | bytearray) else str(value)
-
-
 def answer(spark: SparkSession, step: dict[str, Any]) -> dict[str, Any]:
     """Carry out a step."""
     if "sql" in step:
         return {"rows": [row.asDict() for row in spark.sql(step["sql"]).collect()]}
-    table, options = step["table"], dict(step.get("options", {}))
-    if "key" in options:
-        options["key"] = functions.expr(options["key"])
-    error = None
-    trigger: dict[str, Any] = {"availableNow": True}
-    if "stop" in step:
-        stop_at(spark, Path(step["stop"]))
-        trigger = {"processingTime": "0 seconds"}
     try:
         follow(
             source(spark),
-            table=table,
+            table=step["table"],
             subject=step["subject"],
             registry=OPTIONS["registry"],
             checkpoint=step["checkpoint"],
             format=step["format"],
             with_columns=["offset"],
-            trigger=trigger,
-            **options,
+            trigger={"availableNow": True},
+            **step["options"],
         )
     except (ValueError, TypeError, PySparkException) as failure:
-        error = f"{type(failure).__name__}: {failure}"
-    if step.get("quiet"):
-        return {"error": error}
-    columns = {field.name: field.dataType.simpleString() for field in spark.table(table).schema}
-    comments = {field.name: field.metadata.get("comment") for field in spark.table(table).schema}
-    dead = rows(spark, options.get("dead_letters", f"{table}_dead_letters"))
-    result = {"error": error, "columns": columns, "comments": comments, "rows": rows(spark, table), "dead": dead}
-    return json.loads(json.dumps(result, default=_text))  # type: ignore[no-any-return]
+        return {"error": f"{type(failure).__name__}: {failure}"}
+    return {"error": None}
 
 
 def main() -> None:

@@ -3,6 +3,8 @@
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import count
@@ -13,15 +15,23 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession, functions
 
 from harness.every_column import COMMENT, EVERYTHING, statement_of
 from harness.registry import RegistryNode
-from harness.table_driver import Driver
 from harness.table_readers import columns_of, rows_of
+from harness.table_session import activate, table_session
+from harness.waiting import until
 from strata.serdes import AvroSerializer, JsonSerializer
 from strata.serdes.client import RegistryClient
+from strata.spark_udfs import install
+from strata.spark_udfs.tables import follow
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
+]
 
 FRAMES = pa.schema(
     [
@@ -49,6 +59,8 @@ FLIGHT = record(field("id", "int"), field("delay", "int"))
 WIDER = record(field("id", "long"), field("delay", "int"), GATE)
 COUNTED = record(field("id", "long"), field("delay", "int"), GATE, field("seats", "int", default=180, doc="Seats"))
 FRACTION = record(field("id", "long"), field("delay", "string"), GATE)
+
+SCHEMA = "key binary, value binary, topic string, partition int, offset bigint"
 
 
 class Topic:
@@ -91,12 +103,70 @@ def node() -> Iterator[RegistryNode]:
         yield node
 
 
+@dataclass(frozen=True)
+class Followed:
+    """A table after a query has followed its topic, and why the query failed."""
+
+    error: str | None
+    columns: dict[str, str]
+    comments: dict[str, str | None]
+    rows: list[Row]
+    dead: list[Row]
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What the table is, whatever became of the query."""
+        return self.columns, self.comments, self.rows, self.dead
+
+
+class Tables:
+    """A session with both table formats, and the registry of the topics."""
+
+    def __init__(self, spark: SparkSession, folder: Path, url: str) -> None:
+        self.spark, self._folder, self._url = spark, folder, url
+        install(spark, registry=url)
+
+    def sql(self, text: str) -> list[Row]:
+        """Run a statement."""
+        return self.spark.sql(text).collect()
+
+    def follow(self, table: str, topic: Topic, format_: Any, **options: Any) -> Followed:
+        """Follow a topic; a table has one checkpoint."""
+        activate(self.spark)  # another thread may follow
+        error = None
+        try:
+            follow(
+                self.spark.readStream.schema(SCHEMA).parquet(str(topic.folder)),
+                table=table,
+                subject=f"{topic.name}-value",
+                registry=self._url,
+                checkpoint=str(self.checkpoint(table)),
+                format=format_,
+                with_columns=["offset"],
+                **{"trigger": {"availableNow": True}, **options},
+            )
+        except (ValueError, TypeError, PySparkException) as failure:
+            error = f"{type(failure).__name__}: {failure}"
+        fields = self.spark.table(table).schema.fields
+        return Followed(
+            error,
+            {field.name: field.dataType.simpleString() for field in fields},
+            {field.name: field.metadata.get("comment") for field in fields},
+            *(self.spark.table(name).orderBy("offset").collect() for name in (table, f"{table}_dead_letters")),
+        )
+
+    def checkpoint(self, table: str) -> Path:
+        """Return the folder of the checkpoint."""
+        return self._folder / f"{table}.checkpoint"
+
+
 @pytest.fixture(scope="module")
-def driver(folder: Path, node: RegistryNode) -> Iterator[Driver]:
-    """Yield the driver of a session with both table formats."""
-    driver = Driver(folder, registry=node.url, frames=str(folder / "frames"))
-    yield driver
-    driver.kill()
+def tables(spark: SparkSession, folder: Path, node: RegistryNode) -> Iterator[Tables]:
+    """Yield a session with both table formats."""
+    session = table_session(spark, folder)
+    activate(session)
+    yield Tables(session, folder, node.url)
+    activate(spark)
 
 
 _topics = count()
@@ -107,59 +177,55 @@ MOSTLY_ICEBERG = ["iceberg", pytest.param("delta", marks=pytest.mark.slow)]
 MOSTLY_DELTA = [pytest.param("iceberg", marks=pytest.mark.slow), "delta"]
 
 
-@pytest.mark.parametrize("format", MOSTLY_ICEBERG)
-def test_a_table_follows_its_topic(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002
+@pytest.mark.parametrize("format_", MOSTLY_ICEBERG)
+def test_a_table_follows_its_topic(format_: str, topic: Topic, tables: Tables) -> None:
     """Columns come and get wider with versions; a cast is refused; the dead letters and each record are there once."""
-    checkpoint = folder / f"{format}.checkpoint"
-    step = {"table": TABLES[format], "subject": f"{topic.name}-value", "format": format, "checkpoint": str(checkpoint)}
-
-    def run(**options: Any) -> dict[str, Any]:
-        return driver.ask(**step, options=options)
+    table = TABLES[format_]
+    commits = tables.checkpoint(table) / "commits"
 
     topic.put({"id": 1, "delay": 11}, (b"x", b"\0\0\0\0\x01\x80"), (b"1", None))
-    first = run()
+    first = tables.follow(table, topic, format_)
     topic.put({"id": 2**33, "delay": 5, "gate": "C7"}, schema=WIDER)
-    second = run()
+    second = tables.follow(table, topic, format_)
     topic.put({"id": 3, "delay": "late", "gate": None}, schema=FRACTION)
-    noted = set((checkpoint / "commits").iterdir())
-    refused = run()
-    assert noted == set((checkpoint / "commits").iterdir())
-    apart = run(on_change="new_column")
+    noted = set(commits.iterdir())
+    refused = tables.follow(table, topic, format_)
+    assert noted == set(commits.iterdir())
+    apart = tables.follow(table, topic, format_, on_change="new_column")
 
-    assert [(1, 11)] == [(row["id"], row["delay"]) for row in first["rows"]]
+    assert [(1, 11)] == [(row["id"], row["delay"]) for row in first.rows]
     assert ["truncated", "the record has no value; with keys= it would delete the row of its key"] == [
-        row["reason"] for row in first["dead"]
+        row["reason"] for row in first.dead
     ]
-    assert {"offset": "bigint", "id": "bigint", "delay": "int", "gate": "string"} == second["columns"]
-    assert second["comments"]["gate"] == "Where it's boarding"
-    assert [(1, None), (2**33, "C7")] == [(row["id"], row["gate"]) for row in second["rows"]]
-    assert "column delay is int in the table and string in the schema" in refused["error"]
-    assert second | {"error": refused["error"]} == refused
-    assert [None, None, "late"] == [row["delay_string"] for row in apart["rows"]]
-    assert [11, 5, None] == [row["delay"] for row in apart["rows"]]
-    assert first["dead"] == apart["dead"]
+    assert {"offset": "bigint", "id": "bigint", "delay": "int", "gate": "string"} == second.columns
+    assert second.comments["gate"] == "Where it's boarding"
+    assert [(1, None), (2**33, "C7")] == [(row["id"], row["gate"]) for row in second.rows]
+    assert "column delay is int in the table and string in the schema" in (refused.error or "")
+    assert second.content == refused.content
+    assert [None, None, "late"] == [row["delay_string"] for row in apart.rows]
+    assert [11, 5, None] == [row["delay"] for row in apart.rows]
+    assert first.dead == apart.dead
 
 
-@pytest.mark.parametrize("format", MOSTLY_ICEBERG)
-def test_a_table_with_keys(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002 - as above
+@pytest.mark.parametrize("format_", MOSTLY_ICEBERG)
+def test_a_table_with_keys(format_: str, topic: Topic, tables: Tables) -> None:
     """The newest record of a key is its row, and a record without value deletes it."""
-    step = {"table": f"{TABLES[format]}_by_id", "subject": f"{topic.name}-value", "format": format}
-    options = {"keys": ["id"], "key": "cast(cast(key as string) as int)"}
+    step: tuple[str, Topic, str] = f"{TABLES[format_]}_by_id", topic, format_
+    options: dict[str, Any] = {"keys": ["id"], "key": functions.expr("cast(cast(key as string) as int)")}
 
     topic.put(*[{"id": number, "delay": delay} for number, delay in ((1, 1), (2, 2), (1, 3))])
-    checkpoint = str(folder / f"{format}.keys.checkpoint")
-    first = driver.ask(**step, checkpoint=checkpoint, options=options)
+    first = tables.follow(*step, **options)
     topic.put((b"1", None), {"id": 2, "delay": 7}, (b"5", None), (None, None))
-    second = driver.ask(**step, checkpoint=checkpoint, options=options)
+    second = tables.follow(*step, **options)
 
-    assert first["error"] is None, first["error"]
-    assert {1: 3, 2: 2} == {row["id"]: row["delay"] for row in first["rows"]}
-    assert {2: 7} == {row["id"]: row["delay"] for row in second["rows"]}
-    assert ["the record has no value, and its key cannot be decoded"] == [row["reason"] for row in second["dead"]]
+    assert first.error is None, first.error
+    assert {1: 3, 2: 2} == {row["id"]: row["delay"] for row in first.rows}
+    assert {2: 7} == {row["id"]: row["delay"] for row in second.rows}
+    assert ["the record has no value, and its key cannot be decoded"] == [row["reason"] for row in second.dead]
 
 
-@pytest.mark.parametrize("format", MOSTLY_ICEBERG)
-def test_formats_of_json(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002 - as above
+@pytest.mark.parametrize("format_", MOSTLY_ICEBERG)
+def test_formats_of_json(format_: str, topic: Topic, tables: Tables, folder: Path) -> None:
     """Strings of JSON become columns of the types that their formats mean, and other values dead letters."""
     at = {"type": "string", "format": "date-time", "description": "When it left"}
     schema = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}, "at": at}})
@@ -167,22 +233,16 @@ def test_formats_of_json(format: str, topic: Topic, driver: Driver, folder: Path
     values = [{"n": 1, "at": "2026-11-26T14:00:00.25+01:00"}, {"n": 2, "at": "yesterday"}, {"n": 3}]
     topic.put(*((None, serialize(value, topic=topic.name)) for value in values))
 
-    result = driver.ask(
-        table=f"{TABLES[format]}_json",
-        subject=f"{topic.name}-value",
-        checkpoint=str(folder / f"{format}.json.checkpoint"),
-        format=format,
-        options={"typed_formats": True},
-    )
+    result = tables.follow(f"{TABLES[format_]}_json", topic, format_, typed_formats=True)
 
-    assert result["error"] is None, result["error"]
-    assert "timestamp" == result["columns"]["at"]
-    assert "When it left" == result["comments"]["at"]
-    written = folder / ("lake/db" if format == "iceberg" else "warehouse") / "flights_json"
-    moments = {row["n"]: row["at"] for row in rows_of(format, written).to_pylist()}
+    assert result.error is None, result.error
+    assert "timestamp" == result.columns["at"]
+    assert "When it left" == result.comments["at"]
+    written = folder / ("lake/db" if format_ == "iceberg" else "warehouse") / "flights_json"
+    moments = {row["n"]: row["at"] for row in rows_of(format_, written).to_pylist()}
     assert moments.pop(3) is None
     assert {1: datetime(2026, 11, 26, 13, 0, 0, 250000, UTC)} == moments
-    assert ["invalid date-time"] == [row["reason"] for row in result["dead"]]
+    assert ["invalid date-time"] == [row["reason"] for row in result.dead]
 
 
 VALUE = {
@@ -209,56 +269,54 @@ VALUE = {
 }
 
 
-@pytest.mark.parametrize("format", MOSTLY_ICEBERG)
-def test_renames(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002 - as above
+@pytest.mark.parametrize("format_", MOSTLY_ICEBERG)
+def test_renames(format_: str, topic: Topic, tables: Tables) -> None:
     """An alias renames a column, with its values, where the format tracks columns by id."""
-    table = f"{TABLES[format]}_renamed"
-    mapped = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"} if format == "delta" else {}
+    table = f"{TABLES[format_]}_renamed"
+    mapped = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"} if format_ == "delta" else {}
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in (mapped | {"made": "by hand"}).items())
     columns = "offset BIGINT, id INT, delay INT"
-    driver.ask(sql=f"CREATE TABLE {table} ({columns}) USING {format} TBLPROPERTIES ({properties})")
-    step = {"table": table, "subject": f"{topic.name}-value", "format": format}
-    step["checkpoint"] = str(folder / f"{format}.renamed.checkpoint")
+    tables.sql(f"CREATE TABLE {table} ({columns}) USING {format_} TBLPROPERTIES ({properties})")
     renamed = record(field("number", "long", aliases=["id"]), field("delay", "int"))
 
     topic.put({"id": 1, "delay": 11})
-    assert driver.ask(**step)["error"] is None
+    assert tables.follow(table, topic, format_).error is None
     topic.put({"number": 2**33, "delay": 5}, schema=renamed)
-    refused = driver.ask(**step, options={"on_change": "refuse"})["error"]
-    result = driver.ask(**step)
+    refused = tables.follow(table, topic, format_, on_change="refuse").error
+    result = tables.follow(table, topic, format_)
 
-    assert "column id has the name number in the schema" in refused
-    assert result["error"] is None, result["error"]
-    assert {"offset": "bigint", "number": "bigint", "delay": "int"} == result["columns"]
-    assert [(1, 11), (2**33, 5)] == [(row["number"], row["delay"]) for row in result["rows"]]
+    assert "column id has the name number in the schema" in (refused or "")
+    assert result.error is None, result.error
+    assert {"offset": "bigint", "number": "bigint", "delay": "int"} == result.columns
+    assert [(1, 11), (2**33, 5)] == [(row["number"], row["delay"]) for row in result.rows]
 
 
-@pytest.mark.parametrize("format", MOSTLY_DELTA)
-def test_a_running_query(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002 - as above
+@pytest.mark.parametrize("format_", MOSTLY_DELTA)
+def test_a_running_query(format_: str, topic: Topic, tables: Tables, folder: Path) -> None:
     """A query that runs takes up versions that are registered meanwhile, and stops where a cast is needed."""
-    table = f"{TABLES[format]}_running"
-    files = folder / ("lake/db" if format == "iceberg" else "warehouse") / table.rpartition(".")[2]
-    sign = folder / f"{format}.stop"
-    step = {"table": table, "subject": f"{topic.name}-value", "format": format, "stop": str(sign)}
+    table = f"{TABLES[format_]}_running"
+    files = folder / ("lake/db" if format_ == "iceberg" else "warehouse") / table.rpartition(".")[2]
     topic.put({"id": 1, "delay": 11})
 
-    def wait_for(*ids: int) -> None:
-        while ids_in(format, files) != set(ids):
-            assert not driver.has_answered(0.1), driver.answer()
+    def wait_for(query: Future[Followed], *ids: int) -> None:
+        until(lambda: query.done() or ids_in(format_, files) == set(ids))
+        assert not query.done(), query.result()
 
-    driver.send(**step, checkpoint=str(folder / f"{format}.running.checkpoint"))
-    wait_for(1)
-    topic.put({"id": 2**33, "delay": 5, "gate": "C7"}, schema=WIDER)
-    wait_for(1, 2**33)
-    topic.put({"id": 3, "delay": 1, "gate": None, "seats": 99}, schema=COUNTED)
-    wait_for(1, 2**33, 3)
-    topic.put({"id": 4, "delay": "late", "gate": None}, schema=FRACTION)
-    result = driver.answer()
-    sign.touch()
+    with ThreadPoolExecutor(1) as threads:
+        query = threads.submit(tables.follow, table, topic, format_, trigger={"processingTime": "200 milliseconds"})
+        try:
+            wait_for(query, 1)
+            topic.put({"id": 2**33, "delay": 5, "gate": "C7"}, schema=WIDER)
+            wait_for(query, 1, 2**33)
+            topic.put({"id": 3, "delay": "late", "gate": None}, schema=FRACTION)
+            result = query.result(60)
+        finally:
+            for running in tables.spark.streams.active:
+                running.stop()
 
-    assert "column delay is int in the table and string in the schema" in result["error"]
-    assert [None, None, 99] == [row["seats"] for row in result["rows"]]
-    assert [] == result["dead"]
+    assert "column delay is int in the table and string in the schema" in (result.error or "")
+    assert [None, "C7"] == [row["gate"] for row in result.rows]
+    assert [] == result.dead
 
 
 def ids_in(format_: str, table: Path) -> set[int]:
@@ -269,55 +327,48 @@ def ids_in(format_: str, table: Path) -> set[int]:
         return set()
 
 
-def test_defaults(topic: Topic, driver: Driver, folder: Path) -> None:
+def test_defaults(topic: Topic, tables: Tables, folder: Path) -> None:
     """In tables of Iceberg's format 3 older rows have the default of a new column, for other readers too."""
-    driver.ask(
-        sql="CREATE TABLE lake.db.seats (offset BIGINT, id BIGINT, delay INT, gate STRING) USING iceberg"
+    table = "lake.db.seats"
+    tables.sql(
+        f"CREATE TABLE {table} (offset BIGINT, id BIGINT, delay INT, gate STRING) USING iceberg"
         " TBLPROPERTIES ('format-version' = '3')"
     )
-    step = {"table": "lake.db.seats", "subject": f"{topic.name}-value", "format": "iceberg"}
-    step["checkpoint"] = str(folder / "seats.checkpoint")
 
     topic.put({"id": 1, "delay": 0, "gate": None}, schema=WIDER)
-    assert driver.ask(**step)["error"] is None
+    assert tables.follow(table, topic, "iceberg").error is None
     topic.put({"id": 2, "delay": 0, "gate": None, "seats": 99}, schema=COUNTED)
-    result = driver.ask(**step)
+    result = tables.follow(table, topic, "iceberg")
 
-    assert result["error"] is None, result["error"]
-    assert [(1, 180), (2, 99)] == [(row["id"], row["seats"]) for row in result["rows"]]
-    table = folder / "lake" / "db" / "seats"
-    assert {(1, 180), (2, 99)} == {(row["id"], row["seats"]) for row in rows_of("iceberg", table).to_pylist()}
-    assert "Seats" == columns_of("iceberg", table)["seats"]
+    assert result.error is None, result.error
+    assert [(1, 180), (2, 99)] == [(row["id"], row["seats"]) for row in result.rows]
+    files = folder / "lake" / "db" / "seats"
+    assert {(1, 180), (2, 99)} == {(row["id"], row["seats"]) for row in rows_of("iceberg", files).to_pylist()}
+    assert "Seats" == columns_of("iceberg", files)["seats"]
 
 
-@pytest.mark.parametrize("format", MOSTLY_ICEBERG)
-def test_the_table_of_a_statement(format: str, topic: Topic, driver: Driver, folder: Path) -> None:  # noqa: A002
+@pytest.mark.parametrize("format_", MOSTLY_ICEBERG)
+def test_the_table_of_a_statement(format_: str, topic: Topic, tables: Tables) -> None:
     """The statement of `strata table-ddl` makes the table that a topic needs: it is followed without a change."""
-    table = f"{TABLES[format]}_by_ddl"
+    table = f"{TABLES[format_]}_by_ddl"
     topic.put(VALUE, schema=EVERYTHING)
 
-    assert driver.ask(sql=statement_of(EVERYTHING, table, format)) == {"rows": []}
-    driver.ask(sql=f"ALTER TABLE {table} ADD COLUMNS (offset BIGINT)")
-    result = driver.ask(
-        table=table,
-        subject=f"{topic.name}-value",
-        checkpoint=str(folder / f"{format}.ddl.checkpoint"),
-        format=format,
-        options={"on_change": "refuse", "union_names": "type"},
-    )
+    assert [] == tables.sql(statement_of(EVERYTHING, table, format_))
+    tables.sql(f"ALTER TABLE {table} ADD COLUMNS (offset BIGINT)")
+    result = tables.follow(table, topic, format_, on_change="refuse", union_names="type")
 
-    assert result["error"] is None, result["error"]
-    assert result["dead"] == []
-    assert [(1, "s", {"int": 7, "string": None}, [{"sku": "k", "price": None}])] == [
-        (row["i"], row["s"], row["u"], row["lines"]) for row in result["rows"]
+    assert result.error is None, result.error
+    assert result.dead == []
+    assert [(1, "s", Row(int=7, string=None), [Row(sku="k", price=None)])] == [
+        (row["i"], row["s"], row["u"], row["lines"]) for row in result.rows
     ]
-    assert COMMENT == result["comments"]["b"]
+    assert COMMENT == result.comments["b"]
 
 
-def test_the_table_of_parquet_files(driver: Driver) -> None:
+def test_the_table_of_parquet_files(tables: Tables) -> None:
     """Spark makes the table of Parquet files too, with its comments."""
-    driver.ask(sql=statement_of(EVERYTHING, "by_ddl_in_parquet", "parquet"))
-    columns = driver.ask(sql="DESCRIBE TABLE by_ddl_in_parquet")["rows"]
+    tables.sql(statement_of(EVERYTHING, "by_ddl_in_parquet", "parquet"))
+    columns = tables.sql("DESCRIBE TABLE by_ddl_in_parquet")
 
     assert [field["name"] for field in EVERYTHING["fields"]] == [column["col_name"] for column in columns]
     assert COMMENT == columns[0]["comment"]

@@ -197,7 +197,6 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "enable.idempotence": True, "linger.ms": 5})
     killed_before = set(chance.sample(range(2, VERSIONS + 1), KILLS))
     numbers, dead, ways = count(), dict[int, bytes](), Counter[str]()
-    archive = tmp_path / "classes.jsa"
     with RegistryNode("memory:") as node, RegistryClient(node.url) as client:
         client.set_config("NONE")
         options: dict[str, Any] = {
@@ -212,7 +211,6 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
             "checkpoint": str(tmp_path / "checkpoint"),
             "format": format,
             "options": {"dead_letters": letters},
-            "quiet": True,
         }
 
         def produce(schema: str, expected: bool, **types: Any) -> None:
@@ -228,12 +226,12 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
             producer.flush()
 
         def start() -> Driver:
-            return Driver(tmp_path, spark_kafka_jars(), archive=archive, **options)
+            return Driver(tmp_path, spark_kafka_jars(), **options)
 
         produce(history.schema(), True)
         first = start()  # a kill while a table is being made may leave a folder that Delta refuses
         assert first.ask(**step) == {"error": None}, seed
-        first.close()
+        first.kill()
         driver: Driver | None = None
         killer = Killer(chance, tmp_path, folders)
         for version in range(2, VERSIONS + 1):
@@ -258,7 +256,6 @@ def test_each_record_once(format: str, kafka_broker: KafkaBroker, tmp_path: Path
         driver = driver or start()
         assert driver.ask(**step) == {"error": None}, seed
         driver.kill()
-        archive.unlink()
 
     rows, letters_written = (rows_of(format, folder) for folder in folders)
     result = f"{format}, seed {seed}: {rows.num_rows} rows, {len(dead)} dead letters; killed after {killer.moments}"
@@ -298,7 +295,6 @@ def test_killed_executors(format: str, tmp_path: Path) -> None:  # noqa: A002 - 
             checkpoint=str(tmp_path / "checkpoint"),
             format=format,
             options={"dead_letters": letters},
-            quiet=True,
         )
         killed, commits = 0, tmp_path / "checkpoint" / "commits"
         for done in range(1, files, files // kills):
