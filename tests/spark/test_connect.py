@@ -101,7 +101,8 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """Yield a server that lacks the jar; its workers have the packages."""
     folder = tmp_path_factory.mktemp("connect")
-    with ConnectServer(folder, python=bare_python(folder), env={"PYTHONPATH": str(CHECKOUT)}) as started:
+    env, settings = {"PYTHONPATH": str(CHECKOUT)}, {"spark.python.daemon.module": "harness.spark_daemon"}
+    with ConnectServer(folder, python=bare_python(folder), env=env, settings=settings) as started:
         yield started
 
 

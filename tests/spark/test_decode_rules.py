@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
-from harness.decode_executors import Answers, Frames
+from harness.decode_executors import Answers, Frames, run_once
 from harness.decode_judges import has_columns, read_by_json, read_by_protobuf
 from harness.decode_rules import Rule, avro, framed, json_schema, protobuf
 from strata.serdes.client import RegistryClient
@@ -79,13 +79,7 @@ def stream(spark: SparkSession, client: RegistryClient, installed: None, tmp_pat
         def collect(batch: DataFrame, _: int) -> None:
             batches.append(frames.answers(batch))
 
-        # a sink in memory would generate code that makes rows of hundreds of columns
-        running = frames.decoded(rows, _by(client, "jvm")).writeStream.foreachBatch(collect).trigger(availableNow=True)
-        query = running.option("checkpointLocation", str(tmp_path / "places")).start()
-        try:
-            assert query.awaitTermination(60)
-        finally:
-            query.stop()
+        run_once(frames.decoded(rows, _by(client, "jvm")), collect, tmp_path / "places")
         [answers] = batches
         return answers
 
@@ -173,7 +167,7 @@ PAYLOADS = [*(rule for rule in avro.RULES if rule.frame is framed and rule.write
 def probed(run_java: RunJava) -> dict[str, Any]:
     """Return what the program of the JVM makes of payloads outside Spark, and for resolution what Avro's library does.
 
-    The probe itself compares nodes, code made for the schemas, and programs for some of the columns.
+    The probe itself compares nodes, code made for the schemas, and, for resolution, programs for some of the columns.
     """
     lines = [
         {

@@ -29,7 +29,7 @@ from strata.spark_udfs.encoding.row_encoder import RowEncoder
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("installed", "generated_code"),
+    pytest.mark.usefixtures("installed"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
     pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this Spark has no arrow_udf"),
 ]
@@ -131,7 +131,7 @@ def _written(
         yield from collected
 
 
-@pytest.mark.parametrize(("schemas", "each"), [(8, 40), pytest.param(50, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("schemas", "each"), [(2, 20), pytest.param(50, 100, marks=pytest.mark.slow)])
 def test_random_rows_of_avro(
     spark: SparkSession, client: RegistryClient, families: Families, schemas: int, each: int
 ) -> None:
@@ -152,7 +152,7 @@ def test_random_rows_of_avro(
     assert written > read / 2 > schemas
 
 
-@pytest.mark.parametrize(("schemas", "each"), [(3, 20), pytest.param(50, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("schemas", "each"), [(2, 10), pytest.param(50, 100, marks=pytest.mark.slow)])
 def test_random_rows_of_protobuf(spark: SparkSession, client: RegistryClient, schemas: int, each: int) -> None:
     """So it is in Protobuf, with maps in any order."""
     chance, columns = Random(23), []

@@ -1,15 +1,16 @@
 """Every executor of Spark follows the same rules of encoding, which are rows of tables.
 
-Payloads are those of fastavro, Google's library and orjson. The rules of a format are two queries.
+Payloads are those of fastavro, Google's library and orjson. The rules of a format are a query and a stream.
 """
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from harness.decode_executors import settings
+from harness.decode_executors import run_once, settings
 from harness.encode_executors import Rows, by, by_sql
 from harness.encode_rules import Rule, avro, json_schema, protobuf
 from strata.serdes.client import RegistryClient
@@ -34,26 +35,33 @@ def values_of(spark: SparkSession, rows: Rows) -> DataFrame:
 @pytest.mark.usefixtures("installed", "generated_code")
 @pytest.mark.parametrize("format_", RULES)
 def test_rules_in_spark(spark: SparkSession, client: RegistryClient, format_: str) -> None:
-    """Each value has its payload, or is refused with its reason: in generated code, by SQL, and in Python workers."""
-    install(spark, registry=client.settings, name="rules")
-    rows, ways = Rows(client, RULES[format_]), {"jvm": by("jvm"), "sql": by_sql("rules"), "python": by("python")}
+    """Each value has its payload, or is refused with its reason: in generated code, and in Python workers."""
+    rows, ways = Rows(client, RULES[format_]), {"jvm": by("jvm"), "python": by("python")}
 
-    answers = rows.in_spark(values_of(spark, rows), ways)
+    answers = rows.answers(rows.encoded(values_of(spark, rows), ways), ways)
 
     expected = {rule.name: rule.answer for rule in RULES[format_]}
     for way in ways:
         assert expected == answers[way], way
 
 
-@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("format_", RULES)
-def test_rules_without_generated_code(spark: SparkSession, client: RegistryClient, format_: str) -> None:
-    """So it is where Spark generates no code."""
-    rows = Rows(client, RULES[format_])
+def test_rules_in_a_stream(spark: SparkSession, client: RegistryClient, format_: str, tmp_path: Path) -> None:
+    """So it is in a micro-batch, where Spark generates no code, and by the function of SQL."""
+    install(spark, registry=client.settings, name="rules")
+    rows, ways = Rows(client, RULES[format_]), {"jvm": by("jvm"), "sql": by_sql("rules")}
+    spark.range(1).coalesce(1).write.parquet(str(tmp_path / "one"))
+    # Parquet would change the types of some values.
+    stream = spark.readStream.schema("id long").parquet(str(tmp_path / "one")).crossJoin(values_of(spark, rows))
+    batches = []
 
-    answers = rows.in_spark(values_of(spark, rows), {"jvm": by("jvm")})
+    def collect(batch: DataFrame, _: int) -> None:
+        batches.append(rows.answers(batch, ways))
 
-    assert {"jvm": {rule.name: rule.answer for rule in RULES[format_]}} == answers
+    run_once(rows.encoded(stream, ways), collect, tmp_path / "places")
+
+    expected = {rule.name: rule.answer for rule in RULES[format_]}
+    assert [dict.fromkeys(ways, expected)] == batches
 
 
 @pytest.mark.parametrize("format_", RULES)

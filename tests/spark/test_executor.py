@@ -43,18 +43,6 @@ def _binary(frames: list[bytes | None]) -> pa.Array:
     return pa.array(frames, pa.binary())
 
 
-def test_one_request_for_each_id(scripted_registry: Any, frame: MakeFrame) -> None:
-    """For any number of frames and batches, a process requests an id once, known or not."""
-    known = scripted_registry.add(NUMBER)
-    frames = [frame(known, NUMBER, {"n": 1}), frame(99, NUMBER, {"n": 1})] * 700
-    decoder = _decoder(scripted_registry, NUMBER)
-
-    for _ in range(3):
-        decoder.decode(_binary(frames))
-
-    assert {known: 1, 99: 1} == dict(scripted_registry.asked)
-
-
 def test_equal_plans_share_decoders(scripted_registry: Any) -> None:
     """An unpickled copy of a plan shares the decoder, with its cached schemas, of the process."""
     decided = plan_decode(_impatient(scripted_registry.url), ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
@@ -79,14 +67,6 @@ def test_empty_batch(scripted_registry: Any) -> None:
     decoded = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE).decode(_binary([]))
 
     assert pa.array([], pa.struct([pa.field("n", pa.int32(), nullable=False)])) == decoded
-
-
-def test_large_binary(scripted_registry: Any, frame: MakeFrame) -> None:
-    """Long binaries, which Spark passes when `useLargeVarTypes` is on, are decoded."""
-    schema_id = scripted_registry.add(NUMBER)
-    frames = pa.array([frame(schema_id, NUMBER, {"n": 1})], pa.large_binary())
-
-    assert [{"n": 1}] == _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE).decode(frames).to_pylist()
 
 
 def test_any_bytes(scripted_registry: Any, frame: MakeFrame, everything: Any) -> None:
@@ -119,12 +99,6 @@ def _damaged(good: bytes, chance: random.Random) -> bytes:
     return bytes(changed[:end]) + chance.choice((b"", b"", b"", b"\0"))
 
 
-def test_column_that_is_not_binary(scripted_registry: Any) -> None:
-    """A text column is refused, since its bytes are no longer frames."""
-    with pytest.raises(TypeError, match="expected a binary column of frames, got string"):
-        _decoder(scripted_registry, NUMBER).decode(pa.array(["a"]))
-
-
 def test_value_that_spark_cannot_hold(scripted_registry: Any, frame: MakeFrame) -> None:
     """An instant beyond Spark's microseconds makes its row a dead letter; its neighbours are decoded."""
     schema_id = scripted_registry.add(INSTANT)
@@ -139,33 +113,6 @@ def test_value_that_spark_cannot_hold(scripted_registry: Any, frame: MakeFrame) 
         {"reason": "out of range", "schema_id": schema_id, "frame": frames[1]},
         None,
     ] == decoded.field("error").to_pylist()
-
-
-# name, the registry's schema for the id, reason
-UNUSABLE: list[tuple[str, str, dict[str, Any], str]] = [
-    ("another format", 'syntax = "proto3";', {"schemaType": "PROTOBUF"}, "writer schema is PROTOBUF"),
-    ("no schema", '{"type": "nonsense"}', {}, "unusable writer schema"),
-    (
-        "a schema that does not fit",
-        '"string"',
-        {},
-        "resolution: the reader schema has record Number where the writer schema has string",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("text", "properties", "reason"), [row[1:] for row in UNUSABLE], ids=[row[0] for row in UNUSABLE]
-)
-def test_unusable_writer_schema(scripted_registry: Any, text: str, properties: dict[str, Any], reason: str) -> None:
-    """A writer schema that the reader schema cannot read makes dead letters, and is requested once."""
-    schema_id = scripted_registry.add_text(text, properties)
-    frames: list[bytes | None] = [b"\0" + schema_id.to_bytes(4, "big") + b"\2a"] * 3
-
-    decoded = _decoder(scripted_registry, NUMBER).decode(_binary(frames))
-
-    assert [reason] * 3 == [error["reason"] for error in decoded.field("error").to_pylist()]
-    assert 1 == scripted_registry.asked[schema_id]
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
@@ -189,24 +136,6 @@ def test_registry_that_is_down(scripted_registry: Any, frame: MakeFrame) -> None
     assert [{"n": 2}] == decoder.decode(_binary([frame(known, NUMBER, {"n": 2})])).to_pylist()
     with pytest.raises(RegistryNotUsable, match=f"schema id {unknown} could not be looked up: .*does not answer"):
         decoder.decode(_binary([frame(unknown, WIDER, {"n": 1})]))
-
-
-def test_workers_share_what_they_know(scripted_registry: Any, frame: MakeFrame, tmp_path: Path) -> None:
-    """Without the registry a worker can use the ids that another worker of its executor has cached, and no others."""
-    known, unknown = scripted_registry.add(NUMBER), scripted_registry.add(NUMBER)
-    settings = _impatient(scripted_registry.url)
-    decided = plan_decode(settings, ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
-
-    def worker() -> AvroDecoder:
-        transport = SharedResponses(settings, tmp_path / "answers")
-        return AvroDecoder(decided, RegistryClient.from_settings(settings, transport=transport))
-
-    worker().decode(_binary([frame(known, NUMBER, {"n": 1})]))
-    scripted_registry.close()
-
-    assert [{"n": 2}] == worker().decode(_binary([frame(known, NUMBER, {"n": 2})])).to_pylist()
-    with pytest.raises(RegistryNotUsable, match=f"schema id {unknown} could not be looked up: .*does not answer"):
-        worker().decode(_binary([frame(unknown, NUMBER, {"n": 1})]))
 
 
 @pytest.mark.parametrize("kind", ["token", "password", "client_secret"])
@@ -233,32 +162,6 @@ def test_workers_with_other_credentials_share_nothing(
     with pytest.raises(RegistryNotUsable):
         worker("second").decode(frames)
     assert not [file for file in (tmp_path / "answers").iterdir() if "first" in file.name + file.read_text()]
-
-
-def test_registry_that_comes_back(scripted_registry: Any, frame: MakeFrame) -> None:
-    """A failed look-up is not cached: when the task runs again it decodes."""
-    schema_id = scripted_registry.add(NUMBER)
-    frames = _binary([frame(schema_id, NUMBER, {"n": 1})])
-    decoder = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE)
-    scripted_registry.status = 503
-    with pytest.raises(RegistryNotUsable):
-        decoder.decode(frames)
-    scripted_registry.status = None
-
-    assert [{"n": 1}] == decoder.decode(frames).to_pylist()
-
-
-def test_unknown_id_that_appears(scripted_registry: Any, frame: MakeFrame) -> None:
-    """An unknown id is requested again after a while."""
-    settings = _impatient(scripted_registry.url, missing_ttl=0)
-    frames = _binary([frame(1, NUMBER, {"n": 1})])
-    decoder = _decoder(settings, NUMBER, mode=Mode.PERMISSIVE)
-
-    assert [None] == decoder.decode(frames).to_pylist()
-
-    scripted_registry.add(NUMBER)
-
-    assert [{"n": 1}] == decoder.decode(frames).to_pylist()
 
 
 def test_failfast_names_the_record(scripted_registry: Any, frame: MakeFrame) -> None:

@@ -181,7 +181,7 @@ def test_inflated_records_are_in_parts(
 
 
 @pytest.mark.parametrize(
-    "vector", [one for one in VECTORS if one.name.startswith(("Avro", "JSON"))], ids=lambda one: one.name
+    "vector", [one for one in VECTORS if one.name in ("Avro NONE", "JSON ZLIB")], ids=lambda one: one.name
 )
 def test_workers_ask_glue(vector: Vector) -> None:
     """With the setting `glue_region`, a worker looks versions up in Glue itself."""

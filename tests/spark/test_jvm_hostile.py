@@ -62,7 +62,7 @@ def _json(chance: Random) -> dict[str, Any]:
     return _task(Schema(json.dumps(reader), JSON), [], payloads)
 
 
-@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [5_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("make", [_avro, _protobuf, _json])
 def test_hostile_payloads(run_java: RunJava, make: Callable[[Random], dict[str, Any]], count: int) -> None:
     """No payload crashes a decoder, breaks a limit or is lost; rows have only bytes that can be read."""
@@ -97,7 +97,7 @@ def test_hostile_frames_of_replay(run_java: RunJava, written: Schema, candidate:
         schema_id = client.register("hostile", written).schema_id
         good = b"\0" + schema_id.to_bytes(4, "big") + bytes.fromhex(payload)
         frames = [good[:size] for size in range(len(good) + 1)]
-        for _ in range(3000):
+        for _ in range(1000):
             changed = bytearray(
                 chance.choice((good, good, chance.choice(frames))) + chance.randbytes(chance.choice((0, 0, 1, 9)))
             )
@@ -112,4 +112,4 @@ def test_hostile_frames_of_replay(run_java: RunJava, written: Schema, candidate:
 
     reasons = Counter((reason or "").partition(":")[0] for record in outcomes for reason, *_ in record)
     assert {"", "another value is read", "frame too short", "wrong magic byte 0x80"} < reasons.keys()
-    assert reasons["another value is read"] > 50
+    assert reasons["another value is read"] > 20

@@ -194,15 +194,13 @@ class Runner:
             self._spark.catalog.dropTempView(name)
 
 
-EXAMPLES = {"AVRO": 3, "PROTOBUF": 1, "JSON": 1}
-"""Only Avro is pruned, so it has more."""
-SLOW_EXAMPLES = {"AVRO": 60, "PROTOBUF": 40, "JSON": 25}
+EXAMPLES = {"AVRO": 60, "PROTOBUF": 40, "JSON": 25}
 """An example is three Spark jobs, one of which starts from Python workers; those of JSON take twice as long."""
 
 
 @pytest.mark.parametrize(
     ("name", "examples"),
-    [*EXAMPLES.items(), *(pytest.param(*item, marks=pytest.mark.slow) for item in SLOW_EXAMPLES.items())],
+    [("AVRO", 1), *(pytest.param(*item, marks=pytest.mark.slow) for item in EXAMPLES.items())],
 )
 def test_random_queries(spark: SparkSession, client: RegistryClient, tmp_path: Path, name: str, examples: int) -> None:
     """What a query reads, and where it runs, changes neither its rows nor whether it fails."""

@@ -13,7 +13,6 @@ from confluent_kafka import Consumer, Producer
 from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.types import StringType, StructType
 
-from harness.jars import spark_kafka_jars
 from harness.kafka import KafkaBroker
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
 from strata.serdes.client import RegistryClient
@@ -42,26 +41,18 @@ PATHS: tuple[Any, ...] = ("jvm", "python")
 KEYED = [("k1", Row(*ROWS[0])), ("k2", Row(*ROWS[1])), ("k3", None)]
 
 
-@pytest.fixture(scope="module")
-def kafka(spark: SparkSession, kafka_broker: KafkaBroker) -> KafkaBroker:
-    """Return a broker, and add Spark's own source and sink to the session."""
-    for jar in spark_kafka_jars():
-        spark.sql(f"ADD JAR '{jar.as_uri()}'")
-    return kafka_broker
-
-
 @pytest.fixture
-def topic(kafka: KafkaBroker) -> str:
+def topic() -> str:
     """Return the name of a new topic of one partition, which its first record creates."""
     return f"round-trip-{next(_numbers)}"
 
 
 @pytest.fixture
-def written(spark: SparkSession, kafka: KafkaBroker, topic: str) -> Callable[[DataFrame], DataFrame]:
+def written(spark: SparkSession, kafka_broker: KafkaBroker, topic: str) -> Callable[[DataFrame], DataFrame]:
     """Return a function that writes a data frame to the topic, and reads the topic."""
 
     def write_and_read(df: DataFrame) -> DataFrame:
-        options = {"kafka.bootstrap.servers": kafka.bootstrap}
+        options = {"kafka.bootstrap.servers": kafka_broker.bootstrap}
         df.write.format("kafka").options(**options).option("topic", topic).save()
         reading = {**options, "subscribe": topic, "startingOffsets": "earliest", "includeHeaders": "true"}
         return spark.read.format("kafka").options(**reading).load()
@@ -73,9 +64,8 @@ def _orders(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(KEYED, f"key string, value struct<{ORDER}>").coalesce(1)
 
 
-@pytest.mark.parametrize(
-    "framing", ["prefix", *(pytest.param(one, marks=pytest.mark.slow) for one in ("guid", "header"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("framing", ["prefix", "guid", "header"])
 def test_avro(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame], framing: Any
 ) -> None:
@@ -212,12 +202,14 @@ def test_protobuf(
 NUMBER = json.dumps({"type": "record", "name": "Number", "fields": [{"name": "n", "type": "int"}]})
 
 
-def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+def test_streams(
+    spark: SparkSession, registry: RegistryClient, kafka_broker: KafkaBroker, topic: str, tmp_path: Path
+) -> None:
     """A stream writes records with the schema in a header, and another one reads them among other producers' records.
 
     A row that does not fit is a dead letter of the writing query, and goes to no topic.
     """
-    settings, servers = registry.settings, {"kafka.bootstrap.servers": kafka.bootstrap}
+    settings, servers = registry.settings, {"kafka.bootstrap.servers": kafka_broker.bootstrap}
     install(spark, registry=settings)
     to_value = encoder(registry=settings, subject=f"{topic}-value", schema=NUMBER, framing="header", mode="DEADLETTER")
     folder = tmp_path / "in"
@@ -239,7 +231,7 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
         {"n": 4}, Context(topic, "value", headers)
     )
     framed = AvroSerializer(registry, NUMBER)({"n": 5}, topic=topic)
-    _produce(kafka, topic, [(other, headers), (framed, []), (b"\x08", [])])
+    _produce(kafka_broker, topic, [(other, headers), (framed, []), (b"\x08", [])])
 
     source = spark.readStream.format("kafka").options(**servers, subscribe=topic, startingOffsets="earliest")
     records = source.option("includeHeaders", "true").load()
@@ -254,21 +246,21 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     [lost] = spark.read.parquet(str(tmp_path / "dead")).collect()
     assert (2**40, "n") == (lost["n"], lost["path"])
     assert [(1, [to_value.header]), (1, [to_value.header])] == [
-        (len(value), given) for value, given in _consumed(kafka, topic, 2)
+        (len(value), given) for value, given in _consumed(kafka_broker, topic, 2)
     ]
 
 
 @pytest.mark.slow
 def test_stream_from_topic_to_topic(
-    spark: SparkSession, registry: RegistryClient, kafka: KafkaBroker, topic: str, tmp_path: Path
+    spark: SparkSession, registry: RegistryClient, kafka_broker: KafkaBroker, topic: str, tmp_path: Path
 ) -> None:
     """A stream decodes one topic and encodes into another; it continues from its checkpoint, also on the other path."""
-    settings, servers = registry.settings, {"kafka.bootstrap.servers": kafka.bootstrap}
+    settings, servers = registry.settings, {"kafka.bootstrap.servers": kafka_broker.bootstrap}
     install(spark, registry=settings)
     serialize, to = AvroSerializer(registry, NUMBER), f"{topic}-out"
 
     for path, numbers in zip(PATHS, ([1, 2], [3]), strict=True):
-        _produce(kafka, topic, [*((serialize({"n": n}, topic=topic), []) for n in numbers), (b"\0\0", [])])
+        _produce(kafka_broker, topic, [*((serialize({"n": n}, topic=topic), []) for n in numbers), (b"\0\0", [])])
         source = spark.readStream.format("kafka").options(**servers, subscribe=topic, startingOffsets="earliest")
         column = decode("value", registry=settings, subject=f"{topic}-value", path=path)
         good, _ = split_dead_letters(source.load().select(column.alias("decoded")))
@@ -276,7 +268,7 @@ def test_stream_from_topic_to_topic(
         _finish(good.select(value.alias("value")).writeStream.format("kafka").options(**servers, topic=to), tmp_path)
 
     read = AvroDeserializer(registry)
-    assert [1, 2, 3] == [read(value, topic=to)["n"] for value, _ in _consumed(kafka, to, 3)]
+    assert [1, 2, 3] == [read(value, topic=to)["n"] for value, _ in _consumed(kafka_broker, to, 3)]
 
 
 def _finish(writer: Any, checkpoint: Path) -> None:
@@ -288,16 +280,18 @@ def _finish(writer: Any, checkpoint: Path) -> None:
         query.stop()
 
 
-def _produce(kafka: KafkaBroker, topic: str, records: list[tuple[bytes | None, Any]]) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})  # in order
+def _produce(kafka_broker: KafkaBroker, topic: str, records: list[tuple[bytes | None, Any]]) -> None:
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "enable.idempotence": True})  # in order
     for value, headers in records:
         producer.produce(topic, value, headers=headers)
     assert producer.flush(90) == 0
 
 
-def _consumed(kafka: KafkaBroker, topic: str, number: int) -> list[tuple[bytes, Any]]:
+def _consumed(kafka_broker: KafkaBroker, topic: str, number: int) -> list[tuple[bytes, Any]]:
     """Return the first records of a topic, as another client sees them."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": kafka_broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
+    )
     consumer.subscribe([topic])
     try:
         messages = consumer.consume(number, timeout=60)

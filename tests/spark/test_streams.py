@@ -119,7 +119,7 @@ def _in_order(df: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in df.collect())
 
 
-@on("python")
+@pytest.mark.parametrize("decoder", ["jvm", "python"], indirect=True)
 def test_version_registered_while_the_query_runs(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
 ) -> None:
@@ -140,6 +140,47 @@ def test_version_registered_while_the_query_runs(
 
     assert first != second
     assert [(0, 1), (1, 2), (2, 3)] == _in_order(spark.table(subject))
+
+
+@on("jvm")
+def test_failfast(
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
+) -> None:
+    """A stream in mode FAILFAST ends at the first record without a value, and names that record."""
+    schema_id = registry.register("failing-stream", json.dumps(NUMBER)).schema_id
+    good = frame(schema_id, NUMBER, {"n": 7})
+    topic.produce(good, None, good[:-1], b"")
+    column = decoder(registry.settings, subject="failing-stream", mode="FAILFAST", origin=["offset"])
+
+    with (
+        pytest.raises(StreamingQueryException, match=r"\(schema id \d+, offset 2\): truncated \(at field n"),
+        _running(topic.stream().select("offset", column), f"failing_{decoder.path}") as query,
+    ):
+        query.processAllAvailable()
+
+
+@on("jvm")
+def test_newest_version_in_each_batch(
+    registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
+) -> None:
+    """A decode that is made in foreachBatch takes the newest version as its reader schema, without a restart."""
+    subject = f"each batch {decoder.path}"
+    seen: list[dict[str, Any]] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        column = decoder(registry.settings, subject=subject, mode="FAILFAST")
+        seen.extend(row["d"].asDict() for row in batch.select(column.alias("d")).collect())
+
+    query = topic.stream().writeStream.foreachBatch(take).start()
+    try:
+        for number, schema in enumerate((NUMBER, NAMED)):
+            schema_id = registry.register(subject, json.dumps(schema)).schema_id
+            topic.produce(frame(schema_id, schema, {"n": number, "label": "new"}))
+            query.processAllAvailable()
+    finally:
+        query.stop()
+
+    assert [{"n": 0}, {"n": 1, "label": "new"}] == seen
 
 
 @on("jvm")

@@ -31,7 +31,8 @@ import strata.spark.row.RowBuffer;
 /**
  * Decodes payloads with our program, and on request with Avro's own reader; reads and writes lines of JSON.
  *
- * <p>A line in: the function's name, the writer schema, payloads in hexadecimal, and for Avro the reader schema.
+ * <p>A line in: the function's name, the writer schema, payloads in hexadecimal, and for Avro the reader schema. With
+ * the reader schema, programs for some of the columns read too.
  */
 final class Probe {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -53,7 +54,7 @@ final class Probe {
         Schema writer = parse(task.get("writer").asText());
         Reading plain = new Reading(plan, writer, null);
         Reading made = new Reading(plan, writer, null);
-        List<Reading> pruned = pruned(plan, writer);
+        List<Reading> pruned = task.has("reader") ? pruned(plan, writer) : List.of();
         for (JsonNode payload : task.get("payloads")) {
             byte[] bytes = HexFormat.of().parseHex(payload.asText());
             JsonNode one = plain.read(bytes, Integer.MAX_VALUE);
