@@ -9,13 +9,13 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from faults.scene import Scene
+from faults.scene import Member, Scene
 
 __all__ = ["Waited", "longest_gap", "rolling_restart", "under_load"]
 
@@ -44,20 +44,21 @@ class Waited:
         return self.end - self.start
 
 
-def under_load(scene: Scene, act: Callable[[], None], *, clients: int = 4) -> list[Waited]:
+def under_load(scene: Scene, act: Callable[[], None], *, clients: int = 4, pause_s: float = 0.0) -> list[Waited]:
     """Let clients write continuously during an action, and for a moment before and after it.
 
     Args:
         scene: the running nodes.
         act: the action.
         clients: the number of clients that write.
+        pause_s: how long a client rests after each write, in seconds.
 
     Returns:
         All writes of all clients.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(clients) as pool:
-        working = [pool.submit(_write_on, scene.ports, number, stop) for number in range(clients)]
+        working = [pool.submit(_write_on, scene.ports, number, stop, pause_s) for number in range(clients)]
         try:
             threading.Event().wait(_REST_S)
             act()
@@ -67,9 +68,9 @@ def under_load(scene: Scene, act: Callable[[], None], *, clients: int = 4) -> li
         return [waited for future in working for waited in future.result()]
 
 
-def rolling_restart(scene: Scene) -> None:
+def rolling_restart(members: Iterable[Member]) -> None:
     """Stop each node gracefully and start it again, one after the other."""
-    for member in scene.members:
+    for member in members:
         member.node.terminate()
         member.node.restart()
 
@@ -80,13 +81,14 @@ def longest_gap(writes: Sequence[Waited]) -> float:
     return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0.0)
 
 
-def _write_on(ports: Sequence[int], client: int, stop: threading.Event) -> list[Waited]:
+def _write_on(ports: Sequence[int], client: int, stop: threading.Event, pause_s: float) -> list[Waited]:
     written = []
     for number in itertools.count():
         if stop.is_set():
             break
         schema = json.dumps({"type": "record", "name": f"R{client}n{number}", "fields": []})
         written.append(_insist(ports, client, f"/subjects/{quote(f'c{client}-{number}')}/versions", schema))
+        stop.wait(pause_s)
     return written
 
 
