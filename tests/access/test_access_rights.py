@@ -1,9 +1,10 @@
 """Rights against a model that asks every rule in turn, and the cases that people get wrong."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.access_model import model
+from harness.examples import examples
 from strata.registry.core.rights.principal import ANONYMOUS, Principal
 from strata.registry.core.rights.rights import Rights
 from strata.registry.core.rights.rules import (
@@ -44,6 +45,7 @@ principals = st.builds(
 )
 
 
+@settings(max_examples=examples(200))
 @given(
     st.lists(rules(), max_size=12),
     st.sets(st.sampled_from(["User:u", "Group:h"]), max_size=1),
@@ -62,6 +64,7 @@ def test_rights_say_what_the_model_says(given_rules, superusers, questions):
             assert verdict.rule.permission == (Permission.ALLOW if verdict.allowed else Permission.DENY)
 
 
+@settings(max_examples=examples(200))
 @given(st.lists(rules(), max_size=8), principals, st.sampled_from(Operation), st.sampled_from(["", ":.c:", ":.:"]))
 def test_what_is_allowed_for_all_names_is_allowed_for_each(given_rules, principal, operation, prefix):
     """`allows_all` never promises more than the rules give."""

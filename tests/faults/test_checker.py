@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faults.checker import by_subject, judge
@@ -24,6 +24,7 @@ from faults.model import (
 )
 from faults.objects import OBJECTS
 from faults.rights import misplaced
+from harness.examples import examples
 from strata.storage.log import Entry as LogEntry
 from strata.storage.record_json import encode
 from strata.storage.records import AclKey, AclValue, ConfigKey, ConfigValue, ModeKey, SchemaKey, SchemaValue
@@ -467,6 +468,7 @@ def _executed(steps):
     return history
 
 
+@settings(max_examples=examples(200))
 @given(STEPS)
 def test_whatever_a_sequence_explains_is_accepted(steps):
     """The checker accepts every history of a correct registry, with overlapping requests and lost answers."""
@@ -474,6 +476,7 @@ def test_whatever_a_sequence_explains_is_accepted(steps):
     assert Verdict.EXPLAINED == finding.verdict, finding
 
 
+@settings(max_examples=examples(200))
 @given(STEPS, st.data())
 def test_a_changed_answer_is_seen(steps, data):
     """In a history without overlap each answer is the only possible one, so the checker rejects any other."""

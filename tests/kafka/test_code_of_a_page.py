@@ -39,8 +39,7 @@ def code_of(registry, subject):
     return unescape(re.search(r'<pre id="python"[^>]*>(.*?)</pre>', page, re.DOTALL)[1])
 
 
-@pytest.mark.parametrize("part", ["value", "key"])
-@pytest.mark.parametrize("context", ["", ":.eu:"])
+@pytest.mark.parametrize(("context", "part"), [("", "value"), (":.eu:", "key")])
 def test_the_code_writes_and_reads_a_record(registry, kafka_broker, capsys, context, part):
     """A record goes through the topic with the schema of the page, in a context too, where ids mean other schemas."""
     register(registry, f"filler-{uuid.uuid4()}", OTHER)

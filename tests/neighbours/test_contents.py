@@ -1,9 +1,10 @@
 """What differs between two registries, and the records that make one hold what the other holds."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.registry.features.standby.copying import Target, copy_step, mark_of
 from strata.registry.features.standby.scope import Scope
 from strata.registry.transfer.contents import changed_subjects, contents_of, differing, first_records, highest_held
@@ -94,6 +95,7 @@ def but_for_marks(state):
     return {key: value for key, value in contents_of(state).items() if not isinstance(key, HighWaterKey)}
 
 
+@settings(max_examples=examples(200))
 @given(HISTORIES, HISTORIES)
 def test_what_differs_makes_both_equal(own, other):
     """After the records that differ, a registry holds what the other one holds, at once and after compaction."""
@@ -106,6 +108,7 @@ def test_what_differs_makes_both_equal(own, other):
     assert 0 == after.set_aside_count - mine.set_aside_count
 
 
+@settings(max_examples=examples(200))
 @given(HISTORIES, HISTORIES)
 def test_a_comparison_of_what_has_changed_is_enough(earlier, later):
     """A copy of an earlier moment becomes one of a later moment by comparing the changed subjects alone."""
@@ -122,6 +125,7 @@ def test_a_comparison_of_what_has_changed_is_enough(earlier, later):
 NOT_LOWERED = st.lists(RECORDS.filter(lambda record: b"LOWERED" not in record.key), max_size=25)
 
 
+@settings(max_examples=examples(200))
 @given(NOT_LOWERED, NOT_LOWERED)
 def test_no_id_of_either_side_is_given_again(own, other):
     """Unless an administrator lowered it, the next id is above all ids of both sides, also in compacted records."""
@@ -135,6 +139,7 @@ def test_no_id_of_either_side_is_given_again(own, other):
             assert after.next_id(name) > max(mine.context(name).high_water, theirs.context(name).high_water)
 
 
+@settings(max_examples=examples(200))
 @given(HISTORIES)
 def test_a_copy_below_a_context_leaves_the_rest_alone(other):
     """What was there outside the context stays; what the source holds is there under longer names."""

@@ -8,9 +8,10 @@ import json
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.storage.log import Entry, Record
 from strata.storage.record_json import encode
 from strata.storage.records import ConfigKey, DeleteSubjectKey, ModeKey, SchemaKey
@@ -190,6 +191,7 @@ HISTORIES = st.lists(
 )
 
 
+@settings(max_examples=examples(200))
 @given(HISTORIES)
 def test_spellings_of_one_id(history):
     """An id with texts that are equal as JSON names the oldest record's, also after each compaction and one by one."""

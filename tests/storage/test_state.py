@@ -3,9 +3,10 @@
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.storage.log import Entry, Record
 from strata.storage.record_json import encode
 from strata.storage.records import (
@@ -163,6 +164,7 @@ OF_GLUE = st.one_of(
 )
 
 
+@settings(max_examples=examples(200))
 @given(st.lists(st.lists(OF_GLUE, max_size=5), max_size=5))
 def test_versions_of_glue_are_found_by_their_uuid(batches):
     """After any records the index has what a look at all versions finds, soft-deleted ones included."""
