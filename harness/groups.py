@@ -24,11 +24,11 @@ SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
 """The groups of tests that share a service."""
 LONGEST: Final = (
     "spark", "services", "docs/test_documents.py", "java", "spark/test_connect.py",
-    "browser", "faults/test_runs.py", "registry/test_workers.py", "registry/test_features_apart.py",
+    "browser", "registry/test_workers.py", "registry/test_features_apart.py",
     "gitops/test_histories.py", "conformance/test_histories.py", "registry/test_nodes.py", "access/test_tls.py",
-    "access/test_oidc.py", "registry/test_connections.py", "registry/test_forward.py", "registry/test_serve.py",
-    "access/test_tls_reload.py", "access/test_identity_of_a_node.py", "registry/test_exit_codes.py",
-    "registry/test_kept_answers.py", "document", "access/test_every_route.py",
+    "registry/test_connections.py", "registry/test_forward.py", "registry/test_serve.py",
+    "access/test_tls_reload.py", "registry/test_exit_codes.py",
+    "registry/test_kept_answers.py", "document",
     "packaging/test_imports.py", "access/test_enforcement.py", "wheel",
     "serdes/test_fuzz.py", "serdes/test_arrow_oracle.py",
 )  # fmt: skip
