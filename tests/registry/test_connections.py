@@ -156,9 +156,9 @@ def test_what_came_before_a_refused_request_is_answered_first(node):
     assert [(200, {}), (200, [])] == talk(node.port, sent)[:2]
 
 
-def register(node: RegistryNode, subject: str, schema: object) -> int:
-    """Register a schema, and return its id."""
-    body = json.dumps({"schema": json.dumps(schema)}).encode()
+def register(node: RegistryNode, subject: str, kind: str) -> int:
+    """Register a schema that is the name of a type, and return its id."""
+    body = json.dumps({"schema": json.dumps(kind)}).encode()
     head = b"Content-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n" % len(body)
     ((status, found),) = talk(node.port, request(f"POST /subjects/{subject}/versions HTTP/1.1", head) + body)
 
@@ -260,11 +260,10 @@ def test_a_connection_without_a_complete_request_is_closed(stalled, sent, status
 def test_a_client_that_does_not_read_is_cut_off():
     """A client that does not read its answers does not hold a connection for ever."""
     with RegistryNode("memory:", "--request-seconds=1") as node, closing(connect(node.port)) as wire:
-        number = register(node, "large", {"type": "string", "doc": "d" * 500_000})
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         try:
             while True:
-                wire.sendall(request(f"GET /schemas/ids/{number} HTTP/1.1") * 100)
+                wire.sendall(request("GET /openapi.json HTTP/1.1") * 100)
         except (BrokenPipeError, ConnectionResetError):
             pass
 
