@@ -111,34 +111,42 @@ def test_the_action_takes_paths_and_a_source(files, record, workflow, pull_reque
     assert 1 == workflow()[0]
 
 
-@pytest.mark.kafka
-def test_the_action_reads_the_records_of_a_topic(files, record, workflow, pull_request, service, kafka_broker):
-    """A schema that does not read the records of its topic fails the job and is annotated; further topics are read."""
-    topic, client = f"orders-{uuid4().hex[:12]}", RegistryClient(service.url)
+@pytest.fixture
+def topic(record, service, kafka_broker):
+    """Return the name of a topic with a record."""
+    name, client = f"orders-{uuid4().hex[:12]}", RegistryClient(service.url)
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
-    producer.produce(topic, AvroSerializer(client, record("a", "b"))({"a": 1, "b": 2}, topic=topic))
+    producer.produce(name, AvroSerializer(client, record("a", "b"))({"a": 1, "b": 2}, topic=name))
     producer.flush(30)
+    return name
+
+
+@pytest.mark.kafka
+def test_the_action_reads_the_records_of_a_topic(files, record, workflow, pull_request, service, kafka_broker, topic):
+    """A schema that reads the records of its topic passes, and the broker's address is an input."""
     files.write(schemas___order__avsc=record("a"))
     files.commit()
     inputs = {"replay": f"schemas/order.avsc={topic}", "registry": service.url, "broker": kafka_broker.bootstrap}
 
-    passed = workflow(base_ref="main", **inputs)
+    assert 0 == workflow(base_ref="main", **inputs)[0]
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(("further", "code"), [("", 1), (" schemas/order.avsc=no-such-topic", 2)])
+def test_records_that_a_schema_does_not_read_fail_the_job(
+    files, record, workflow, pull_request, service, kafka_broker, topic, further, code
+):
+    """The file is annotated, whatever becomes of further topics; the broker's settings may be in a file."""
     files.write(schemas___order__avsc=record("a", "b").replace('"b", "type": "long"', '"b", "type": "int"'))
-    files.commit()
-    failed = workflow(base_ref="main", against="HEAD", **inputs)
-
     files.put("kafka.properties", f"bootstrap.servers={kafka_broker.bootstrap}")
-    both = workflow(
-        base_ref="main", against="HEAD", replay=f"schemas/order.avsc={topic} schemas/order.avsc=no-such-topic",
-        registry=service.url, kafka_config="kafka.properties",
-    )  # fmt: skip
+    files.commit()
+    inputs = {"registry": service.url, "kafka_config": "kafka.properties"}
 
-    assert passed[0] == 0
-    assert failed[0] == 1
+    failed = workflow(base_ref="main", against="HEAD", replay=f"schemas/order.avsc={topic}{further}", **inputs)
+
+    assert code == failed[0]
     assert "b: resolution: " in failed[1]
     assert f"::error file=schemas/order.avsc,title=Records in {topic}::" in failed[1]
-    assert both[0] == 2
-    assert failed[1] in both[1]
 
 
 def checkout(files, folder, *options):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.gitops import dumps
 from strata.gitops.dumps import indented
 
@@ -102,7 +103,7 @@ def test_a_part_of_a_registry(files, record, service):
     )
 
 
-@budget(max_examples=50)
+@budget(max_examples=examples(50))
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

@@ -31,7 +31,16 @@ def commits(name):
         yield number, files, files.pop("findings", "").splitlines()
 
 
-@pytest.mark.parametrize("name", ["readings", "telemetry"])
+@pytest.mark.parametrize(
+    ("name", "registry"),
+    [
+        ("readings", "step by step"),
+        ("telemetry", "at once"),
+        pytest.param("readings", "at once", marks=pytest.mark.slow),
+        pytest.param("telemetry", "step by step", marks=pytest.mark.slow),
+    ],
+    indirect=["registry"],
+)
 def test_a_history(files, registry, name):
     """Each commit has the findings that its check must have, and gets in as a whole, or not at all if it has some.
 

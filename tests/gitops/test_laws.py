@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.gitops.desired import Desired, Reference, Subject
 from strata.gitops.errors import GitopsError
 from strata.gitops.manifest import Settings
@@ -74,7 +75,7 @@ def applied(service, tree):
     return plan, registry.carry_out(plan.steps, plan.offset, lambda _: None) if plan.changes else []
 
 
-@budget(max_examples=60)
+@budget(max_examples=examples(60))
 @given(tree=trees())
 def test_an_apply_does_what_the_plan_says_and_leaves_nothing(shared, tree):
     """Each apply does the changes of its plan, with their versions; then the plan is empty."""
@@ -87,7 +88,7 @@ def test_an_apply_does_what_the_plan_says_and_leaves_nothing(shared, tree):
     assert () == make_plan(tree, registry_of(shared), prune=False, label="tree").changes
 
 
-@budget(max_examples=25)
+@budget(max_examples=examples(25))
 @given(tree=trees())
 def test_step_by_step_as_well(shared_steps, tree):
     """The same holds on a registry without batches, as far as settings do not change under the schemas."""

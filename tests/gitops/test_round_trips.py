@@ -31,9 +31,9 @@ FILES = {"AVRO": ["avro_canonical"], "JSON": ["json_canonical"], "PROTOBUF": ["p
 
 
 def public(kind):
-    """Return the texts of public files, each once."""
+    """Return the texts of public files, each once: of three files that are much alike, one."""
     files = (file for pattern in PUBLIC[kind] for file in sorted(SITE.glob(pattern)))
-    return list(dict.fromkeys(file.read_text("utf-8") for file in files))
+    return list(dict.fromkeys(file.read_text("utf-8") for file in files))[:: 1 if kind == "AVRO" else 3]
 
 
 def recorded(kind):
@@ -41,7 +41,7 @@ def recorded(kind):
     files = (gzip.decompress((RECORDED / f"{name}.jsonl.gz").read_bytes()) for name in FILES[kind])
     lines = (line for file in files for line in file.splitlines())
     cases = (json.loads(line)["new"] for line in lines)
-    return [case["schema"] for case in cases if not case.get("references")][::8]
+    return [case["schema"] for case in cases if not case.get("references")][::24]
 
 
 @cache
@@ -78,7 +78,7 @@ def test_what_is_exported_comes_back(kind):
     made = [(text, found[0]) for text in [*texts, *recorded(kind)] if (found := exported(kind, text)) is not None]
 
     assert [] == [text for text, contract in made if text != from_contract(contract)[0].text]
-    assert {"PROTOBUF": 60, "JSON": 140, "AVRO": 2}[kind] <= len({text for text, _ in made} & set(texts))
+    assert {"PROTOBUF": 20, "JSON": 45, "AVRO": 2}[kind] <= len({text for text, _ in made} & set(texts))
 
 
 @pytest.mark.parametrize("kind", PUBLIC)
