@@ -6,8 +6,6 @@ import random
 from pathlib import Path
 from uuid import UUID
 
-import pytest
-
 from strata.serdes.avro import Branch, compile_decoder, compile_encoder
 from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union, parse
 from strata.serdes.errors import DecodeError
@@ -28,16 +26,16 @@ PRIMITIVES = {
 
 
 def compatible_pairs():
-    """Return writer and reader schema of every case that the reference calls compatible, in its level's directions."""
+    """Yield name, writer and reader of every case that the reference calls compatible, in its level's directions."""
     with gzip.open(CASES, "rt") as lines:
         cases = [json.loads(line) for line in lines]
     for case in cases:
         if case["compatible"] and "references" not in case:
             new, previous = case["new"]["schema"], case["previous"][-1]["schema"]
             if "FORWARD" not in case["level"] and case["level"] != "NONE":
-                yield pytest.param(previous, new, id=f"{case['rule']}-{case['id'][-6:]}")
+                yield f"{case['rule']}-{case['id'][-6:]}", previous, new
             if "FORWARD" in case["level"] or "FULL" in case["level"]:
-                yield pytest.param(new, previous, id=f"{case['rule']}-{case['id'][-6:]}-forward")
+                yield f"{case['rule']}-{case['id'][-6:]}-forward", new, previous
 
 
 def some_value(node: Node, dice: random.Random, depth: int = 0):
@@ -65,14 +63,16 @@ def some_value(node: Node, dice: random.Random, depth: int = 0):
             return value if len(node.branches) - nulls < 2 else Branch(position, value)
 
 
-@pytest.mark.parametrize(("writer", "reader"), list(compatible_pairs()))
-def test_compatible_schemas_decode(writer, reader):
-    """No value of the writer schema is refused for a difference of the schemas; logical types may refuse values."""
-    dice, node = random.Random(writer), parse(writer)
-    encode, decode = compile_encoder(writer), compile_decoder(writer, reader)
-
-    for _ in range(VALUES_PER_CASE):
-        assert refusal(decode, encode(some_value(node, dice))) != "resolution"
+def test_compatible_schemas_decode():
+    """No value of a writer schema is refused for a difference of the schemas; logical types may refuse values."""
+    names = []
+    for name, writer, reader in compatible_pairs():
+        names.append(name)
+        dice, node = random.Random(writer), parse(writer)
+        encode, decode = compile_encoder(writer), compile_decoder(writer, reader)
+        for _ in range(VALUES_PER_CASE):
+            assert refusal(decode, encode(some_value(node, dice))) != "resolution", name
+    assert 400 < len(names)
 
 
 def refusal(decode, payload):

@@ -38,7 +38,7 @@ class Told(NamedTuple):
     avro: Answer
 
 
-@pytest.fixture(scope="module", params=[200, pytest.param(6000, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[80, pytest.param(6000, marks=pytest.mark.slow)])
 def told(request):
     """Return random cases with both answers; one JVM for all of them."""
     maker = Maker(Random(2027))
