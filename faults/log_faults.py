@@ -242,7 +242,7 @@ def compact(scene: Scene, rng: random.Random, *, paused: bool) -> Iterator[str]:
 
 def _compacted(scene: Scene) -> int:
     output = scene.members[0].node.log_file.with_name(f"compact-{random.randrange(10**9)}.log")
-    child = scene.services.nursery.start(["strata", "compact", scene.log_url], log=output)
+    child = scene.services.start(["strata", "compact", scene.log_url], log=output)
     try:
         # A compaction that another compaction disturbs exits with 1, and drops nothing.
         return child.wait(_COMPACT_S)

@@ -1,7 +1,7 @@
 """Registries with one planted bug each, which the harness must find.
 
-Each mutant replaces a function or two in the process that forks the nodes (`nursery.py`), and so in every node; the
-harness reads the log with the real code. `python -m faults.trials` runs all mutants.
+Each mutant replaces a function or two in every node, once it has forked (`nursery.py`); the harness reads the log with
+the real code. `python -m faults.trials` runs all mutants.
 """
 
 import asyncio

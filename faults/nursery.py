@@ -56,9 +56,9 @@ _MODULES = (
 class Nursery:
     """The process that forks nodes, safe for threads."""
 
-    def __init__(self, mutant: str | None = None) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        command = [sys.executable, "-m", "faults.nursery", *([mutant] if mutant else [])]
+        command = [sys.executable, "-m", "faults.nursery"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:
@@ -76,9 +76,16 @@ class Nursery:
             self._process.wait()
             _pipe(self._process.stdout).close()
 
-    def start(self, command: Sequence[str], *, log: Path) -> "Child":
-        """Start `strata serve …` (the path of the program does not matter), and append its output to `log`."""
+    def start(self, command: Sequence[str], *, log: Path, mutant: str | None = None) -> "Child":
+        """Start `strata serve …` (the path of the program does not matter), and append its output to `log`.
+
+        Args:
+            command: the program and its arguments.
+            log: the file for the output.
+            mutant: a name that `faults.mutants.apply` knows, for a node of another registry.
+        """
         node = {"log": str(log), "arguments": command[1:], "environment": dict(os.environ), "folder": str(Path.cwd())}
+        node |= {"mutant": mutant} if mutant else {}
         return Child(self, self.ask(node))
 
     def ask(self, request: object) -> Any:
@@ -138,11 +145,9 @@ def _pipe(pipe: IO[str] | None) -> IO[str]:
 # --- the process that forks
 
 
-def _serve_requests(mutants: Sequence[str]) -> None:
+def _serve_requests() -> None:
     for module in _MODULES:
         importlib.import_module(module)
-    for mutant in mutants:
-        importlib.import_module("faults.mutants").apply(mutant)
     _prepare()
     _obey_file_modes()
     gc.freeze()
@@ -181,7 +186,9 @@ def _exit_code(pid: int, children: set[int]) -> int | None:
     return os.waitstatus_to_exitcode(status)
 
 
-def _fork(*, log: str, arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> int:
+def _fork(
+    *, log: str, arguments: Sequence[str], environment: Mapping[str, str], folder: str, mutant: str | None = None
+) -> int:
     pid = os.fork()
     if pid == 0:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -189,6 +196,8 @@ def _fork(*, log: str, arguments: Sequence[str], environment: Mapping[str, str],
 
         def command() -> None:
             _follow_clock(clock_of(Path(log)))
+            if mutant:
+                importlib.import_module("faults.mutants").apply(mutant)
             importlib.import_module("strata.registry.commands.cli").main(list(arguments))
 
         _run((nothing, output, output), command, environment, folder)
@@ -292,4 +301,4 @@ def clock_of(log: Path) -> Path:
 
 
 if __name__ == "__main__":
-    _serve_requests(sys.argv[1:])
+    _serve_requests()

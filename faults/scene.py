@@ -125,7 +125,7 @@ def opened(services: Services, log: str, *more: str, leases: Sequence[str] = ())
         options = [f"--advertised-url={proxy.url}", f"--workers={services.workers}", *services.access_options, *more]
         is_older = services.starts_older(log, number)
         options += [f"--read-lease={leases[number]}"] if leases and not is_older else []
-        node = RegistryNode(node_url, *options, start=(services.older_nursery if is_older else services.nursery).start)
+        node = RegistryNode(node_url, *options, start=services.start_older if is_older else services.start)
         proxy.lead_to(node.port)
         members.append(Member(number, node, proxy, to_log))
         set_clock(node.log_file, 0)

@@ -4,6 +4,7 @@ A node reaches the brokers and the server through its own proxies, so that its p
 """
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from uuid import uuid4
 from sqlalchemy.engine import make_url
 
 from faults.mutants import BEFORE_LEASES
-from faults.nursery import Nursery
+from faults.nursery import Child, Nursery
 from faults.proxy import Proxy
 from faults.rights import node_options
 from harness.kafka import KafkaBroker
@@ -55,7 +56,6 @@ class Services:
     lease: bool = False
     older: bool = False
     _nursery: Nursery | None = None
-    _older_nursery: Nursery | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _folder: Path | None = None
     _to_brokers: list[list[Proxy]] = field(default_factory=list)
@@ -68,38 +68,21 @@ class Services:
 
     def close(self) -> None:
         """Stop everything that was started; later uses start the services again."""
-        for nursery in (self._nursery, self._older_nursery):
-            if nursery is not None:
-                nursery.close()
         self._stack.close()
-        self.own_broker = self.own_postgres = self._nursery = self._older_nursery = self._folder = None
+        self.own_broker = self.own_postgres = self._nursery = self._folder = None
         self._to_brokers = []
 
-    @property
-    def nursery(self) -> Nursery:
-        """The process that starts nodes; one that was lent starts only nodes of the real registry."""
-        if self.lent_nursery is not None and self.mutant is None:
-            return self.lent_nursery
-        if self._nursery is None:
-            self._nursery = Nursery(self.mutant)
-        return self._nursery
+    def start(self, command: Sequence[str], *, log: Path) -> Child:
+        """Start a node, or another command: of the real registry, or of the one with the planted bug."""
+        return self._starting().start(command, log=log, mutant=self.mutant)
+
+    def start_older(self, command: Sequence[str], *, log: Path) -> Child:
+        """Start a node of a version that knows no read leases."""
+        return self._starting().start(command, log=log, mutant=BEFORE_LEASES)
 
     def starts_older(self, log: str, node: int) -> bool:
         """Return whether a node is of a version that knows no read leases."""
         return self.older and log == "kafka" and node == 0
-
-    @property
-    def older_nursery(self) -> Nursery:
-        """The process that starts nodes of a version that knows no read leases."""
-        if self._older_nursery is None:
-            self._older_nursery = Nursery(BEFORE_LEASES)
-        return self._older_nursery
-
-    def mutate(self, mutant: str | None) -> None:
-        """Use another registry from now on: one with a planted bug, or the real one if None."""
-        if self._nursery is not None:
-            self._nursery.close()
-        self.mutant, self._nursery = mutant, None
 
     @property
     def access_options(self) -> list[str]:
@@ -125,6 +108,13 @@ class Services:
             proxy.lead_to(url.port)
             return url.set(port=proxy.port).render_as_string(hide_password=False), [proxy]
         return log_url, []
+
+    def _starting(self) -> Nursery:
+        if self.lent_nursery is None and self._nursery is None:
+            self._nursery = self._stack.enter_context(Nursery())
+        nursery = self.lent_nursery or self._nursery
+        assert nursery is not None
+        return nursery
 
     def _kafka(self) -> KafkaBroker:
         if self.lent_broker is None and self.own_broker is None:

@@ -118,7 +118,7 @@ def run_standby(services: Services, log: str, seed: int, *, work_s: float = 2.0)
 
 def _opened(stack: ExitStack, services: Services, log: str, rng: random.Random, *, over_rest: bool) -> _Scene:
     urls = [services.fresh_log(log) for _ in range(2)]
-    source = RegistryNode(urls[0], start=services.nursery.start)
+    source = RegistryNode(urls[0], start=services.start)
     stack.callback(_stop, source)
     source.restart()
     _ask(source, "PUT", "/config", {"compatibility": "NONE"})
@@ -132,7 +132,7 @@ def _opened(stack: ExitStack, services: Services, log: str, rng: random.Random, 
         pace = ["--follow-seconds=0.1"]
     for path in paths:
         stack.callback(path.restore if log == "kafka" and not over_rest else path.close)
-    standby = [RegistryNode(urls[1], f"--follow={follow}", *pace, start=services.nursery.start) for _ in range(2)]
+    standby = [RegistryNode(urls[1], f"--follow={follow}", *pace, start=services.start) for _ in range(2)]
     for node in standby:
         stack.callback(_stop, node)
         node.restart()

@@ -93,7 +93,7 @@ def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], setti
     before = services.access, services.lease, services.older
     bug = MUTANTS[mutant]
     services.access, services.lease, services.older = bug.access, bug.lease, bug.older
-    services.mutate(mutant)
+    services.mutant = mutant
     try:
         for seed in seeds:
             result, _ = run_recorded(services, log, seed, settings)
@@ -103,7 +103,7 @@ def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], setti
                 print(f"  {mutant} on {log}, seed {seed}: {result.broken[0]}", flush=True)
     finally:
         services.access, services.lease, services.older = before
-        services.mutate(None)
+        services.mutant = None
     return Trial(mutant, log, 0, time.monotonic() - began, "", current())
 
 

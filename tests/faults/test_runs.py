@@ -79,9 +79,9 @@ def test_mutants_fit_the_product():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_mutant_is_found():
+def test_a_mutant_is_found(nursery):
     """A registry that is broken on purpose breaks a promise in one of thirty short runs, mostly in the first."""
-    with Services() as services:
+    with Services(lent_nursery=nursery) as services:
         found = trial(services, "catch-up-skipped", "sqlite", range(4, 34), SHORT)
     assert found.seed
 
