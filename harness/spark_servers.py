@@ -223,7 +223,7 @@ def shipped_packages(folder: Path) -> Path:
     """Return a zip of the package with the parts of it that executors need."""
     archive = folder / "strata.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
-        for part in (".", "compat", "serdes", "spark_udfs"):
+        for part in (".", "compat", "http", "serdes", "spark_udfs"):
             folder = CHECKOUT / "strata" / part
             for source in sorted(folder.glob("*.py") if part == "." else folder.rglob("*.py")):
                 made.write(source, source.relative_to(CHECKOUT))
