@@ -40,7 +40,8 @@ final class Scala {
 
     /** Return a list of Scala's, which is a sequence in both versions. */
     public static <T> scala.collection.immutable.List<T> list(Collection<T> items) {
-        return JavaConverters.asScalaBuffer(List.copyOf(items)).toList();
+        scala.collection.Iterable<T> copied = JavaConverters.asScalaBuffer(List.copyOf(items));
+        return copied.toList();
     }
 
     /** Call a method with one parameter. */
