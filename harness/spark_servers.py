@@ -92,23 +92,12 @@ class _Server:
 
 
 class ConnectServer(_Server):
-    """A Spark Connect server.
+    """A Spark Connect server."""
 
-    Args:
-        folder: a folder for its files.
-        python: the interpreter of the workers.
-        env: environment variables to add.
-        settings: more settings.
-    """
-
-    def __init__(
-        self, folder: Path, *, python: Path, env: Mapping[str, str], settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, python: Path, env: Mapping[str, str]) -> None:
         port = free_port()
         self.url = f"sc://{_HOST}:{port}"
-        settings = {
-            **INTERPRETED,
-            **(settings or {}),
+        settings = INTERPRETED | {
             "spark.connect.grpc.binding.address": _HOST,
             "spark.connect.grpc.binding.port": str(port),
         }

@@ -101,8 +101,8 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """Yield a server that lacks the jar; its workers have the packages."""
     folder = tmp_path_factory.mktemp("connect")
-    env, settings = {"PYTHONPATH": str(CHECKOUT)}, {"spark.python.daemon.module": "harness.spark_daemon"}
-    with ConnectServer(folder, python=bare_python(folder), env=env, settings=settings) as started:
+    env = {"PYTHONPATH": str(CHECKOUT)}
+    with ConnectServer(folder, python=bare_python(folder), env=env) as started:
         yield started
 
 
