@@ -118,7 +118,7 @@ def service() -> Iterator[Service]:
         yield made
 
 
-@pytest.fixture(scope="package")  # while Playwright runs, its thread has an event loop, and async tests cannot run
+@pytest.fixture(scope="module")  # while Playwright runs, its thread has an event loop, and async tests cannot run
 def chromium_browser() -> Iterator["Browser"]:
     """Yield a running Chromium."""
     try:
