@@ -26,7 +26,7 @@ def run(*runs):
 @pytest.fixture(scope="module")
 def ends():
     """Return how the runs ended, by side or mistake; one program for all of them."""
-    runs = [*((side, 10) for side in SIDES), *(("end", 40, mistake) for mistake in MISTAKES)]
+    runs = [*((side, 5) for side in SIDES), *(("end", 40, mistake) for mistake in MISTAKES)]
     return dict(zip([*SIDES, *MISTAKES], run(*runs), strict=True))
 
 

@@ -106,8 +106,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
         yield started
 
 
-def test_connect(server: ConnectServer, options: dict[str, Any]) -> None:
+def test_batches(server: ConnectServer, options: dict[str, Any]) -> None:
     """A client without a JVM decodes on both paths; the jar travels to a server that lacks it."""
+    conf = {"spark.remote": server.url}
+    answer = run_job(JOB, options | {"conf": conf, "tasks": 1, "only": "batch"})
+
+    assert {"jvm": {"batch": _parts(options)}, "python": {"batch": _parts(options)}} == answer
+
+
+@pytest.mark.slow
+def test_connect(server: ConnectServer, options: dict[str, Any]) -> None:
+    """Such a client can do everything that the job does."""
     conf = {"spark.remote": server.url}
     answer = run_job(JOB, options | {"conf": conf, "tasks": 1, "streams": False, "ship": None})
 

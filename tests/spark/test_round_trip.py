@@ -202,6 +202,7 @@ def test_protobuf(
 NUMBER = json.dumps({"type": "record", "name": "Number", "fields": [{"name": "n", "type": "int"}]})
 
 
+@pytest.mark.slow
 def test_streams(
     spark: SparkSession, registry: RegistryClient, kafka_broker: KafkaBroker, topic: str, tmp_path: Path
 ) -> None:

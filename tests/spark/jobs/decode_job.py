@@ -83,6 +83,8 @@ def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
         column = decode("value", registry=SETTINGS, subject=OPTIONS["subject"], path=path, **options)
         return frames.select("offset", column.alias("decoded"))
 
+    if OPTIONS.get("only") == "batch":
+        return {"batch": parts(decoded())}
     answer = {
         "type": decoded().schema["decoded"].dataType.simpleString(),
         "batch": parts(decoded()),
@@ -165,7 +167,7 @@ def main() -> None:
     """Run the job."""
     spark = session()
     answer: dict[str, Any] = {}
-    if OPTIONS["ship"]:
+    if OPTIONS.get("ship"):
         ship(spark)
         answer["places"] = places(spark)
         answer["driver"] = spark_udfs.__file__
@@ -173,11 +175,12 @@ def main() -> None:
         if path == "jvm":
             install(spark, registry=SETTINGS)
         answer[path] = on_path(spark, path)
-    answer["again"] = again(spark)
-    answer["sql"] = in_sql(spark)
-    answer["replayed"] = replayed_in_sql(spark)
-    answer["written"] = written_in_sql(spark)
-    answer["formats"] = other_formats(spark)
+    if "only" not in OPTIONS:
+        answer["again"] = again(spark)
+        answer["sql"] = in_sql(spark)
+        answer["replayed"] = replayed_in_sql(spark)
+        answer["written"] = written_in_sql(spark)
+        answer["formats"] = other_formats(spark)
     spark.stop()
     print(json.dumps(answer))  # noqa: T201 - the job reports on standard output
 

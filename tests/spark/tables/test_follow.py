@@ -177,7 +177,8 @@ MOSTLY_ICEBERG = ["iceberg", pytest.param("delta", marks=pytest.mark.slow)]
 MOSTLY_DELTA = [pytest.param("iceberg", marks=pytest.mark.slow), "delta"]
 
 
-@pytest.mark.parametrize("format_", MOSTLY_ICEBERG)
+@pytest.mark.slow
+@pytest.mark.parametrize("format_", TABLES)
 def test_a_table_follows_its_topic(format_: str, topic: Topic, tables: Tables) -> None:
     """Columns come and get wider with versions; a cast is refused; the dead letters and each record are there once."""
     table = TABLES[format_]
