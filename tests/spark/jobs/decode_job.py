@@ -75,21 +75,20 @@ def observed(df: DataFrame, name: str) -> list[Any]:
     return [numbers.get["rows"], numbers.get.get("registry_retries")]
 
 
+def decoded(spark: SparkSession, path: Any, **options: Any) -> DataFrame:
+    """Return the decoded frames of a batch."""
+    frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"]).repartition(OPTIONS["tasks"])
+    column = decode("value", registry=SETTINGS, subject=OPTIONS["subject"], path=path, **options)
+    return frames.select("offset", column.alias("decoded"))
+
+
 def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
     """Return all results on one path."""
-    frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"]).repartition(OPTIONS["tasks"])
-
-    def decoded(**options: Any) -> DataFrame:
-        column = decode("value", registry=SETTINGS, subject=OPTIONS["subject"], path=path, **options)
-        return frames.select("offset", column.alias("decoded"))
-
-    if OPTIONS.get("only") == "batch":
-        return {"batch": parts(decoded())}
     answer = {
-        "type": decoded().schema["decoded"].dataType.simpleString(),
-        "batch": parts(decoded()),
-        "observed": observed(decoded(), f"numbers {path}"),
-        "failure": failure(decoded(mode="FAILFAST", origin=["offset"])),
+        "type": decoded(spark, path).schema["decoded"].dataType.simpleString(),
+        "batch": parts(decoded(spark, path)),
+        "observed": observed(decoded(spark, path), f"numbers {path}"),
+        "failure": failure(decoded(spark, path, mode="FAILFAST", origin=["offset"])),
     }
     if OPTIONS["streams"]:
         answer["stream"] = parts(stream(spark, path, f"stream_{path}"))
@@ -163,11 +162,10 @@ def places(spark: SparkSession) -> list[list[str]]:
     return sorted({tuple(row["place"].split(" ")) for row in found.collect()})  # type: ignore[return-value]
 
 
-def main() -> None:
-    """Run the job."""
-    spark = session()
+def everything(spark: SparkSession) -> dict[str, Any]:
+    """Return what each kind of call answers, on both paths."""
     answer: dict[str, Any] = {}
-    if OPTIONS.get("ship"):
+    if OPTIONS["ship"]:
         ship(spark)
         answer["places"] = places(spark)
         answer["driver"] = spark_udfs.__file__
@@ -175,12 +173,25 @@ def main() -> None:
         if path == "jvm":
             install(spark, registry=SETTINGS)
         answer[path] = on_path(spark, path)
-    if "only" not in OPTIONS:
-        answer["again"] = again(spark)
-        answer["sql"] = in_sql(spark)
-        answer["replayed"] = replayed_in_sql(spark)
-        answer["written"] = written_in_sql(spark)
-        answer["formats"] = other_formats(spark)
+    answer["again"] = again(spark)
+    answer["sql"] = in_sql(spark)
+    answer["replayed"] = replayed_in_sql(spark)
+    answer["written"] = written_in_sql(spark)
+    answer["formats"] = other_formats(spark)
+    return answer
+
+
+def batch(spark: SparkSession, path: Any) -> dict[str, Any]:
+    """Return the decoded rows and the dead letters of one path."""
+    if path == "jvm":
+        install(spark, registry=SETTINGS)
+    return parts(decoded(spark, path))
+
+
+def main() -> None:
+    """Run the job."""
+    spark = session()
+    answer = batch(spark, OPTIONS["batch"]) if "batch" in OPTIONS else everything(spark)
     spark.stop()
     print(json.dumps(answer))  # noqa: T201 - the job reports on standard output
 
