@@ -138,6 +138,7 @@ def test_another_writer_is_reported(topic: "Topic") -> None:
         _call(node, "POST", "/subjects/mine/versions", {"schema": '"int"'})
         assert (True, 0) == tuple(_call(node, "GET", "/v1/log")[1][name] for name in ("holdsPen", "foreignRecords"))
         topic.write_plainly(*_schema("theirs", 1, 2, '"long"'))
+        until(lambda: _call(node, "GET", "/v1/log")[1]["foreignRecords"] == 1)  # a read under the lease asks no broker
 
         assert (200, ["mine", "theirs"]) == _call(node, "GET", "/subjects")
         assert 1 == _call(node, "GET", "/v1/log")[1]["foreignRecords"]
