@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from harness.decode_rules import Answer, Rule
@@ -121,18 +122,17 @@ def _id_of(frame: bytes) -> int | None:
     return schema_id if schema_id < 2**31 else None
 
 
-def run_once(stream: DataFrame, take: Callable[[DataFrame, int], None], places: Path) -> None:
+def run_once(writer: DataStreamWriter, checkpoint: Path, *, timeout_s: int = 60) -> None:
     """Run a query over everything that its stream has.
 
     Args:
-        stream: a streaming data frame.
-        take: gets each micro-batch; a sink in memory would generate code that makes rows of hundreds of columns.
-        places: the folder of the checkpoint.
+        writer: what becomes of the stream.
+        checkpoint: the folder of the checkpoint.
+        timeout_s: how long it may take, in seconds.
     """
-    writer = stream.writeStream.foreachBatch(take).trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(places)).start()
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(timeout_s)
     finally:
         query.stop()
 

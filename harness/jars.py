@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -38,6 +38,7 @@ __all__ = [
     "locked",
     "offline_ivy_settings",
     "protobuf_jars",
+    "pyspark_folder",
     "resolve",
     "spark_avro_jars",
     "spark_kafka_jars",
@@ -307,10 +308,22 @@ def _with_ivy(jar_set: JarSet, scratch: Path, jars: Path) -> None:
     _run([*java, *options, "-retrieve", pattern, "-types", "jar", "bundle"], jar_set)
 
 
-def _ivy_jar() -> Path:
+def pyspark_folder() -> Path:
+    """Return the folder of the installed PySpark, which is a home of Spark.
+
+    Raises:
+        RuntimeError: it is not installed.
+    """
     spec = importlib.util.find_spec("pyspark")
-    jars = Path(spec.origin).parent / "jars" if spec and spec.origin else None
-    found = sorted(jars.glob("ivy-*.jar")) if jars else []
+    if spec is None or spec.origin is None:
+        raise RuntimeError("pyspark is not installed")
+    return Path(spec.origin).parent
+
+
+def _ivy_jar() -> Path:
+    found: list[Path] = []
+    with suppress(RuntimeError):
+        found = sorted((pyspark_folder() / "jars").glob("ivy-*.jar"))
     if not found:
         raise RuntimeError("Fetching jars needs Maven (`mvn` on the PATH), or PySpark installed and `java` on the PATH")
     return found[-1]

@@ -7,7 +7,6 @@
 import base64
 import fcntl
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.jars import JAR_SETS, cache_folder, resolve
+from harness.jars import JAR_SETS, cache_folder, pyspark_folder, resolve
 from strata.compat.protobuf.builtin import builtin_files, builtin_names
 from strata.compat.protobuf.names import Names
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
@@ -108,10 +107,7 @@ def spark_class_path() -> str:
     Raises:
         RuntimeError: pyspark is not installed.
     """
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise RuntimeError("pyspark is not installed")
-    return os.pathsep.join(map(str, sorted((Path(spec.origin).parent / "jars").glob("*.jar"))))
+    return os.pathsep.join(map(str, sorted((pyspark_folder() / "jars").glob("*.jar"))))
 
 
 def _compiler() -> list[str]:

@@ -4,7 +4,6 @@ A session with two queries takes 5 s of CPU time instead of 11 s. `python -m har
 ahead of time: one of Spark's own classes, and one of those of Delta and Iceberg too.
 """
 
-import importlib.util
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.class_archive import shared_classes, writing_classes
-from harness.jars import delta_jars, iceberg_jars
+from harness.jars import delta_jars, iceberg_jars, pyspark_folder
 
 __all__ = ["TABLES", "spark_java", "spark_jvm", "table_jars"]
 
@@ -90,9 +89,9 @@ def spark_java(*more: Path) -> list[str]:
     Args:
         more: folders and jars that follow on the class path.
     """
-    jars = _spark_home() / "jars"
+    jars = pyspark_folder() / "jars"
     # In the order of Spark's launcher, or the archive would not fit.
-    path = [_spark_home() / "conf", *jars.glob("slf4j-api-*.jar"), jars / "*", *more]
+    path = [pyspark_folder() / "conf", *jars.glob("slf4j-api-*.jar"), jars / "*", *more]
     return [shutil.which("java") or "java", *spark_jvm().split(), "-cp", os.pathsep.join(map(str, path))]
 
 
@@ -120,14 +119,7 @@ def _write(file: Path, *, tables: bool) -> None:
 
 
 def _pyspark_jars() -> list[Path]:
-    return [*(_spark_home() / "jars").glob("*.jar")]
-
-
-def _spark_home() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise RuntimeError("pyspark is not installed")
-    return Path(spec.origin).parent
+    return [*(pyspark_folder() / "jars").glob("*.jar")]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Python workers can get an interpreter that has every library except this project
 them.
 """
 
-import importlib.util
 import json
 import os
 import socket
@@ -21,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from harness.jars import pyspark_folder
 from harness.processes import Process, free_port, start_tied, stop_process, tail
 from harness.spark_jvm import spark_jvm
 
@@ -60,8 +60,12 @@ class _Server:
         self._folder = folder
         conf = {**small(folder), **settings, "spark.master": "local[2]"}
         flags = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-        own = {**env, "SPARK_HOME": str(_pyspark())}
-        start = ["env", *(f"{key}={value}" for key, value in own.items()), str(_pyspark() / "bin" / "spark-submit")]
+        own = {**env, "SPARK_HOME": str(pyspark_folder())}
+        start = [
+            "env",
+            *(f"{key}={value}" for key, value in own.items()),
+            str(pyspark_folder() / "bin" / "spark-submit"),
+        ]
         self._command = [*start, *flags, "--class", entry, "spark-internal"]
         self._process: Process | None = None
 
@@ -126,9 +130,9 @@ class ThriftServer(_Server):
         """
         script = self._folder / "statements.sql"
         script.write_text(";\n".join(statements) + ";\n")
-        client = [str(_pyspark() / "bin" / "spark-class"), "org.apache.hive.beeline.BeeLine", "-u", self.url]
+        client = [str(pyspark_folder() / "bin" / "spark-class"), "org.apache.hive.beeline.BeeLine", "-u", self.url]
         options = ["--silent=true", "--outputformat=tsv2", "--showHeader=false", "-f", str(script)]
-        env = {**os.environ, "SPARK_HOME": str(_pyspark())}
+        env = {**os.environ, "SPARK_HOME": str(pyspark_folder())}
         done = subprocess.run(
             [*client, *options], cwd=self._folder, env=env, capture_output=True, text=True, timeout=_JOB_S, check=False
         )
@@ -194,7 +198,7 @@ def spark_home(folder: Path) -> Path:
     home = folder / "spark-home"
     home.mkdir()
     for part in ("bin", "jars", "python", "sbin"):
-        (home / part).symlink_to(_pyspark() / part)
+        (home / part).symlink_to(pyspark_folder() / part)
     return home
 
 
@@ -217,10 +221,3 @@ def shipped_packages(folder: Path) -> Path:
             for source in sorted(folder.glob("*.py") if part == "." else folder.rglob("*.py")):
                 made.write(source, source.relative_to(CHECKOUT))
     return archive
-
-
-def _pyspark() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise RuntimeError("pyspark is not installed")
-    return Path(spec.origin).parent

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from confluent_kafka import Consumer, Producer
 from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.types import StringType, StructType
 
+from harness.decode_executors import run_once
 from harness.kafka import KafkaBroker
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
 from strata.serdes.client import RegistryClient
@@ -37,6 +39,7 @@ ROWS = [
     (1, "zürich", datetime(2026, 3, 1, 12, 30, 0, 5), Decimal("12.50"), ["a", None], {"k": 1}, Row(x=0.5, y=None)),  # noqa: DTZ001
     (2, None, None, None, None, None, None),
 ]
+_finish = partial(run_once, timeout_s=120)
 PATHS: tuple[Any, ...] = ("jvm", "python")
 KEYED = [("k1", Row(*ROWS[0])), ("k2", Row(*ROWS[1])), ("k3", None)]
 
@@ -270,15 +273,6 @@ def test_stream_from_topic_to_topic(
 
     read = AvroDeserializer(registry)
     assert [1, 2, 3] == [read(value, topic=to)["n"] for value, _ in _consumed(kafka_broker, to, 3)]
-
-
-def _finish(writer: Any, checkpoint: Path) -> None:
-    """Run a query over all available records."""
-    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    try:
-        assert query.awaitTermination(120)
-    finally:
-        query.stop()
 
 
 def _produce(kafka_broker: KafkaBroker, topic: str, records: list[tuple[bytes | None, Any]]) -> None:
