@@ -6,10 +6,12 @@
 Every node is both broker and controller. The settings keep a node small (about 170 MiB) and quick to restart: the
 controller rejects a node's id until its old session has ended, so the session is short.
 
-The JVM reads its classes from an archive (`class_archive.py`): a start takes 1.7 s of CPU time instead of 3.3 s, and
-the formatting 0.9 s instead of 1.4 s. `python -m harness.kafka` writes the archive ahead of time.
+The JVM reads its classes from an archive (`class_archive.py`): a start takes 1.7 s of CPU time instead of 3.3 s.
+`python -m harness.kafka` writes the archive ahead of time. A JVM formats the first node of all; what it wrote is kept
+beside the jars and serves every later node, which saves a second.
 """
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -32,13 +34,15 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from harness.class_archive import shared_classes, writing_classes
-from harness.jars import kafka_jars
+from harness.jars import cache_folder, kafka_jars
 from harness.processes import free_port, start_tied, stop_process, tail
 
 __all__ = ["KafkaBroker"]
 
 _HOST = "127.0.0.1"
 _QUICK = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# A test has a few clients, and each thread that listens wakes three times a second.
+_FEW_THREADS = {"num.network.threads": "1", "num.io.threads": "2"}
 _LASTING = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 _JVM = (
     "-Xshare:auto",
@@ -100,7 +104,7 @@ class KafkaBroker:
         lasting: bool = False,
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="strata-kafka-"))
-        self._config = dict(config or {})
+        self._config = {**({} if lasting else _FEW_THREADS), **(config or {})}
         self._jvm = (*(_LASTING if lasting else _QUICK), *_JVM)
         self._proxied = {name: list(ports) for name, ports in (proxied or {}).items()}
         self._secured, self._formatting = dict(secured or {}), list(formatting)
@@ -153,12 +157,11 @@ class KafkaBroker:
         self._class_path = os.pathsep.join(map(str, kafka_jars()))
         if self._archived:
             self._jvm = (*self._jvm, *_shared_classes())
-        cluster_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
-        formatting = [self._format(node, cluster_id) for node in self._nodes]
-        for node, process in zip(self._nodes, formatting, strict=True):
-            if process.wait(_READY_S) != 0:
-                raise RuntimeError(f"Kafka's storage could not be formatted:\n{tail(node.log)}")
+        cluster_id = _new_id()
         for node in self._nodes:
+            node.folder.mkdir()
+            node.settings.write_text("".join(f"{key}={value}\n" for key, value in self._settings(node).items()))
+            self._format(node, cluster_id)
             self._launch(node)
         self._wait(self._nodes)
 
@@ -228,12 +231,24 @@ class KafkaBroker:
         process.send_signal(number)
         return process
 
-    def _format(self, node: _Node, cluster_id: str) -> subprocess.Popen[bytes]:
-        node.folder.mkdir()
-        node.settings.write_text("".join(f"{key}={value}\n" for key, value in self._settings(node).items()))
+    def _format(self, node: _Node, cluster_id: str) -> None:
+        """Write the files of `kafka-storage format`: the ids of the folder, and the first records of the metadata."""
+        checkpoint = node.folder / "data" / "bootstrap.checkpoint"
+        parts = [self._class_path, *self._formatting]  # the records hold the versions of features, and the users
+        kept = cache_folder() / f"kafka-{hashlib.sha256(os.linesep.join(parts).encode()).hexdigest()[:12]}.checkpoint"
+        if kept.exists():
+            checkpoint.parent.mkdir()
+            shutil.copyfile(kept, checkpoint)
+            ids = {"version": 1, "cluster.id": cluster_id, "node.id": node.node_id, "directory.id": _new_id()}
+            checkpoint.with_name("meta.properties").write_text("".join(f"{key}={ids[key]}\n" for key in ids))
+            return
         # One id in 64 begins with a dash: as a separate argument it would be parsed as an option.
         options = ["format", f"--cluster-id={cluster_id}", "--config", str(node.settings), *self._formatting]
-        return start_tied(self._java("kafka.tools.StorageTool", *options), log=node.log)
+        if start_tied(self._java("kafka.tools.StorageTool", *options), log=node.log).wait(_READY_S) != 0:
+            raise RuntimeError(f"Kafka's storage could not be formatted:\n{tail(node.log)}")
+        copied = kept.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(checkpoint, copied)
+        copied.rename(kept)
 
     def _launch(self, node: _Node) -> None:
         node.process = start_tied(self._java("kafka.Kafka", str(node.settings), options=self._archiving), log=node.log)
@@ -272,6 +287,8 @@ class KafkaBroker:
             "log.cleaner.dedupe.buffer.size": "8388608",
             # With this, a topic's own settings determine how soon it is compacted.
             "log.cleaner.backoff.ms": "500",
+            # A controller without work writes no record, by default two each second.
+            "metadata.max.idle.interval.ms": "0",
             **self._config,
         }
 
@@ -284,6 +301,10 @@ class KafkaBroker:
             # This reference keeps the client alive until its futures are done.
             admin = AdminClient({"bootstrap.servers": f"{_HOST}:{node.port}", "log_level": 0})
             _until(partial(_sees, admin, wanted), node, deadline)
+
+
+def _new_id() -> str:
+    return urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
 
 
 def _shared_classes() -> list[str]:

@@ -4,7 +4,7 @@ import gc
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from socketserver import StreamRequestHandler
+from socketserver import BaseServer, StreamRequestHandler
 from ssl import SSLContext
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,6 +33,8 @@ settings.load_profile("ci")  # no randomness, no deadline, no health check for s
 # Servers of tests write the head and the body of an answer apart: the body would wait 40 ms for the client to
 # acknowledge the head.
 StreamRequestHandler.disable_nagle_algorithm = True
+# And they look for the end each 20 ms instead of 500: a test that ends its server waits for that.
+BaseServer.serve_forever.__defaults__ = (0.02,)
 
 _SLOW_S = 1800
 
@@ -99,7 +101,8 @@ def pytest_collection() -> Iterator[None]:
 def kafka_broker() -> Iterator[KafkaBroker]:
     """Yield the session's one-node cluster; a test that kills nodes starts its own."""
     # It is never restarted. With a short session, the controller would take it for dead after a pause of the machine.
-    with KafkaBroker(config={"broker.session.timeout.ms": "60000"}) as broker:
+    session = {"broker.session.timeout.ms": "60000", "broker.heartbeat.interval.ms": "2000"}
+    with KafkaBroker(config=session) as broker:
         yield broker
 
 
