@@ -151,6 +151,8 @@ def small(folder: Path) -> dict[str, str]:
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": _HOST,
         "spark.driver.bindAddress": _HOST,
+        # or each call of a column's method would ask the JVM eight times, to say in which line of Python it was made
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.ui.explainMode": "simple",  # or each query would be described twice for the UI
         "spark.sql.session.timeZone": "UTC",

@@ -3,7 +3,8 @@
 The rules of a format are one query in each executor, however many they are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from harness.decode_executors import Answers, Frames, run_once
+from harness.decode_executors import Answers, Frames, run_once, settings
 from harness.decode_judges import has_columns, read_by_json, read_by_protobuf
 from harness.decode_rules import Rule, avro, framed, json_schema, protobuf
+from harness.spark_servers import GENERATED, INTERPRETED
 from strata.serdes.client import RegistryClient
 from strata.spark_udfs import decode, install
 from strata.spark_udfs.decoding.avro_decoder import avro_decoder
@@ -39,9 +42,9 @@ RULES: dict[str, Sequence[Rule]] = {"avro": avro.RULES, "protobuf": protobuf.RUL
 
 
 @pytest.fixture
-def generated(spark: SparkSession, client: RegistryClient, installed: None, generated_code: None) -> Executor:
+def generated(spark: SparkSession, client: RegistryClient, installed: None) -> Executor:
     """Run the expression of the JVM in code that Spark generates."""
-    return lambda rules: _collected(spark, Frames(client, rules), _by(client, "jvm"))
+    return lambda rules: _collected(spark, Frames(client, rules), _by(client, "jvm"), GENERATED)
 
 
 @pytest.fixture
@@ -51,40 +54,27 @@ def interpreted(spark: SparkSession, client: RegistryClient, installed: None) ->
 
 
 @pytest.fixture
-def sql(spark: SparkSession, client: RegistryClient) -> Executor:
-    """Run the function of SQL in the JVM, for reader schemas of the registry."""
+def sql(spark: SparkSession, client: RegistryClient, tmp_path: Path) -> Executor:
+    """Run the function of SQL in a micro-batch where Spark generates no code, or what SQL does not have by `decode`."""
     install(spark, registry=client.settings, name="rules")
+    by_decode = _by(client, "jvm")
 
     def column(name: str, rule: Rule) -> Column:
+        if rule.not_in_sql:
+            return by_decode(name, rule)
         options = {"id": str(client.register("readers", rule.reader).schema_id)} | {
             name: value if isinstance(value, str) else ",".join(value) for name, value in rule.options.items()
         }
         call = "&".join(f"{name}={value}" for name, value in options.items())
         return functions.expr(f"rules_decode({name}, '?{call}')")
 
-    return lambda rules: _collected(spark, Frames(client, rules), column)
+    return lambda rules: _streamed(spark, Frames(client, rules), column, tmp_path)
 
 
 @pytest.fixture
 def stream(spark: SparkSession, client: RegistryClient, installed: None, tmp_path: Path) -> Executor:
     """Run the expression of the JVM in a micro-batch."""
-
-    def run(rules: Sequence[Rule]) -> Answers:
-        frames = Frames(client, rules)
-        (tmp_path / "frames").mkdir()
-        pq.write_table(frames.table, tmp_path / "frames" / "0.parquet")
-        rows = spark.readStream.schema(spark.createDataFrame(frames.table).schema).parquet(str(tmp_path / "frames"))
-        batches: list[Answers] = []
-
-        def collect(batch: DataFrame, _: int) -> None:
-            batches.append(frames.answers(batch))
-
-        # A sink in memory would generate code that makes rows of hundreds of columns.
-        run_once(frames.decoded(rows, _by(client, "jvm")).writeStream.foreachBatch(collect), tmp_path / "places")
-        [answers] = batches
-        return answers
-
-    return run
+    return lambda rules: _streamed(spark, Frames(client, rules), _by(client, "jvm"), tmp_path)
 
 
 @pytest.fixture
@@ -121,13 +111,34 @@ def _by(client: RegistryClient, path: Any) -> Callable[[str, Rule], Column]:
     return decoded
 
 
-def _collected(spark: SparkSession, frames: Frames, decoded: Callable[[str, Rule], Column]) -> Answers:
-    # Spark would decode local rows while it plans the query; `coalesce` makes them rows of a task.
+def _collected(
+    spark: SparkSession, frames: Frames, decoded: Callable[[str, Rule], Column], code: Mapping[str, str] = INTERPRETED
+) -> Answers:
+    # Spark would decode local rows while it plans the query; `coalesce` makes them rows of a task. It would also
+    # generate code that makes these rows.
     rows = spark.createDataFrame(frames.table).coalesce(1)
-    return frames.answers(frames.decoded(rows, decoded))
+    with settings(spark, code):
+        return frames.answers(frames.decoded(rows, decoded))
 
 
-IN_JVM = ["generated", "interpreted", "stream"]
+def _streamed(spark: SparkSession, frames: Frames, decoded: Callable[[str, Rule], Column], folder: Path) -> Answers:
+    table = frames.table
+    (folder / "frames").mkdir()
+    pq.write_table(table, folder / "frames" / "0.parquet")
+    rows = spark.readStream.schema(from_arrow_schema(table.schema)).parquet(str(folder / "frames"))
+    batches: list[Answers] = []
+
+    def collect(batch: DataFrame, _: int) -> None:
+        batches.append(frames.answers(batch))
+
+    # A sink in memory would generate code that makes rows of hundreds of columns.
+    run_once(frames.decoded(rows, decoded).writeStream.foreachBatch(collect), folder / "places")
+    [answers] = batches
+    return answers
+
+
+# `sql` runs the same expression as the slow ones.
+IN_JVM = ["generated", "sql", *(pytest.param(name, marks=pytest.mark.slow) for name in ("interpreted", "stream"))]
 IN_PYTHON = ["arrow", pytest.param("pandas", marks=pytest.mark.slow)]
 
 
@@ -137,14 +148,7 @@ IN_PYTHON = ["arrow", pytest.param("pandas", marks=pytest.mark.slow)]
 @pytest.mark.parametrize("executor", IN_JVM)
 def test_rules_in_the_jvm(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
     """Each frame has the answer of its rule, unless only Python decodes the schema."""
-    _require(request, executor, [rule for rule in RULES[format_] if not rule.only_python])
-
-
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("format_", RULES)
-def test_rules_in_sql(request: pytest.FixtureRequest, format_: str) -> None:
-    """Each frame has the answer of its rule, if a registry takes the reader schema, and SQL has the option."""
-    _require(request, "sql", [rule for rule in RULES[format_] if not rule.only_python and not rule.not_in_sql])
+    _require(request, executor, format_, lambda rule: not rule.only_python)
 
 
 @pytest.mark.usefixtures("spark")
@@ -152,13 +156,13 @@ def test_rules_in_sql(request: pytest.FixtureRequest, format_: str) -> None:
 @pytest.mark.parametrize("executor", IN_PYTHON)
 def test_rules_in_python(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
     """Each frame has the answer of its rule."""
-    _require(request, executor, RULES[format_])
+    _require(request, executor, format_)
 
 
 @pytest.mark.parametrize("format_", RULES)
 def test_rules_in_a_worker(request: pytest.FixtureRequest, format_: str) -> None:
     """Each frame has the answer of its rule without Spark, too."""
-    _require(request, "worker", RULES[format_])
+    _require(request, "worker", format_)
 
 
 PAYLOADS = [*(rule for rule in avro.RULES if rule.frame is framed and rule.writer.format == "AVRO"), *avro.LIMITED]
@@ -188,9 +192,17 @@ def test_rules_of_payloads(probed: dict[str, Any]) -> None:
     assert {rule.name: rule.expected for rule in PAYLOADS} == {name: answer["ours"] for name, answer in probed.items()}
 
 
-def _require(request: pytest.FixtureRequest, executor: str, rules: Sequence[Rule]) -> None:
+@cache
+def _expected(format_: str) -> Answers:
+    return {rule.name: rule.expected for rule in RULES[format_]}
+
+
+def _require(
+    request: pytest.FixtureRequest, executor: str, format_: str, is_for: Callable[[Rule], bool] = lambda _: True
+) -> None:
     run: Executor = request.getfixturevalue(executor)
-    assert {rule.name: rule.expected for rule in rules} == run(rules)
+    rules = [rule for rule in RULES[format_] if is_for(rule)]
+    assert {rule.name: _expected(format_)[rule.name] for rule in rules} == run(rules)
 
 
 @pytest.mark.parametrize("format_", RULES)
