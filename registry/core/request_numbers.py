@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from strata.registry.core.metric_table import CLASSES, SECONDS
 from strata.registry.core.tally import PLACES, ROOM, Cells, Tally
 
-__all__ = ["BOUNDS", "ROUTES", "WINDOW_S", "Requests", "Row", "Tops", "rows", "tops"]
+__all__ = ["BOUNDS", "ROUTES", "WINDOW_S", "Requests", "Row", "Tops", "counted_routes", "rows", "tops"]
 
 BOUNDS: Final = tuple(sorted({*SECONDS, *(low + (high - low) / 2 for low, high in pairwise(SECONDS))}))
 """The bounds of the histogram in a row, in seconds."""
@@ -105,6 +105,15 @@ class Requests:
                 self._cells[top] = 0.0
             self._window = window
         return WINDOW_S - into
+
+
+def counted_routes(all_cells: Sequence[Cells]) -> list[int]:
+    """Return the routes of which something was counted; it is found in a copy, in a tenth of the time of the cells."""
+    found, size = set[int](), len(_NOTHING)
+    for cells in all_cells:
+        copy = cells[ROOM:_TOPS].tobytes()
+        found.update(at // size for at in range(0, len(copy), size) if copy[at : at + size] != _NOTHING)
+    return sorted(found)
 
 
 def rows(all_cells: Sequence[Cells], route: int) -> list[Row] | None:

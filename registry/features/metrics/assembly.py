@@ -120,7 +120,7 @@ class Metrics:
         self.counts = RequestCounts(tally, routes, has_access_control=has_access_control)
         self._facts = Facts(tally, self.counts.requests, writer, health, {**caches, **parsing_caches()}, counted, facts)
         self._node = Node(seat, tally.cells)
-        self._windows = Windows(lambda: self._node.ever, len(routes.every) + 1, self._node.connections)
+        self._windows = Windows(lambda: self._node.ever, self._node.connections)
         self._routes, self._writer, self._health = routes, writer, health
         self._measured, self._certificates = measured, certificates
         self._has_auth_file = "auth_in_force" in facts

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from strata.registry.core.metric_table import CLASSES
-from strata.registry.core.request_numbers import BOUNDS, WINDOW_S, Row, Tops, rows, tops
+from strata.registry.core.request_numbers import BOUNDS, WINDOW_S, Row, Tops, counted_routes, rows, tops
 from strata.registry.core.tally import Cells
 
 __all__ = ["Sample", "Windows"]
@@ -71,7 +71,6 @@ class Windows:
 
     Args:
         cells: returns the cells of all workers.
-        routes: the number of routes, with the place of requests without one.
         connections: returns how many connections were ever opened, and how many are open.
         now: the monotonic clock, in seconds.
     """
@@ -79,11 +78,10 @@ class Windows:
     def __init__(
         self,
         cells: Callable[[], Sequence[Cells]],
-        routes: int,
         connections: Callable[[], tuple[float, float]],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cells, self._routes, self._connections, self._now = cells, range(routes), connections, now
+        self._cells, self._connections, self._now = cells, connections, now
         self._starts = [self._start()]
 
     def turn(self) -> None:
@@ -129,7 +127,8 @@ class Windows:
 
     def _counts(self) -> _Counts:
         cells = self._cells()
-        return {route: route_rows for route in self._routes if (route_rows := rows(cells, route)) is not None}
+        counted = ((route, rows(cells, route)) for route in counted_routes(cells))
+        return {route: route_rows for route, route_rows in counted if route_rows is not None}
 
 
 def _since(now: Row, before: Row) -> Row:

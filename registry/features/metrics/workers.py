@@ -1,6 +1,6 @@
 """The workers of a node as one of them sees them, through the memory that they share."""
 
-from strata.registry.core.tally import PLACES, Cells, totals
+from strata.registry.core.tally import PLACES, Cells
 from strata.registry.features.metrics.facts import fact
 from strata.registry.node.board import Seat
 
@@ -36,4 +36,5 @@ class Node:
 
     def connections(self) -> tuple[float, float]:
         """Return how many connections were ever opened, and how many are open."""
-        return totals(self.ever)[PLACES["strata_connections_opened_total",]], self.seat.board.all_connections()
+        opened = PLACES["strata_connections_opened_total",]
+        return sum(cells[opened] for cells in self.ever), self.seat.board.all_connections()

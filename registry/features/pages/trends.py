@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from strata.registry.core.metric_table import CLASSES
-from strata.registry.core.request_numbers import ROUTES, rows
+from strata.registry.core.request_numbers import counted_routes, rows
 from strata.registry.core.tally import Cells
 
 __all__ = ["Sample", "Trends"]
@@ -61,7 +61,7 @@ class Trends:
     def sample(self) -> None:
         """Take a sample."""
         requests = errors = seconds = 0.0
-        for route in range(ROUTES):
+        for route in counted_routes(self._cells):
             for at, row in enumerate(rows(self._cells, route) or ()):
                 requests += row.requests
                 seconds += row.seconds
