@@ -279,6 +279,7 @@ def check(side: str, seeds: int, mistake: str = "") -> NoReturn:
 def main(runs: list[Any]) -> list[int]:
     """Check in a forked process for each run, since imports and compiled code take longer; return how they ended."""
     _DECODE(0), _ENCODE(0)  # compiles, or loads what was compiled
+    pa.array([b"", None])  # imports pandas, if that is there
     codes = []
     for run in runs:
         pid = os.fork()
