@@ -1,6 +1,6 @@
 """Run the batch decoder and encoder in memory between guard pages; an access outside of it ends the process.
 
-    python guard_pages.py SIDE SEEDS [MISTAKE]
+    python guard_pages.py '[["SIDE", SEEDS, "MISTAKE"], …]'
 
 Every buffer that the VMs get by address (frames, columns, programs, constants, stack, state, output) starts or ends
 (SIDE) exactly at a page that may not be accessed. The schemas, values and damage are those of `test_arrow_oracle`, so
@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
-import test_arrow_oracle as oracle
 
+from harness import arrow_examples as oracle
 from strata.serdes.arrow import (
     BatchDecoder,
     UnsupportedSchema,
@@ -276,8 +276,12 @@ def check(side: str, seeds: int, mistake: str = "") -> NoReturn:
     sys.exit(0 if decoded > 2 * seeds else f"only {decoded} decoded")
 
 
-def main(runs: list[Any]) -> list[int]:
-    """Check in a forked process for each run, since imports and compiled code take longer; return how they ended."""
+def main(runs: list[Any]) -> dict[str, Any]:
+    """Check in a forked process for each run, since imports and compiled code take longer.
+
+    Returns:
+        How the runs ended, and whether the compiled code of the decoder was there.
+    """
     _DECODE(0), _ENCODE(0)  # compiles, or loads what was compiled
     pa.array([b"", None])  # imports pandas, if that is there
     codes = []
@@ -286,7 +290,7 @@ def main(runs: list[Any]) -> list[int]:
         if pid == 0:
             check(*run)
         codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    return codes
+    return {"ends": codes, "was compiled": bool(sum(_DECODE.stats.cache_hits.values()))}
 
 
 if __name__ == "__main__":

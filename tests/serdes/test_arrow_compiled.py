@@ -1,8 +1,6 @@
-"""Compiled code is cached on disk where that is safe."""
+"""Compiled code is cached on disk where that is safe; `test_arrow_memory` shows that another process reuses it."""
 
 import os
-import subprocess
-import sys
 
 import numba
 import pytest
@@ -38,13 +36,3 @@ def test_package_in_a_zip(monkeypatch, tmp_path, mode, is_kept):
     assert 3 == entry_points._kept(lambda number: number + 1)(2)
 
     assert is_kept == any(folder.rglob("*.nbc"))
-
-
-def test_compiled_once():
-    """A process reuses the code that another process compiled."""
-    entry_points.run(0)
-    program = "from strata.serdes.arrow.entry_points import run; run(0); print(sum(run.stats.cache_hits.values()))"
-
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert "1\n" == done.stdout

@@ -33,17 +33,17 @@ def found(batch, row):
 
 
 def check(writer, payloads, reader=None):
-    """Assert that batch and deserializer agree with and without unterminated bytes behind a payload."""
+    """Assert that batch and deserializer agree, for a fifth of the payloads also with unterminated bytes behind it."""
     reader = writer if reader is None else reader
     expected = [told(writer, reader, payload) for payload in payloads]
     decoder = BatchDecoder(json.dumps(reader), {1: json.dumps(writer)})
-    for behind in (0, 3, 8, 16):
+    for behind, step in ((0, 1), (3, 5), (8, 5), (16, 5)):
         actual = []
-        for payload in payloads:
+        for payload in payloads[::step]:
             batch = decoder.decode(pa.array([HEADER + payload, b"\xff" * behind], pa.binary()))
             batch.validate(full=True)
             actual.append(found(batch, 0))
-        assert expected == actual, behind
+        assert expected[::step] == actual, behind
     batch = decoder.decode([HEADER + payload for payload in payloads])
     batch.validate(full=True)
     assert expected == [found(batch, row) for row in range(len(payloads))]
