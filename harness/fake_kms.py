@@ -226,13 +226,16 @@ class FakeKms:
 def aws_kms() -> Iterator[Any]:
     """Yield a client of AWS KMS: moto in this process, until the block ends."""
     import boto3  # type: ignore[import-untyped]  # here: their import takes long
-    from botocore.loaders import JSONFileLoader
+    from botocore import session
     from moto import mock_aws
+    from moto.kms import models
 
-    read = cache(JSONFileLoader().load_file)  # each session would read the descriptions of the services again
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, AWS_EC2_METADATA_DISABLED="true"))
-        stack.enter_context(patch.object(JSONFileLoader, "load_file", lambda _, path: read(path)))
+        # Each session would search and read the descriptions of the services again, and each key make an RSA key, too,
+        # which a symmetric one does not use.
+        for module, name in ((session, "create_loader"), (models, "generate_private_key")):
+            stack.enter_context(patch.object(module, name, cache(getattr(module, name))))
         stack.enter_context(mock_aws())
         yield boto3.client("kms", region_name="eu-west-1")
 
