@@ -200,32 +200,23 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 reader = InMemoryMetricReader()
 set_meter_provider(MeterProvider([reader]))
 """
-OBSERVED = """
-import pickle, sys
-from strata.serdes import AvroDeserializer, AvroSerializer, RegistryClient
-from strata.serdes.otel_observer import OpenTelemetryObserver
-from strata.serdes.prometheus_observer import PrometheusObserver
-url, file, observer = sys.argv[1:]
-kind = {"prometheus": PrometheusObserver, "otel": OpenTelemetryObserver}[observer]
-with RegistryClient(url, observer=kind()) as client:
-    schema = '{"type": "record", "name": "F", "fields": [{"name": "delay", "type": "int"}]}'
-    frame = AvroSerializer(client, schema)({"delay": 7}, topic="elsewhere")
-    pickle.dump((AvroDeserializer(client, schema), frame), open(file, "wb"))
-"""
+OBSERVERS = {"prometheus": PrometheusObserver, "otel": OpenTelemetryObserver}
 
 
 @pytest.mark.parametrize("observer", COUNTS)
 def test_copies_in_another_process_count_there(registry_url, tmp_path, observer):
     """A pickled deserializer reports in the process that has it, each copy of it to the same metrics."""
+    file = tmp_path / "pickled"
+    with RegistryClient(registry_url, observer=OBSERVERS[observer]()) as client:
+        frame = AvroSerializer(client, FLIGHT)({"delay": 7}, topic="elsewhere")
+        file.write_bytes(pickle.dumps((AvroDeserializer(client, FLIGHT), frame)))
+    program = (PROVIDER if observer == "otel" else "") + READS + COUNTS[observer]
 
-    def run(program, *arguments):
-        command = [sys.executable, "-c", program, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    done = subprocess.run(
+        [sys.executable, "-c", program, file], capture_output=True, text=True, timeout=120, check=True
+    )
 
-    file = str(tmp_path / "pickled")
-    run(OBSERVED, registry_url, file, observer)
-
-    assert "4\n" == run((PROVIDER if observer == "otel" else "") + READS + COUNTS[observer], file)
+    assert "4\n" == done.stdout
 
 
 @pytest.mark.anyio
