@@ -5,9 +5,10 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from harness.glue_frames import SCHEMAS, VECTORS
 from strata.serdes.arrow import BatchDecoder, decode_batch, names
 from strata.serdes.avro import compile_decoder, compile_encoder
@@ -130,6 +131,7 @@ def test_a_map_with_a_key_twice():
     assert VERSION == decoder.rows([twice[:-1]]).refusals[0].schema
 
 
+@settings(max_examples=examples(120), deadline=None)
 @given(st.sampled_from([PLAIN, PACKED, b"\1" + GUID.bytes + payload(2)]), st.data())
 def test_damage_is_what_the_deserializer_says(frame, data):
     """A damaged frame has the reason of the deserializer, or its value."""

@@ -3,8 +3,11 @@
 import gzip
 import json
 import random
+from itertools import islice
 from pathlib import Path
 from uuid import UUID
+
+import pytest
 
 from strata.serdes.avro import Branch, compile_decoder, compile_encoder
 from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union, parse
@@ -63,16 +66,17 @@ def some_value(node: Node, dice: random.Random, depth: int = 0):
             return value if len(node.branches) - nulls < 2 else Branch(position, value)
 
 
-def test_compatible_schemas_decode():
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_compatible_schemas_decode(step):
     """No value of a writer schema is refused for a difference of the schemas; logical types may refuse values."""
     names = []
-    for name, writer, reader in compatible_pairs():
+    for name, writer, reader in islice(compatible_pairs(), 0, None, step):
         names.append(name)
         dice, node = random.Random(writer), parse(writer)
         encode, decode = compile_encoder(writer), compile_decoder(writer, reader)
         for _ in range(VALUES_PER_CASE):
             assert refusal(decode, encode(some_value(node, dice))) != "resolution", name
-    assert 400 < len(names)
+    assert 400 / step < len(names)
 
 
 def refusal(decode, payload):

@@ -211,7 +211,7 @@ def reason_of(decode, payload):
     return None
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.binary(max_size=200) | st.lists(st.sampled_from([0, 1, 2, 3, 4, 6, 0x7F, 0x80, 0xFF]), max_size=300).map(bytes)
 )

@@ -5,6 +5,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.client import RegistryClient, Rule, Schema
 from strata.serdes.errors import RuleError
 from strata.serdes.protobuf.files import find_message, link
@@ -119,7 +120,7 @@ TEXTS = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     TEXTS,
     st.fixed_dictionaries(

@@ -146,8 +146,14 @@ def context(topic, field=MessageField.VALUE):
     return SerializationContext(topic, field, [])
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("framing", FRAMINGS)
+@pytest.mark.parametrize(
+    ("framing", "strategy"),
+    [
+        pytest.param(framing, name, marks=[pytest.mark.slow] if framing != "prefix" and name != "default" else [])
+        for framing in FRAMINGS
+        for name in STRATEGIES
+    ],
+)
 @pytest.mark.parametrize("name", FORMATS)
 def test_both_write_and_read_the_same(client, their_client, name, framing, strategy):
     """Both write the same bytes and headers under the same subject, and each reads the other's."""

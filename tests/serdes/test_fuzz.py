@@ -10,7 +10,7 @@ from harness.examples import examples
 from harness.fuzz import fuzz
 from harness.fuzz_targets import TARGETS
 
-EXAMPLES = {"arrow": 150}
+EXAMPLES = {"arrow": 120}
 RUNS = {"arrow": 10_000}
 
 
@@ -46,7 +46,7 @@ def test_any_bytes(target):
     """Random bytes and damaged records give a value or a named error."""
     name, run, seeds = target
 
-    @settings(max_examples=examples(EXAMPLES.get(name, 400)), deadline=None)
+    @settings(max_examples=examples(EXAMPLES.get(name, 200)), deadline=None)
     @given(st.binary(max_size=300) | damaged(seeds) | damaged(seeds))
     def holds(data):
         run(data)

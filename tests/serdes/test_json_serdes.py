@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.client import Reference, RegistryClient, Schema
 from strata.serdes.errors import DecodeError, EncodeError, RegistryError, SchemaError
 from strata.serdes.framing import join, split
@@ -197,7 +198,7 @@ def test_any_value_makes_the_round_trip(client):
     """Any value that a schema without constraints accepts makes the round trip."""
     serialize, deserialize = JsonSerializer(client, "{}"), JsonDeserializer(client)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(JSON_VALUES.filter(lambda value: value is not None))
     def law(value):
         assert value == deserialize(serialize(value, topic="json-any"))
@@ -210,7 +211,7 @@ def test_any_bytes_give_a_value_or_an_error(client):
     deserialize = JsonDeserializer(client)
     found = client.register("json-bytes", Schema('{"type": ["array", "integer"]}', "JSON")).schema_id
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(st.binary(max_size=30) | st.text('[]1,{}"', max_size=30).map(str.encode))
     def law(data):
         try:

@@ -11,6 +11,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.client import Reference, RegistryClient, Schema
 from strata.serdes.errors import DecodeError, EncodeError, FrameError, SchemaError, SerdeError
 from strata.serdes.framing import join, split
@@ -217,7 +218,7 @@ def test_any_bytes_give_a_message_or_an_error(client):
     deserialize = ProtobufDeserializer(client, as_dict=True)
     head = frame_of(client, proto(ORDER), b"", b"")
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(st.binary(max_size=40))
     def law(data):
         try:

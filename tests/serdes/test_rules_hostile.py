@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.avro.logical_types import Branch
 from strata.serdes.client import RegistryClient, Rule, Schema
 from strata.serdes.errors import RuleError, SchemaError
@@ -171,7 +172,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(JSON_VALUES | st.binary())
 def test_cel_hands_on_what_it_gets(value):
     """CEL returns an unchanged value exactly, bytes and zeros included."""

@@ -255,7 +255,7 @@ def records_in(schema, value, path=""):
                 yield from records_in(field["type"], value[field["name"]], f"{path}.{field['name']}")
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_an_unknown_field_anywhere_is_refused_or_dropped(data):
     """An unknown field of any record in any schema is refused or dropped, even if known fields are left out."""

@@ -232,9 +232,9 @@ def test_a_plain_field_means_what_its_full_reading_finds(monkeypatch, strict):
             {"default": None, "doc": ""}, {"order": "ignore"}, {"aliases": ["b"]}, {"unit": "m"}]  # fmt: skip
     texts = [
         record({**name, "type": type_, **extra}, {"name": "z", "type": "int"})
-        for name in names
+        for number, name in enumerate(names)
         for type_ in types
-        for extra in more
+        for extra in (more if number < 2 else more[:3])
     ]
     texts += [record({"name": "a"}), record("a"), record(None)]
 

@@ -1,6 +1,7 @@
 """Hostile schemas get a one-sentence error that names the bound."""
 
 import json
+import sys
 
 import pytest
 
@@ -67,17 +68,17 @@ def test_bounds(within, beyond):
 
 # what it is, a function that returns the text
 HOSTILE = [
-    ("brackets", lambda: "[" * 5_000_000),
+    ("brackets", lambda: "[" * 500_000),
     ("braces", lambda: '{"type":' * 500_000),
     ("closed brackets", lambda: "[" * 100_000 + "]" * 100_000),
     ("arrays", lambda: _arrays(50_000)),
-    ("quotes", lambda: '"' * 2_000_001),
-    ("backslashes", lambda: '"' + "\\" * 2_000_000),
-    ("unterminated comments", lambda: "/*" * 250_000),
-    ("comments", lambda: "/**/" * 100_000),
-    ("runs of digits", lambda: "[" + ("9" * 999 + "x,") * 2_000),
-    ("one number", lambda: '{"type":"int","x":' + "9" * 2_000_000 + "}"),
-    ("one fraction", lambda: '{"type":"int","x":0.' + "9" * 2_000_000 + "}"),
+    ("quotes", lambda: '"' * 200_001),
+    ("backslashes", lambda: '"' + "\\" * 200_000),
+    ("unterminated comments", lambda: "/*" * 50_000),
+    ("comments", lambda: "/**/" * 25_000),
+    ("runs of digits", lambda: "[" + ("9" * 999 + "x,") * 300),
+    ("one number", lambda: '{"type":"int","x":' + "9" * 200_000 + "}"),
+    ("one fraction", lambda: '{"type":"int","x":0.' + "9" * 200_000 + "}"),
     ("exponent", lambda: '{"type":"fixed","name":"F","size":1e999999999}'),
     ("types without end", lambda: _records(DEFAULT_LIMITS.types + 1)),
     ("a union of unions", lambda: "[" + ",".join(["[]"] * 1_000) + "]"),
@@ -109,10 +110,22 @@ def test_defaults_within_defaults_end():
     assert parse(nested_defaults(30), strict=True).canonical
 
 
+@pytest.fixture
+def small_stack():
+    """Leave only a few hundred calls until the stack overflows."""
+    before, depth, frame = sys.getrecursionlimit(), 0, sys._getframe()
+    while frame:
+        depth, frame = depth + 1, frame.f_back
+    sys.setrecursionlimit(depth + 300)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("small_stack")
 def test_defaults_too_deep_are_refused():
     """A chain of defaults that would overflow the stack is a parse error."""
     with pytest.raises(SchemaParseError, match="too deeply"):
-        parse(nested_defaults(1_000), strict=True)
+        parse(nested_defaults(150), strict=True)
 
 
 def test_the_deepest_schema_can_be_read_back():

@@ -16,7 +16,7 @@ from strata.compat.check import check as check_level
 from strata.compat.levels import Level
 from strata.compat.schema import SchemaParseError
 
-SLOW = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(deadline=None, max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 VALUES = st.recursive(

@@ -275,10 +275,10 @@ def check_random(number, rounds, seed):
 
 def test_random_pairs():
     """Two judges confirm each document, and random documents contradict no proof; few pairs are left undecided."""
-    counts = check_random(60, 15, 6)
+    counts = check_random(30, 15, 6)
 
-    assert counts["document"] > 15
-    assert counts[PROOF] > 15
+    assert counts["document"] > 7
+    assert counts[PROOF] > 7
     assert counts.get("undecided", 0) + counts.get("time", 0) < 0.05 * sum(counts.values())
 
 
@@ -348,7 +348,7 @@ HOSTILE = {
 def test_hostile_schemas_end(name):
     """The search for a hostile schema ends within its work, with a true answer or none."""
     writer, reader = (parsed(schema) for schema in HOSTILE[name])
-    decision = Containment(writer, reader).decide(seconds=0.1)
+    decision = Containment(writer, reader).decide(seconds=0.05)
 
     if isinstance(decision, Counterexample):
         assert [verdict(judges(one), decision.document) for one in (writer, reader)] == [True, False]

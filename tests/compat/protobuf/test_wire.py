@@ -61,7 +61,7 @@ def _texts(count):
     ]
 
 
-@pytest.fixture(scope="module", params=[300, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[100, pytest.param(40_000, marks=pytest.mark.slow)])
 def told(request):
     """Return texts with Wire's answer to each; one JVM for all of them."""
     texts = _texts(request.param)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.class_sources import ORDER_JSON, ORDER_PROTO, json_source, proto_source
+from harness.examples import examples
 from strata.compat.formats import FORMATS
 from strata.compat.schema import SchemaFormat
 from strata.serdes.avro.decoder import compile_decoder
@@ -155,7 +156,7 @@ TYPES = st.recursive(
 NAMES = st.sampled_from(["a", "class", "items", "None", "dataclass", "field", "Annotated", "self", "date", "cls", "o"])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(NAMES, TYPES, max_size=5), st.text(min_size=1, max_size=20), st.sampled_from(sorted(STYLES)))
 def test_any_names_and_docs(fields, doc, style):
     """Whatever fields are called and docs say, the source runs and makes the schema again."""
