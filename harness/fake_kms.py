@@ -27,14 +27,14 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 
-__all__ = ["FakeAzure", "FakeGoogle", "FakeKms", "FakeVault", "aws_kms", "fake_kms"]
+__all__ = ["FakeAzure", "FakeGoogle", "FakeKms", "FakeVault", "aws_kms", "fake_kms", "rsa_key"]
 
 Answer = tuple[int, Mapping[str, Any]]
 _OAEP = padding.OAEP(padding.MGF1(SHA256()), SHA256(), None)
 
 
 @cache
-def _rsa_key(_number: int) -> rsa.RSAPrivateKey:
+def rsa_key(_number: int = 0) -> rsa.RSAPrivateKey:
     """Return a private key, the same for a number: they take long to make."""
     return rsa.generate_private_key(65537, 2048)
 
@@ -118,7 +118,7 @@ class FakeAzure:
     def rotate(self, name: str) -> None:
         """Add a version to a key."""
         versions = self.keys.setdefault(name, [])
-        versions.append((os.urandom(16).hex(), _rsa_key(len(versions))))
+        versions.append((os.urandom(16).hex(), rsa_key(len(versions))))
 
     def answer(self, base: str, path: str, query: str, headers: Mapping[str, str], body: Mapping[str, str]) -> Answer:
         """Answer a request below `/keys/`."""

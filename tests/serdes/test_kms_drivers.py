@@ -11,9 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
-from harness.fake_kms import aws_kms, fake_kms
+from harness.fake_kms import aws_kms, fake_kms, rsa_key
 from strata.serdes.encryption.aws_kms import AwsKms
 from strata.serdes.encryption.azure_kms import AzureKms
 from strata.serdes.encryption.ciphers import ALGORITHMS, CipherError, new_material
@@ -304,7 +303,7 @@ def test_what_azure_refuses(kms, key, token, says):
 @cache
 def private_key():
     """Return a private key in PEM."""
-    key = rsa.generate_private_key(65537, 2048)
+    key = rsa_key()
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()

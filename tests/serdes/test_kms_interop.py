@@ -12,9 +12,8 @@ from uuid import uuid4
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
-from harness.fake_kms import aws_kms, fake_kms
+from harness.fake_kms import aws_kms, fake_kms, rsa_key
 from harness.transit import PROGRAM, real_transit
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
 from strata.serdes.client import RegistryClient, Schema
@@ -181,7 +180,7 @@ def test_google_by_the_same_key():
 
 def google_account(url):
     """Return the settings of a service account."""
-    key = rsa.generate_private_key(65537, 2048)
+    key = rsa_key()
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
