@@ -2,17 +2,38 @@
 
 import json
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 import strata.serdes.rules.jsonata  # noqa: F401 - before others import its library, which raises the recursion limit
+from harness.jars import cache_folder
 from harness.registry import RegistryNode
 from strata.serdes.client import RegistryClient
+
+
+@pytest.fixture(autouse=True)
+def recursion_limit() -> Iterator[None]:
+    """Restore the recursion limit of the process, which confluent-kafka's rules raise and other tests rely on."""
+    limit = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(limit)
+
+
+@pytest.fixture(scope="session")
+def their_cel() -> Iterator[None]:
+    """Keep the tables of the parser that confluent-kafka's CEL has on disk: to make them takes half a second."""
+    from celpy import celparser  # here, for it takes long to import
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(celparser, "Lark", partial(celparser.Lark, cache=str(cache_folder() / "cel-parser")))
+        yield
 
 
 @pytest.fixture(scope="session")

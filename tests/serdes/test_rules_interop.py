@@ -2,7 +2,6 @@
 
 import copy
 import json
-import sys
 from dataclasses import replace
 
 import pytest
@@ -108,6 +107,8 @@ class Format:
         self.make, self.show = make, show
 
 
+pytestmark = pytest.mark.usefixtures("their_cel")
+
 FORMATS = {
     "avro": Format(
         AVRO,
@@ -207,14 +208,6 @@ RULES = {
     "an unknown type": ([replace(cel("true"), type="NO_SUCH")], None),
     "an unknown function": ([cel("nosuch(message)", kind="CONDITION")], None),
 }
-
-
-@pytest.fixture(autouse=True)
-def recursion_limit():
-    """Restore the recursion limit of the process, which theirs raises and other tests rely on."""
-    limit = sys.getrecursionlimit()
-    yield
-    sys.setrecursionlimit(limit)
 
 
 @pytest.fixture(scope="module")

@@ -46,6 +46,7 @@ def test_long_integers():
     assert {"a": 12345678901234567890123} == JSONDeserializer("{}")(payload, context)
 
 
+@pytest.mark.usefixtures("their_cel")
 def test_callers_value(clients):
     """A rule changes the caller's value there, and not here."""
     from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor  # takes long to import

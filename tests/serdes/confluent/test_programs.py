@@ -34,6 +34,7 @@ def urls():
         yield {THEIRS: one.url, OURS: other.url}
 
 
+@pytest.mark.usefixtures("their_cel")
 @pytest.mark.parametrize("path", PROGRAMS, ids=[path.stem for path in PROGRAMS])
 def test_program(urls, path):
     """A program prints the same, line by line, and its frames are the same bytes."""
