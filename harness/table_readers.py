@@ -29,7 +29,7 @@ def rows_of(format_: str, folder: Path) -> pa.Table:
         return _iceberg(folder).scan().to_arrow()
     files, _ = _delta(folder)
     parts = [_in_utc(pq.read_table(folder / name, coerce_int96_timestamp_unit="us")) for name in sorted(files)]
-    return pa.concat_tables(parts, promote_options="permissive")
+    return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
 
 def _in_utc(rows: pa.Table) -> pa.Table:

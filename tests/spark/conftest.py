@@ -45,6 +45,11 @@ _SETTINGS = {
 }
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let `test_follow` be the last that uses Spark: what its streams need is loaded and compiled by then."""
+    items.sort(key=lambda item: item.path.name == "test_follow.py")
+
+
 @pytest.fixture
 def pandas_of_old() -> None:
     """Skip a test of the pandas path, which only Spark 4.0 takes, where Spark hands arrays to pandas differently."""
