@@ -63,7 +63,8 @@ class Postgres:
         """Create an empty database and return its SQLAlchemy URL."""
         name = f"strata_{next(self._databases)}"
         with psycopg.connect(self._dsn("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+            # By default each page of the template goes through the log, which takes four times as long.
+            connection.execute(f"CREATE DATABASE {name} STRATEGY FILE_COPY".encode())
         return self._url(name)
 
     def __enter__(self) -> Self:

@@ -108,7 +108,7 @@ def kafka_broker() -> Iterator[KafkaBroker]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
-    """Yield the session's server; a test that kills it starts its own."""
+    """Yield the session's server; a test that kills it starts it again."""
     with Postgres() as server:
         yield server
 

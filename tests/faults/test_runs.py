@@ -20,7 +20,7 @@ from faults.trials import reasons, trial
 from strata.storage.record_json import encode
 from strata.storage.records import NoopKey
 
-SHORT = Settings(work_s=0.5, settle_s=0.8, clients_per_node=1, read_pause_s=0.02)
+SHORT = Settings(work_s=0.5, settle_s=0.8, clients_per_node=1, read_pause_s=0.08)
 NOOP = encode(NoopKey())
 MARKS = {"kafka": [pytest.mark.kafka], "postgres": [pytest.mark.postgres], "sqlite": []}
 EACH_LOG = [pytest.param(log, marks=MARKS[log], id=log) for log in LOGS]
@@ -46,8 +46,8 @@ def test_a_short_run(kafka_broker, nursery):
     """Nodes with read leases keep every promise while the holder of the pen is killed and rights change."""
     used = set()
     with Services(lent_broker=kafka_broker, lent_nursery=nursery, access=True, lease=True) as services:
-        for seed in range(965, 975):  # the first kills the holder twice, and grants soon; a busy machine needs another
-            history = _kept(services, "kafka", seed, SHORT)
+        for _ in range(10):  # this seed kills the holder twice, and grants soon; a busy machine needs another try
+            history = _kept(services, "kafka", 965, SHORT)
             used |= {o.answer[0] for o in history if o.request.kind == "right_use" and o.answer is not None}
             if {200, 40301} <= used:
                 return
@@ -59,6 +59,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.slow
 def test_mutants_fit_the_product():
     """Each mutant, and the older version, replaces functions that exist in the product.
 
@@ -149,7 +150,7 @@ def test_rolling_restart(own, log):
 
 @pytest.mark.kafka
 @pytest.mark.parametrize(
-    ("workers", "restarts"), [(1, 2), *(pytest.param(number, 3, marks=pytest.mark.slow) for number in (1, 2, 3))]
+    ("workers", "restarts"), [(1, 1), *(pytest.param(number, 3, marks=pytest.mark.slow) for number in (1, 2, 3))]
 )
 def test_rolling_restart_with_a_drain(kafka_broker, nursery, workers, restarts):
     """If nodes restart in turn under load, every write succeeds for a client that tries the next node.

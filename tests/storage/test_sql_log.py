@@ -345,9 +345,10 @@ def test_an_unreachable_server_is_an_error_without_the_password() -> None:
 
 
 @pytest.mark.postgres
-def test_a_server_that_restarts() -> None:
+def test_a_server_that_restarts(postgres_server: Postgres) -> None:
     """Calls fail while the server is down; afterwards the same log continues."""
-    with Postgres() as server, closing(SqlLog(server.new_database())) as log:
+    server = postgres_server
+    with closing(SqlLog(server.new_database())) as log:
         first = log.append(START, [_record("a")])
         server.kill()
         with pytest.raises(LogError):
