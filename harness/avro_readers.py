@@ -6,7 +6,6 @@ alone, independently of any codec.
 
 import io
 import json
-import shutil
 import struct
 import subprocess
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from typing import Any, Final
 import fastavro
 
 from harness import spark_jar
+from harness.spark_jvm import spark_java
 
 __all__ = ["Names", "from_fastavro", "from_java", "in_fastavro", "in_java", "same", "value_of", "written"]
 
@@ -224,10 +224,7 @@ def _fits(schema: Any, value: Any) -> bool:
 def in_java(tasks: Iterable[tuple[Any, Any, bytes]]) -> list[dict[str, Any]]:
     """Return what Avro's Java library reads; one JVM for all tasks."""
     classes = spark_jar.compiled(sorted(_JAVA.rglob("*.java")))
-    command = [
-        *(shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-        *("-cp", f"{classes}:{spark_jar.spark_class_path()}", "strata.serdes.AvroJava"),
-    ]
+    command = [*spark_java(classes), "strata.serdes.AvroJava"]
     jobs = [
         {"writer": json.dumps(_plain(writer)), "reader": json.dumps(_plain(reader)), "payload": payload.hex()}
         for writer, reader, payload in tasks

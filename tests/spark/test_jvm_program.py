@@ -106,7 +106,7 @@ Answered = list[tuple[Case, dict[str, Any], dict[str, Any]]]
 """Cases, our answers and Avro's."""
 
 
-@pytest.fixture(scope="module", params=[150, pytest.param(6000, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[80, pytest.param(6000, marks=pytest.mark.slow)])
 def answered(request: pytest.FixtureRequest, probe: Probe) -> Answered:
     """Return random cases, read by our program and by Avro."""
     cases = _cases(2026, request.param)
@@ -181,7 +181,7 @@ DAMAGED_DIFFERENCES: list[tuple[str, Callable[[Task, Any, Any], bool]]] = [
 
 
 @pytest.mark.parametrize(
-    ("count", "each"), [(60, 20), pytest.param(4000, 50, marks=pytest.mark.slow)], ids=["1200", "200000"]
+    ("count", "each"), [(30, 20), pytest.param(4000, 50, marks=pytest.mark.slow)], ids=["600", "200000"]
 )
 def test_damaged_payloads(probe: Probe, count: int, each: int) -> None:
     """Any bytes give the same value or the same reason on both paths."""
