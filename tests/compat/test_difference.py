@@ -459,7 +459,7 @@ def test_the_clock_ends_a_comparison():
 
 def test_hostile_names_stay_bounded():
     """Long names and lone surrogates give short texts that UTF-8 can encode."""
-    name = "\ud800" * 100_000
+    name = "\ud800" * 30_000
     found = difference(parse(JSON, schema({name: STRING})), parse(JSON, schema({name: {"type": "null"}})))
 
     text = json.dumps(as_json(found), ensure_ascii=False)

@@ -3,9 +3,10 @@
 import pytest
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import Cryptor, DekAlgorithm
 from confluent_kafka.schema_registry.rules.encryption.localkms.local_client import LocalKmsClient
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.encryption.ciphers import ALGORITHMS, CipherError, cipher_of, new_material
 from strata.serdes.encryption.kms import DRIVERS, LocalKms
 
@@ -32,6 +33,7 @@ def test_we_read_what_tink_writes(name, plain):
     assert plain == cipher_of(name, material).decrypt(TINK[name].encrypt(material, plain, b""))
 
 
+@settings(max_examples=examples(100), deadline=None)
 @given(plain=st.binary(max_size=100))
 def test_siv_is_deterministic_and_tinks(plain):
     """SIV gives the same ciphertext for the same text, in Tink and here."""

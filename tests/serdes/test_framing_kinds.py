@@ -4,15 +4,17 @@ from uuid import UUID
 
 import pytest
 from confluent_kafka.schema_registry.serde import SchemaId as TheirSchemaId
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.serdes.errors import FrameError
 from strata.serdes.framing import FRAMINGS, MAX_INDEXES, Frame, SchemaId, open_frame, read_indexes, write_indexes
 from strata.serdes.subject_name_strategies import Context
 
 GUID = UUID("000102030405060708090a0b0c0d0e0f")
 PATHS = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=MAX_INDEXES).map(tuple)
+FEW = settings(max_examples=examples(100), deadline=None)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,7 @@ def test_paths_as_bytes(path, data):
     assert (path, len(data)) == read_indexes(data + b"rest")
 
 
+@FEW
 @given(PATHS)
 def test_paths_make_the_round_trip(path):
     """Every path within bounds is read as it was written."""
@@ -64,6 +67,7 @@ def test_paths_that_are_not_written(path):
         write_indexes(path)
 
 
+@FEW
 @given(st.sampled_from(sorted(FRAMINGS)), st.sampled_from(["key", "value"]), st.none() | PATHS, st.binary())
 def test_frames_make_the_round_trip(framing, field, path, payload):
     """In every framing the record names its schema."""
@@ -76,6 +80,7 @@ def test_frames_make_the_round_trip(framing, field, path, payload):
     assert expected == open_frame(data, header, indexed=path is not None)
 
 
+@FEW
 @given(st.integers(0, 2**31 - 1), PATHS.filter(lambda path: len(path) < 50))
 def test_both_clients_write_the_same(schema_id, path):
     """Confluent's own class makes the same bytes."""
@@ -84,6 +89,7 @@ def test_both_clients_write_the_same(schema_id, path):
     assert (theirs.id_to_bytes(), theirs.guid_to_bytes()) == (ours.id_to_bytes(), ours.guid_to_bytes())
 
 
+@FEW
 @given(st.binary(), st.none() | st.binary(), st.booleans())
 def test_any_bytes_are_a_frame_or_an_error(data, header, indexed):
     """Any bytes are a frame or a FrameError; only Glue's frames may be compressed."""

@@ -208,7 +208,7 @@ def test_bounded_functions(expr, expected):
     assert expected == JSONATA.transform(context(expr), {"text": "ab", "many": [1, [[2]]]})
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.dictionaries(st.text(max_size=3), JSON_VALUES, min_size=1))
 def test_jsonata_hands_on_what_it_gets(value):
     """JSONata returns an unchanged value exactly."""
