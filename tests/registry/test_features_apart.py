@@ -37,8 +37,7 @@ BETWEEN = {
     "test_the_audit_notes_no_refusal_for_a_rate": "it reads the audit",
     "test_actions_are_in_the_audit": "it reads the audit",
 }
-# A part of the same in each run of all tests: what either half of the features has, without the other half, of which a
-# test fails.
+# What either half of the features has, without the other half, of which a test fails. `make test` runs the first half.
 HALVES = [
     (["access", "audit", "metrics", "pages"], "registry/test_dek_routes.py::test_prefix_form_of_contexts"),
     (
@@ -76,7 +75,10 @@ def test_each_feature_names_its_tests():
     assert [] == [file for files in (CORE, *OWN.values()) for file in files if not (ROOT / "tests" / file).exists()]
 
 
-@pytest.mark.parametrize(("half", "other"), HALVES, ids=["access", "search"])
+@pytest.mark.parametrize(
+    ("half", "other"),
+    [pytest.param(*HALVES[0], id="access"), pytest.param(*HALVES[1], id="search", marks=pytest.mark.slow)],
+)
 def test_half_of_the_features_pass_their_tests_without_the_other_half(half, other):
     """The tests of a half of the features pass on a registry without the other half, of which a test fails."""
     failed, output = run_tests(

@@ -203,14 +203,6 @@ def test_a_collector_that_is_away_delays_nothing(tmp_path, monkeypatch):
         assert node.output.count("\n") < 20
 
 
-def test_without_the_variables_no_sdk_is_imported():
-    """A node that is not configured for traces imports no more of OpenTelemetry than FastAPI does: the API."""
-    program = "import sys, strata.registry.server; print(*sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-
-    assert not [name for name in ended.stdout.split() if name.startswith(("opentelemetry.sdk", "opentelemetry.exp"))]
-
-
 @pytest.mark.usefixtures("logging_as_before")
 def test_a_missing_package_is_named(monkeypatch):
     """A node that is configured for traces and lacks OpenTelemetry does not start, and says what to install."""
