@@ -444,7 +444,7 @@ def test_readers_beside_writers_see_no_old_state(two_nodes):
     reads = [("GET", "/config/s"), ("GET", "/config/s?defaultToGlobal=true")]
 
     def write():
-        for number in range(1, 60):
+        for number in range(1, 30):
             two_nodes[number % 2].done("PUT", "/config/s", {"compatibilityGroup": str(number)})
             acknowledged[0] = number
         over.set()

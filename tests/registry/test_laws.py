@@ -156,7 +156,7 @@ def compacted(log, *, keep_tombstones):
     return [e for e in log if newest[e.key] == e.offset and (keep_tombstones or e.value is not None)]
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300, part=10), deadline=None)
 @given(HISTORIES)
 def test_live_is_replayed_is_replayed_after_compaction(commands):
     """The State is a function of the log, whatever the history, and compaction does not change it."""
@@ -170,7 +170,7 @@ def test_live_is_replayed_is_replayed_after_compaction(commands):
     assert 0 == live.set_aside_count
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300, part=10), deadline=None)
 @given(HISTORIES, HISTORIES)
 def test_what_is_deleted_stays_deleted_however_its_key_was_spelt(before, after):
     """Compaction, which compares keys as bytes, restores nothing that was deleted under our spelling of its key."""
@@ -185,7 +185,7 @@ def test_what_is_deleted_stays_deleted_however_its_key_was_spelt(before, after):
     assert 0 == live.set_aside_count
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300, part=10), deadline=None)
 @given(st.lists(OWN_IDS, min_size=10, max_size=40), st.integers(0, 40))
 def test_an_id_never_names_two_schemas(commands, restart):
     """An id of a context names one content for ever, also across a compaction and a restart."""
@@ -212,7 +212,7 @@ def test_deleted_context_gives_no_id_again():
     assert [2] == list(again[-1].context(".c").schemas)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300, part=10), deadline=None)
 @given(st.lists(OWN_IDS, min_size=10, max_size=40))
 def test_versions_only_grow(commands):
     """While a subject keeps its highest version, its next version never decreases."""
