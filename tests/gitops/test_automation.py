@@ -132,7 +132,9 @@ def test_the_action_reads_the_records_of_a_topic(files, record, workflow, pull_r
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize(("further", "code"), [("", 1), (" schemas/order.avsc=no-such-topic", 2)])
+@pytest.mark.parametrize(
+    ("further", "code"), [("", 1), pytest.param(" schemas/order.avsc=no-such-topic", 2, marks=pytest.mark.slow)]
+)
 def test_records_that_a_schema_does_not_read_fail_the_job(
     files, record, workflow, pull_request, service, kafka_broker, topic, further, code
 ):

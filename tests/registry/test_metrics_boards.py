@@ -92,6 +92,11 @@ def call(node, *requests):
             connection.getresponse().read()
 
 
+def test_prometheus_starts(started):
+    """A Prometheus answers before it has scraped."""
+    assert [({}, 1)] == started[0].query("vector(1)")
+
+
 def test_prometheus_finds_the_node(started):
     """A Prometheus can scrape a node."""
     until(lambda: started[0].query("up == 1"))
