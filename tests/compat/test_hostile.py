@@ -168,7 +168,7 @@ def every_check_ends(schema_format, one, other, policy):
 
 def every_proof_is_small(new, previous, refused):
     """Check that each finding has a proof of bounded size, or the reason why not, and that it can be shown."""
-    budget = Budget(LIMITS.ending_in(0.5))
+    budget = Budget(LIMITS.ending_in(0.2))
     versions = [Previous(1, previous)]
     found = proven(new, versions, refused, budget)
     assert len(found) == len(refused)

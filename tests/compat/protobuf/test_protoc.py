@@ -170,7 +170,13 @@ def _compare(text, files):
     return _plain(_linked(theirs, others)), _plain(_linked(ours, others))
 
 
-@pytest.mark.parametrize(("path", "root"), GOOGLE, ids=[path for path, _ in GOOGLE])
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [
+        pytest.param(*row, id=row[0], marks=[pytest.mark.slow] if number % 3 and "descriptor" not in row[0] else [])
+        for number, row in enumerate(GOOGLE)
+    ],
+)
 def test_files_of_google(path, root, tmp_path):
     """Google's own files, which use nearly every feature of the language, have the descriptors of protoc."""
     expected, actual = _compare((root / path).read_text(encoding="utf-8"), _compile(path, ROOTS, tmp_path))
