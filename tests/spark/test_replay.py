@@ -108,8 +108,8 @@ def placed(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
     """Return frames that are read, and frames that are not, with columns of all types, in several partitions."""
     chance = Random(31)
     rows = [(frames[chance.randrange(2)], *(chance.choice([None, *range(9)]) for _ in range(5))) for _ in range(300)]
-    numbers = spark.createDataFrame(rows, "value binary, a int, b int, c int, d int, e int").repartition(2)
-    return numbers.selectExpr(
+    numbers = spark.createDataFrame(rows, "value binary, a int, b int, c int, d int, e int")
+    df = numbers.selectExpr(
         "value",
         "named_struct('value', value, 'header', cast(null as binary)) as record",
         "concat('flights', a) as topic",
@@ -121,41 +121,62 @@ def placed(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
         "cast(d / 3 as decimal(38, 2)) as price",
         "-e / 7e0 as ratio",
     )
+    df = df.localCheckpoint()  # or each query would compute them again, once for each row of `PLACED`
+    assert df.rdd.getNumPartitions() > 1
+    return df
 
 
-def replayed(df: DataFrame, registry: RegistryClient, call: str, frame: str, columns: Sequence[str]) -> DataFrame:
-    """Return what `NARROW` makes of frames, by a call of SQL, or by `replay` if there is none."""
-    if call:
-        place = f"struct({', '.join(columns)})"
-        catalog = a_catalog_of(df.sparkSession)
-        return df.selectExpr(f"inline({call.format(catalog=catalog, frame=frame, place=place)})")
-    names = [column.rpartition(" ")[2] for column in columns]
-    return replay(df.selectExpr(f"{frame} as value", *columns), NARROW, registry=registry.settings, place=names)
+Ends = dict[str, list[tuple[Any, ...]]]
+
+
+def ends_in_spark(df: DataFrame, good: bytes | None) -> Ends:
+    """Return whether records are good, their number, the least and the greatest place, and a bad record."""
+    places = [f"struct({', '.join(columns)})" for _, columns in PLACED.values()]
+    ends = [functions.expr(f"cast({end}({place}) as string)") for place in places for end in ("min", "max")]
+    bad = functions.expr("any_value(if(good, null, value))")
+    groups = df.withColumn("good", functions.col("value") == functions.lit(good)).groupBy("good")
+    rows = sorted(groups.agg(functions.count("*"), bad, *ends).collect())
+    return {
+        what: [(row[0], row[1], row[3 + 2 * number], row[4 + 2 * number], row[2]) for row in rows]
+        for number, what in enumerate(PLACED)
+    }
+
+
+def ends_in_sql(df: DataFrame, call: str) -> Ends:
+    """Return the same of the outcomes of a call, for all places in one query."""
+    catalog = a_catalog_of(df.sparkSession)
+    calls = (
+        call.format(catalog=catalog, frame=frame, place=f"struct({', '.join(columns)})")
+        for frame, columns in PLACED.values()
+    )
+    ends = "isnull(one.reason), one.count, cast(one.first as string), cast(one.last as string), one.frame"
+    [row] = df.selectExpr(*(f"transform({call}, one -> struct({ends}))" for call in calls)).collect()
+    return {what: sorted(map(tuple, outcomes)) for what, outcomes in zip(PLACED, row, strict=True)}
+
+
+def ends_of_replay(df: DataFrame, registry: RegistryClient, *names: str) -> Ends:
+    """Return the same of `replay`, for some places."""
+    ends = [functions.col(name).cast("string") for name in ("first", "last")]
+    parts = {}
+    for what in names:
+        frame, columns = PLACED[what]
+        place = [column.rpartition(" ")[2] for column in columns]
+        rows = df.selectExpr(f"{frame} as value", *columns)
+        outcomes = replay(rows, NARROW, registry=registry.settings, place=place)
+        parts[what] = outcomes.select(functions.isnull("reason"), "count", *ends, "frame")
+    return {what: sorted(tuple(row)[:-1] for row in rows) for what, rows in collected(parts).items()}
 
 
 @pytest.mark.usefixtures("installed")
 def test_places(registry: RegistryClient, frames: list[bytes | None], placed: DataFrame) -> None:
     """The first and the last place are the least and the greatest struct of Spark, whatever the columns and call."""
     registry.register("narrow", NARROW)
-    expected = {}
-    for what, (_, columns) in PLACED.items():
-        place = f"struct({', '.join(columns)})"
-        groups = placed.withColumn("good", functions.col("value") == functions.lit(frames[0])).groupBy("good")
-        expected[what] = groups.agg(
-            functions.count("*").alias("count"),
-            functions.expr(f"cast(min({place}) as string)").alias("first"),
-            functions.expr(f"cast(max({place}) as string)").alias("last"),
-            functions.expr("any_value(if(good, null, value))").alias("frame"),
-        )
-    told = {what: sorted(rows) for what, rows in collected(expected).items()}
+    told = ends_in_spark(placed, frames[0])
 
-    for call in ("", "{catalog}_replay({frame}, 'narrow', {place})", "{catalog}.replay.`narrow`({frame}, {place})"):
-        ends = [functions.col(name).cast("string").alias(name) for name in ("first", "last")]
-        outcomes = {
-            what: replayed(placed, registry, call, *place).select(functions.isnull("reason"), "count", *ends, "frame")
-            for what, place in PLACED.items()
-        }
-        assert told == {what: sorted(rows) for what, rows in collected(outcomes).items()}, call
+    assert told == ends_in_sql(placed, "{catalog}_replay({frame}, 'narrow', {place})")
+    assert told == ends_in_sql(placed, "{catalog}.replay.`narrow`({frame}, {place})")
+    some = ("another order", "frames behind an expression", "a column of such structs")
+    assert {what: told[what] for what in some} == ends_of_replay(placed, registry, *some)
 
 
 @pytest.mark.usefixtures("installed", "generated_code")
