@@ -182,7 +182,7 @@ def everything(spark: SparkSession) -> dict[str, Any]:
 
 
 def batch(spark: SparkSession, path: Any) -> dict[str, Any]:
-    """Return the decoded rows and the dead letters of one path."""
+    """Return the decoded rows and the dead letters on a path."""
     if path == "jvm":
         install(spark, registry=SETTINGS)
     return parts(decoded(spark, path))
@@ -191,7 +191,8 @@ def batch(spark: SparkSession, path: Any) -> dict[str, Any]:
 def main() -> None:
     """Run the job."""
     spark = session()
-    answer = batch(spark, OPTIONS["batch"]) if "batch" in OPTIONS else everything(spark)
+    paths = OPTIONS.get("batches")
+    answer = {path: batch(spark, path) for path in paths} if paths else everything(spark)
     spark.stop()
     print(json.dumps(answer))  # noqa: T201 - the job reports on standard output
 
