@@ -170,11 +170,13 @@ def _serve_requests() -> None:
 def _prepare() -> None:
     """Do once what each node does at its start, and what is the same for all: four fifths of a start."""
     from strata.registry.app import create_app
+    from strata.registry.commands import cli
     from strata.registry.core import parsing
     from strata.registry.settings import Settings
     from strata.storage.log import MemoryLog
 
     parsing.load()
+    cli._setting_options()
     create_app(MemoryLog(), Settings(log="memory:"))  # makes the models of pydantic and compiles expressions
 
 

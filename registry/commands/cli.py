@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 from typing import TypeVar
 
 import click
@@ -35,12 +36,14 @@ def main(context: click.Context) -> None:
             click.echo(f"strata: {sentence}", err=True)
 
 
-def _setting_options(command: click.Command) -> None:
-    """Add an option for each setting to a command, with the setting's description; those of other classes come last."""
+@cache
+def _setting_options() -> list[click.Parameter]:
+    """Return an option for each setting, with the setting's description; those of other classes come last."""
     from strata.registry.node.settings import PREFIX, CoreSettings
     from strata.registry.settings import Settings
 
     fields = sorted(Settings.model_fields.items(), key=lambda field: field[0] not in CoreSettings.__annotations__)
+    bearer = click.Command(None)
     for name, field in reversed(fields):
         is_flag = field.annotation is bool
         default = "" if field.default is None or is_flag else f"  [{field.default}]"
@@ -51,7 +54,8 @@ def _setting_options(command: click.Command) -> None:
             metavar=None if is_flag else _metavar(field.annotation),
             default=None,
             help=f"{field.description}{default}  ({PREFIX}{name.upper()})",
-        )(command)
+        )(bearer)
+    return bearer.params[::-1]
 
 
 def _metavar(type_: object) -> str:
@@ -68,9 +72,7 @@ class _ServeCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self._complete:
             begin_start()
-            bearer = click.Command(None)
-            _setting_options(bearer)
-            self.params = [*reversed(bearer.params), *self.params]
+            self.params = [*_setting_options(), *self.params]
             self._complete = True
         return super().get_params(ctx)
 

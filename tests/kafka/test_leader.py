@@ -164,14 +164,14 @@ _OIDC = {
     "sasl.oauthbearer.client.secret": "hush",
     "sasl.oauthbearer.scope": "kafka",
 }
-_LOGINS: list[tuple[str, str, dict[str, str]]] = [
+_LOGINS = [
     ("MUTUAL", "ssl", {}),
     ("LOGIN", "sasl_plaintext", _PLAIN),
     ("LOGIN", "sasl_plaintext", _scram(256)),
-    ("LOGIN", "sasl_plaintext", _scram(512)),
+    pytest.param("LOGIN", "sasl_plaintext", _scram(512), marks=pytest.mark.slow),  # the last row has it with TLS
     ("LOGIN", "SASL_PLAINTEXT", _UNSECURED),
     ("LOGIN", "sasl_plaintext", _OIDC),
-    ("ENCRYPTED", "sasl_ssl", _PLAIN),
+    pytest.param("ENCRYPTED", "sasl_ssl", _PLAIN, marks=pytest.mark.slow),
     ("ENCRYPTED", "sasl_ssl", _scram(512)),
 ]
 

@@ -178,13 +178,13 @@ def test_a_signature_that_the_topic_has_lost_hides_no_other() -> None:
     assert (signatures.newest, signatures.holder()) == (5, "http://other:8081")
 
 
-@pytest.mark.parametrize("url", [b"", b"javascript:alert(1)", b"http://", b"http://a b/", b"\xff\xfe"])
-def test_a_holder_without_a_usable_url(topic: "Topic", url: bytes) -> None:
+def test_a_holder_without_a_usable_url(topic: "Topic") -> None:
     """A node ignores a URL to which no request can be forwarded."""
     node = topic.node("http://one:8081")
-    topic.write_plainly(b'{"keytype":"NOOP","magic":0}', None, strata_url=url)
-    _end(node)
-    assert node.holder() is None
+    for url in (b"http://two:8081", b"", b"javascript:alert(1)", b"http://", b"http://a b/", b"\xff\xfe"):
+        topic.write_plainly(b'{"keytype":"NOOP","magic":0}', None, strata_url=url)
+        _end(node)
+        assert node.holder() == ("http://two:8081" if url == b"http://two:8081" else None), url
 
 
 @pytest.mark.parametrize("turn", [0, 1])
