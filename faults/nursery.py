@@ -40,14 +40,27 @@ _PR_SET_PDEATHSIG = 1
 _CAP_DAC_OVERRIDE, _CAPABILITIES_3 = 1, 0x20080522
 _OFFSET = struct.Struct("d")
 _MODULES = (
+    "strata.command",
+    "strata.compat.difference.avro",
+    "strata.compat.witness.avro",
     "strata.gitops.cli",
+    "strata.gitops.commands.check",
     "strata.registry.commands.cli",
     "strata.registry.server",
+    "strata.registry.transfer.files",
+    "strata.registry.transfer.logs",
+    "strata.registry.transfer.rest_source",
+    "strata.storage.sql.compaction",
     "strata.storage.sql.log",
     "strata.storage.kafka.log",
+    "strata.strict_yaml",
+    "cryptography.x509",
+    "encodings.idna",
+    "encodings.utf_8_sig",
     "psycopg",
     "psycopg.adapt",
     "uvicorn.lifespan.on",
+    "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.auto",
     "uvloop",
 )
