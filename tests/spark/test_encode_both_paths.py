@@ -23,7 +23,7 @@ from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.errors import EncodeError
 from strata.serdes.framing import join, write_indexes
 from strata.serdes.model import JSON
-from strata.spark_udfs import decode, encode, encoder
+from strata.spark_udfs import decode, encode, encoder, install
 from strata.spark_udfs.decoding.jvm_function import NotInstalled
 from strata.spark_udfs.encoding.row_encoder import RowEncoder
 
@@ -41,6 +41,12 @@ MISFITS = [
     *((Schema(json.dumps(avro.in_record(type_))), columns, message) for type_, columns, message in avro.COLUMNS),
     *((protobuf.SHOP, columns, message) for columns, message in protobuf.COLUMNS),
 ]
+
+
+@pytest.fixture(scope="module")
+def installed(spark: SparkSession, registry: RegistryClient) -> None:
+    """Bring the JVM function for the registry into the session, once for all tests of this file."""
+    install(spark, registry=registry.settings)
 
 
 @pytest.mark.parametrize(("schema", "columns", "message"), MISFITS)
