@@ -1,5 +1,6 @@
 """Observers learn of every record, look-up, request and rule; the ready ones count them."""
 
+import json
 import pickle
 import subprocess
 import sys
@@ -174,49 +175,42 @@ def test_skipped_rules(noted):
     assert ["ok", "ok"] == [record[2] for record in observer.records]
 
 
-READS = """
-import pickle, sys
-read, frame = pickle.load(open(sys.argv[1], "rb"))
-for _ in range(3):
-    assert read(frame) == {"delay": 7}
-again, _ = pickle.load(open(sys.argv[1], "rb"))
-assert again(frame) == {"delay": 7}
-"""
-COUNTS = {
-    "prometheus": """
-from prometheus_client import REGISTRY
-labels = {"operation": "decode", "format": "AVRO", "outcome": "ok"}
-print(int(REGISTRY.get_sample_value("strata_serde_records_total", labels)))
-""",
-    "otel": """
-print(next(int(metric.data.data_points[0].value) for resource in reader.get_metrics_data().resource_metrics
-           for scope in resource.scope_metrics for metric in scope.metrics if metric.name == "strata.serde.records"))
-""",
-}
-PROVIDER = """
+COUNTS = """
+import json, pickle, sys
 from opentelemetry.metrics import set_meter_provider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from prometheus_client import REGISTRY
 reader = InMemoryMetricReader()
 set_meter_provider(MeterProvider([reader]))
+for file in sys.argv[1:]:
+    read, frame = pickle.load(open(file, "rb"))
+    for _ in range(3):
+        assert read(frame) == {"delay": 7}
+    again, _ = pickle.load(open(file, "rb"))
+    assert again(frame) == {"delay": 7}
+labels = {"operation": "decode", "format": "AVRO", "outcome": "ok"}
+metrics = (metric for resource in reader.get_metrics_data().resource_metrics
+           for scope in resource.scope_metrics for metric in scope.metrics)
+print(json.dumps({
+    "prometheus": REGISTRY.get_sample_value("strata_serde_records_total", labels),
+    "otel": next(one.data.data_points[0].value for one in metrics if one.name == "strata.serde.records"),
+}))
 """
-OBSERVERS = {"prometheus": PrometheusObserver, "otel": OpenTelemetryObserver}
 
 
-@pytest.mark.parametrize("observer", COUNTS)
-def test_copies_in_another_process_count_there(registry_url, tmp_path, observer):
+def test_copies_in_another_process_count_there(registry_url, tmp_path):
     """A pickled deserializer reports in the process that has it, each copy of it to the same metrics."""
-    file = tmp_path / "pickled"
-    with RegistryClient(registry_url, observer=OBSERVERS[observer]()) as client:
-        frame = AvroSerializer(client, FLIGHT)({"delay": 7}, topic="elsewhere")
-        file.write_bytes(pickle.dumps((AvroDeserializer(client, FLIGHT), frame)))
-    program = (PROVIDER if observer == "otel" else "") + READS + COUNTS[observer]
+    files = {PrometheusObserver: tmp_path / "prometheus", OpenTelemetryObserver: tmp_path / "otel"}
+    for observer, file in files.items():
+        with RegistryClient(registry_url, observer=observer()) as client:
+            frame = AvroSerializer(client, FLIGHT)({"delay": 7}, topic="elsewhere")
+            file.write_bytes(pickle.dumps((AvroDeserializer(client, FLIGHT), frame)))
 
-    done = subprocess.run(
-        [sys.executable, "-c", program, file], capture_output=True, text=True, timeout=120, check=True
-    )
+    command = [sys.executable, "-c", COUNTS, *files.values()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
-    assert "4\n" == done.stdout
+    assert {"prometheus": 4, "otel": 4} == json.loads(done.stdout)
 
 
 @pytest.mark.anyio
