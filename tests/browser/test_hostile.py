@@ -60,6 +60,9 @@ SUBJECTS = [
 ]
 
 
+FORMATS = ("avro", "json", "protobuf")
+
+
 def bodies():
     """Return two versions of each format."""
     changed = {**AVRO, "doc": MARKUP, "fields": [*AVRO["fields"], {"name": "n", "type": "int", "default": 0}]}
@@ -75,28 +78,29 @@ def bodies():
 
 @pytest.fixture(scope="module")
 def hostile(service):
-    """Register hostile schemas under hostile names; return the addresses of the pages that show them."""
+    """Register hostile schemas under hostile names; return the addresses of the pages that show all, and each."""
     addresses = [f"/ui/search?query={quote(word)}" for word in ("script", "alert", "hostile", SCRIPT)]
     addresses += [f"/ui/subjects?name={quote(word)}" for word in ("hostile", HOSTILE)]
     addresses += ["/ui/subjects?sort=changed", "/ui/contexts", "/ui/settings", "/ui/log"]
-    for subject, versions in zip(SUBJECTS, bodies(), strict=True):
+    places = {"all": addresses}
+    # A page that shows only the name of a schema is asked for with one of the names.
+    rows = zip(FORMATS, SUBJECTS, bodies(), ("level", "register", "delete-for-good"), strict=True)
+    for schema_format, subject, versions, action in rows:
         name = quote(subject, safe="")
         service.api("PUT", f"/config/{name}", {"compatibility": "NONE", "compatibilityGroup": HOSTILE})
         for body in versions:
             service.register(subject, body)
         page = f"/ui/subjects/{name}"
-        addresses += [page, f"{page}/versions/2", f"{page}/diff?from=1&to=2", f"/ui/settings/{name}"]
-        addresses.append(f"/ui/do/edit?subject={name}&version=2")
-    # A page that shows only the name of a schema is asked for with one of the names.
-    quotes, breakout, turned = (quote(subject, safe="") for subject in SUBJECTS)
-    addresses += [f"/ui/do/level?subject={quotes}", f"/ui/do/register?subject={breakout}"]
-    return [*addresses, f"/ui/do/delete-for-good?subject={turned}&version=1"]
+        places[schema_format] = [page, f"{page}/versions/2", f"{page}/diff?from=1&to=2", f"/ui/settings/{name}"]
+        places[schema_format] += [f"/ui/do/{do}?subject={name}&version=1" for do in ("edit", action)]
+    return places
 
 
-def test_script_in_every_place_stays_text(open_page, hostile):
+@pytest.mark.parametrize("place", [*FORMATS, "all"])
+def test_script_in_every_place_stays_text(open_page, hostile, place):
     """No page runs, loads, or renders anything of a hostile schema; a window complains otherwise."""
     page = open_page()
-    for address in hostile:
+    for address in hostile[place]:
         page.goto(address)
         found, text = page.evaluate("""() => {
           const found = [

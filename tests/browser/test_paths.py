@@ -112,6 +112,25 @@ def read(page, *texts):
         page.get_by_text(text).first.wait_for()
 
 
+def test_an_engineer_finds_a_field_and_its_producer(person):
+    """An engineer finds a field by a word of its documentation, and who is responsible for it."""
+    person.follow("Search")
+    person.write("Words", "doc:receipt tag:PII")
+    person.press("Search")
+    read(person.page, "receipt_email")
+    person.follow("orders-value version 3")
+    read(person.page, "Where the receipt goes.", "team-checkout", "checkout-service")
+
+
+def test_an_operator_finds_why_a_record_is_dead(person, service):
+    """An operator pastes the bytes of a dead letter, and reads where they break and why."""
+    schema_id = service.api("GET", "/subjects/orders-value/versions/1")["id"]
+    person.follow("Decode")
+    person.write("Record", f"00 {schema_id:08x} 0e 14 61 62 63")
+    person.press("Decode")
+    read(person.page, "At byte 7, in email: expected a string of 10 bytes, but only 3 bytes are left.")
+
+
 def test_a_reviewer_compares_and_approves(person, service):
     """A reviewer reads the verdict while a schema is typed, approves the good one, and compares the two versions."""
     subject = f"fees-{type(person).__name__}"
@@ -134,25 +153,6 @@ def test_a_reviewer_compares_and_approves(person, service):
     person.follow("Version 2")
     person.follow("Changes since version 1")
     read(page, "field added", "FULL: compatible")
-
-
-def test_an_engineer_finds_a_field_and_its_producer(person):
-    """An engineer finds a field by a word of its documentation, and who is responsible for it."""
-    person.follow("Search")
-    person.write("Words", "doc:receipt tag:PII")
-    person.press("Search")
-    read(person.page, "receipt_email")
-    person.follow("orders-value version 3")
-    read(person.page, "Where the receipt goes.", "team-checkout", "checkout-service")
-
-
-def test_an_operator_finds_why_a_record_is_dead(person, service):
-    """An operator pastes the bytes of a dead letter, and reads where they break and why."""
-    schema_id = service.api("GET", "/subjects/orders-value/versions/1")["id"]
-    person.follow("Decode")
-    person.write("Record", f"00 {schema_id:08x} 0e 14 61 62 63")
-    person.press("Decode")
-    read(person.page, "At byte 7, in email: expected a string of 10 bytes, but only 3 bytes are left.")
 
 
 @pytest.mark.parametrize("hands", [pytest.param(Mouse, marks=pytest.mark.slow), Keyboard])
