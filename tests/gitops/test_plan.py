@@ -333,9 +333,9 @@ def test_environments_and_variables(files, record, service):
     """An environment and a second file override the manifest; variables may have defaults."""
     files.put("strata.yaml", """
 subjects:
-  - {name: "${PREFIX:-dev-}s", file: s.avsc, compatibility: "${LEVEL}", metadata: {properties: {x: "$${LEVEL}"}}}
+  - {name: "${STAGE:-dev-}s", file: s.avsc, compatibility: "${LEVEL}", metadata: {properties: {x: "$${LEVEL}"}}}
 environments:
-  prod: {subjects: [{name: "${PREFIX:-dev-}s", compatibility: FULL}]}
+  prod: {subjects: [{name: "${STAGE:-dev-}s", compatibility: FULL}]}
 """)  # fmt: skip
     files.put("more/second.yaml", "subjects: [{name: t, file: t.avsc}]")
     files.write(s__avsc=record("a"), more___t__avsc=record("b"))
@@ -344,7 +344,7 @@ environments:
     assert "the environment variable LEVEL is not set" in files.run("plan", *run, code=2)
     files.run("apply", *run, code=0, LEVEL="NONE")
     assert "NONE" == service.get("/config/dev-s")["compatibilityLevel"]
-    files.run("apply", *run, "--env=prod", code=0, LEVEL="NONE", PREFIX="p-")
+    files.run("apply", *run, "--env=prod", code=0, LEVEL="NONE", STAGE="p-")
     assert "FULL" == service.get("/config/p-s")["compatibilityLevel"]
     assert {"x": "${LEVEL}"} == service.get("/subjects/p-s/versions/1")["metadata"]["properties"]
     assert ["dev-s", "p-s", "t"] == service.get("/subjects")
