@@ -23,7 +23,7 @@ _MARKS: Final = {"kafka": "services", "postgres": "services"}
 SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
 """The groups of tests that share a service."""
 LONGEST: Final = (
-    "spark", "services", "docs/test_documents.py", "java", "spark/test_connect.py",
+    "spark", "services", "docs/test_documents.py", "java",
     "browser", "registry/test_workers.py", "registry/test_features_apart.py",
     "gitops/test_histories.py", "conformance/test_histories.py", "registry/test_nodes.py", "access/test_tls.py",
     "registry/test_connections.py", "registry/test_forward.py", "registry/test_serve.py",

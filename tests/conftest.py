@@ -24,6 +24,7 @@ from harness.logs import SHARED_LOGS, new_log_url
 from harness.postgres import Postgres
 from harness.processes import Process
 from harness.registry import RegistryNode
+from harness.scratch import use_memory
 
 # By default a test of random examples uses the same examples every time, so that only a change of the code makes it
 # fail. `--hypothesis-profile=explore`, which `make test-all` uses, draws new ones.
@@ -40,11 +41,12 @@ _SLOW_S = 1800
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave it to `explore` to draw constants of Strata's source, too.
+    """Keep temporary files in memory; and leave it to `explore` to draw constants of Strata's source, too.
 
     Reading them takes a tenth of the collection's time; and examples that are to stay the same must not depend on which
     modules other tests have imported.
     """
+    use_memory()
     if config.getoption("--hypothesis-profile") != "explore":
         providers._get_local_constants = lambda: providers._local_constants
     _trust_one_authority(config)
