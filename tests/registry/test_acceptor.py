@@ -22,4 +22,4 @@ async def test_another_process_shuts_the_socket_down(caplog: pytest.LogCaptureFi
         second.close()
     await asyncio.sleep(0.3)
 
-    assert [] == [record.message for record in caplog.records]
+    assert [] == [record.getMessage() for record in caplog.records]

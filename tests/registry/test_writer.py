@@ -280,7 +280,7 @@ async def test_failing_log_is_answered_truthfully(failure, code, words, caplog):
         await writer.write(put("a"))
     assert (code, [("Retry-After", "1")] if code == 50302 else []) == (caught.value.code, caught.value.headers)
     assert "db.internal" not in caught.value.message
-    assert [ADDRESS] == [record.message.split("failed: ")[1] for record in caplog.records]
+    assert [ADDRESS] == [record.getMessage().split("failed: ")[1] for record in caplog.records]
     assert [code == 500] == [bool(record.exc_info) for record in caplog.records]
     assert 0 == await writer.write(put("b"))
 
@@ -392,7 +392,7 @@ async def test_read_from_a_failing_log_is_50301(caplog):
             await writer.catch_up()
         assert (50301, [("Retry-After", "1")]) == (caught.value.code, caught.value.headers)
         assert "The log cannot be read: the log failed or did not answer. Try again later" == caught.value.message
-    assert [f"the log cannot be read: {ADDRESS}"] == [record.message for record in caplog.records]
+    assert [f"the log cannot be read: {ADDRESS}"] == [record.getMessage() for record in caplog.records]
 
 
 @pytest.fixture
