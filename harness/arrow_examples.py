@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.avro_cases import LOGICAL_TYPES, PRIMITIVES
 from strata.serdes.arrow import BatchDecoder, UnsupportedSchema, decode_batch, encode_batch
 from strata.serdes.avro import Branch, compile_decoder, compile_encoder
 from strata.serdes.avro.schema import Array, Map, Node, Primitive, Record, Union, parse
@@ -16,16 +17,7 @@ from strata.serdes.errors import DecodeError, SchemaError
 
 __all__ = ["Schemas", "check"]
 
-KINDS = ["null", "boolean", "int", "long", "float", "double", "bytes", "string"]
-LOGICALS = [
-    ("int", "date"),
-    ("int", "time-millis"),
-    ("long", "time-micros"),
-    ("long", "timestamp-millis"),
-    ("long", "timestamp-micros"),
-    ("long", "local-timestamp-millis"),
-    ("long", "local-timestamp-micros"),
-]
+LOGICALS = [one for one in LOGICAL_TYPES if one != ("string", "uuid")]  # for Arrow, a uuid is a string like any other
 WIDER = {"int": ["long", "float", "double"], "long": ["float", "double"], "float": ["double"]}
 TEXTS = ["", "a", "zürich", "🚋" * 3, "x" * 40]
 
@@ -65,7 +57,7 @@ class Schemas:
     def union(self, depth: int) -> Any:
         """Return a union, mostly with null."""
         branches: list[Any] = ["null"] if self.chance.random() < 0.7 else []
-        kinds = [k for k in KINDS if k != "null"]
+        kinds = [k for k in PRIMITIVES if k != "null"]
         branches += self.chance.sample(kinds, self.chance.randrange(1, 3))
         if self.chance.random() < 0.5:
             branches.append(self.record(depth - 1))
@@ -93,7 +85,7 @@ class Schemas:
                     base = {"type": "fixed", "name": self.name("D"), "size": 33}
                 return {**base, "logicalType": "decimal", "precision": precision, "scale": scale}
             case _:
-                return chance.choice(KINDS)
+                return chance.choice(PRIMITIVES)
 
     def reader(self, written: Any) -> Any:  # noqa: C901 - a case for each kind of type
         """Return a type to read the given one as; mostly one that can read it."""

@@ -16,13 +16,13 @@ from uuid import UUID
 
 from strata.compat.avro.promotions import PROMOTED_TO
 
-__all__ = ["Case", "Maker", "zigzag"]
+__all__ = ["LOGICAL_TYPES", "PRIMITIVES", "Case", "Maker", "zigzag"]
 
 Schema = Any
 """A primitive's name, a list for a union, or a dictionary; the same dictionary object is the same named type."""
 
-_PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-_LOGICAL: Final[tuple[tuple[str, str], ...]] = (
+PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+LOGICAL_TYPES: Final[tuple[tuple[str, str], ...]] = (
     ("int", "date"),
     ("int", "time-millis"),
     ("long", "time-micros"),
@@ -89,10 +89,10 @@ class Maker:
         return self._chance.choice(kinds)()
 
     def _primitive(self) -> Schema:
-        return self._chance.choice(_PRIMITIVES)
+        return self._chance.choice(PRIMITIVES)
 
     def _logical(self) -> Schema:
-        kind, logical = self._chance.choice(_LOGICAL)
+        kind, logical = self._chance.choice(LOGICAL_TYPES)
         return {"type": kind, "logicalType": logical}
 
     def _enum(self) -> Schema:
@@ -240,7 +240,7 @@ class _Change:
                 self._made[id(schema)] = self._inside(schema, depth)
             return self._made[id(schema)]
         if self._happens(0.03):
-            return self._told("another type", self._chance.choice(_PRIMITIVES))
+            return self._told("another type", self._chance.choice(PRIMITIVES))
         if self._happens(0.08) and not isinstance(schema, list) and schema != "null":
             return self._told("a union more", self._chance.sample(["null", self._inside(schema, depth)], 2))
         return self._inside(schema, depth)

@@ -3,7 +3,7 @@
     python guard_pages.py '[["SIDE", SEEDS, "MISTAKE"], …]'
 
 Every buffer that the VMs get by address (frames, columns, programs, constants, stack, state, output) starts or ends
-(SIDE) exactly at a page that may not be accessed. The schemas, values and damage are those of `test_arrow_oracle`, so
+(SIDE) exactly at a page that may not be accessed. The schemas, values and damage are those of `arrow_examples`, so
 values are compared too. MISTAKE plants a wrong bound, to show that this program can fail.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from harness import arrow_examples as oracle
+from harness import arrow_examples
 from strata.serdes.arrow import (
     BatchDecoder,
     UnsupportedSchema,
@@ -247,7 +247,7 @@ MISTAKES = {
 
 def check_truncated(seed: int) -> None:
     """Decode a payload cut off at each of its bytes, with nothing behind it."""
-    make = oracle.Schemas(seed)
+    make = arrow_examples.Schemas(seed)
     writer = make.schema()
     texts = json.dumps(writer), json.dumps(make.reader(writer))
     payload = compile_encoder(texts[0])(make.value(writer))
@@ -269,7 +269,7 @@ def check(side: str, seeds: int, mistake: str = "") -> NoReturn:
         MISTAKES[mistake]()
     decoded = 0
     for seed in range(seeds):
-        decoded += oracle.check(seed)
+        decoded += arrow_examples.check(seed)
         check_truncated(seed)
         while Memory.blocks:
             Memory.blocks.pop().free()
