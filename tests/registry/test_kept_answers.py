@@ -1,5 +1,6 @@
 """Answers kept per State: a kept answer always equals the one that a node without any kept answers would give."""
 
+import asyncio
 import gzip
 import http.client
 import json
@@ -22,6 +23,7 @@ from strata.registry.app import ROUTERS, create_app, route_table
 from strata.registry.core import errors
 from strata.registry.core.cache import BasisCache, Repeats
 from strata.registry.core.writer import Writer
+from strata.registry.features.exporters.runner import Exporters
 from strata.registry.http.bodies import read_up_to
 from strata.registry.http.context_prefix import within_context
 from strata.registry.http.pipeline import KeptAnswer, Pipeline
@@ -31,7 +33,7 @@ from strata.registry.settings import Settings
 from strata.storage.log import LogError, MemoryLog
 from strata.storage.open_log import open_log
 
-SETTINGS = Settings(log="memory:", exporter_seconds=3600)  # exporters write when they run
+SETTINGS = Settings(log="memory:")
 INT, LONG = {"schema": '"int"'}, {"schema": '"long"'}
 RECORD = '{"type":"record","name":"R","fields":[{"name":"s","type":"S"}]}'
 ENUM = {"schema": '{"type":"enum","name":"S","symbols":["A"]}'}
@@ -181,7 +183,17 @@ def count_runs(one, *requests):
     return len(ran)
 
 
-def test_every_answer_after_every_write():
+@pytest.fixture
+def no_copies(monkeypatch):
+    """Let no exporter run: each notes its progress in the log, whenever it comes to it."""
+
+    async def watch(_self):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Exporters, "watch", watch)
+
+
+def test_every_answer_after_every_write(no_copies):
     """After each kind of write, each answer is the one that a node without kept answers gives."""
     log, changed = MemoryLog(), set()
     with node(log) as old:
