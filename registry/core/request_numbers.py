@@ -2,6 +2,7 @@
 
 Each route has a row of cells for each class: a histogram of durations finer than the one that is exported, so that the
 percentiles of a window are close, and three sums. Only the event loop of the process counts here, so there is no lock.
+A further cell of each route says whether it has any requests: readers leave the memory of all other rows untouched.
 """
 
 from bisect import bisect_left
@@ -23,10 +24,9 @@ WINDOW_S: Final = 30.0
 """The length of a window of the gauges with Confluent's names, in seconds; the present and the previous one count."""
 _SECONDS, _RECEIVED, _SENT = (len(BOUNDS) + 1 + place for place in range(3))
 _ROW: Final = len(BOUNDS) + 4
-_NOTHING: Final = bytes(8 * len(CLASSES) * _ROW)  # of a route without requests
 _TOPS: Final = ROOM + ROUTES * len(CLASSES) * _ROW  # three maxima for each route, in each of two windows
 _TOP: Final = 6
-_END: Final = _TOPS + ROUTES * _TOP
+_COUNTED: Final = _TOPS + ROUTES * _TOP  # whether a route has requests
 _IN_FLIGHT: Final = PLACES["strata_requests_in_flight",]
 
 
@@ -85,6 +85,7 @@ class Requests:
         cells[row + bisect_left(BOUNDS, seconds)] += 1
         cells[row + _SECONDS] += seconds
         cells[row + _SENT] += sent
+        cells[_COUNTED + route] = 1.0
         top = _TOPS + route * _TOP + self._half
         if seconds > cells[top]:
             cells[top] = seconds
@@ -101,26 +102,23 @@ class Requests:
         if window != self._window:
             self._half = int(window) % 2
             over = (self._half,) if window == self._window + 1 else (0, 1)
-            for top in (place for half in over for place in range(_TOPS + half, _END, 2)):
+            for top in (place for half in over for place in range(_TOPS + half, _COUNTED, 2)):
                 self._cells[top] = 0.0
             self._window = window
         return WINDOW_S - into
 
 
 def counted_routes(all_cells: Sequence[Cells]) -> list[int]:
-    """Return the routes of which something was counted; it is found in a copy, in a tenth of the time of the cells."""
-    found, size = set[int](), len(_NOTHING)
-    for cells in all_cells:
-        copy = cells[ROOM:_TOPS].tobytes()
-        found.update(at // size for at in range(0, len(copy), size) if copy[at : at + size] != _NOTHING)
-    return sorted(found)
+    """Return the routes of which something was counted."""
+    flags = [cells[_COUNTED : _COUNTED + ROUTES].tolist() for cells in all_cells]
+    return [route for route, counted in enumerate(zip(*flags, strict=True)) if any(counted)]
 
 
 def rows(all_cells: Sequence[Cells], route: int) -> list[Row] | None:
     """Return the sums over processes of what was counted of a route, by class of status; None if nothing was."""
     start = ROOM + route * len(CLASSES) * _ROW
     end = start + len(CLASSES) * _ROW
-    routes = [part.tolist() for cells in all_cells if (part := cells[start:end]).tobytes() != _NOTHING]
+    routes = [cells[start:end].tolist() for cells in all_cells if cells[_COUNTED + route]]
     if not routes:
         return None
     sums = [sum(column) for column in zip(*routes, strict=True)]
