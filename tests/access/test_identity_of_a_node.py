@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 
 from harness.certificates import Authority
+from harness.log_lines import JSON_LINES, until_logged
 from harness.oidc import CLIENT, OidcProvider, SigningKey
 from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
-from harness.waiting import until
 from strata.registry.features.access.auth_file_edits import add_user, remove_user
 
 pytestmark = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="needs Node.js and npm")
@@ -61,7 +61,7 @@ def node(authority, provider, auth_file):
         f"--tls-certfile={own.cert}", f"--tls-keyfile={own.key}", f"--tls-client-ca={authority.file}",
         "--tls-client-auth=optional", "--tls-principal-rules=RULE:^CN=([a-z]+),OU=Services$/$1/",
         f"--auth-file={auth_file}", f"--oidc-issuer={provider.issuer}", f"--oidc-audience={HERE}",
-        f"--oidc-ca-file={provider.ca_file}",
+        f"--oidc-ca-file={provider.ca_file}", JSON_LINES,
     ]  # fmt: skip
     with RegistryNode("memory:", *flags, tls=authority.context()) as started:
         for subject in ("orders-value", "pay-value"):
@@ -121,20 +121,29 @@ def test_health_needs_no_credentials(node, authority):
     assert 200 == ask(node, authority.context(), path="/health/ready")[0]
 
 
-def test_the_file_changes(node, authority, auth_file):
-    """A broken file changes nothing and shows in readiness; a user who is removed gets 401 without a restart."""
+def readiness_of_the_file(node, context):
+    """Return what readiness says about the auth file; None if it says nothing."""
+    return ask(node, context, path="/health/ready", headers=EVE)[1].get("auth")
+
+
+def test_a_broken_file_changes_nothing(node, authority, auth_file):
+    """A file that cannot be used changes nothing, is logged, and shows in readiness."""
     plain, good = authority.context(), auth_file.read_text()
 
-    def auth():
-        return ask(node, plain, path="/health/ready", headers=EVE)[1].get("auth")
-
     auth_file.write_text(good.replace("principal", "principle"))
-    until(lambda: "the auth file is not used" in node.output)
-    assert "stale" == auth()
-    assert 200 == ask(node, plain, headers=ADA)[0]
+    until_logged(node, "auth_file_rejected")
 
+    assert "stale" == readiness_of_the_file(node, plain)
+    assert 200 == ask(node, plain, headers=ADA)[0]
     auth_file.write_text(good)
+
+
+def test_a_user_is_removed(node, authority, auth_file):
+    """A user who is removed gets 401 without a restart; the log tells how many users there are."""
+    plain = authority.context()
+
     remove_user(auth_file, "ada")
-    until(lambda: "read the auth file: 1 users" in node.output)
+    until_logged(node, "auth_file_read", users=1)
+
     assert 401 == ask(node, plain, headers=ADA)[0]
-    assert auth() is None
+    assert readiness_of_the_file(node, plain) is None

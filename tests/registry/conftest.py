@@ -11,7 +11,10 @@ from urllib.parse import quote
 
 import pytest
 
+from harness.prometheus import Prometheus, find_tool
+from harness.registry import RegistryNode
 from harness.serving import memory_settings, serving
+from harness.waiting import until
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
 from strata.storage.log import Log, MemoryLog
@@ -122,6 +125,18 @@ def document() -> dict[str, Any]:
     """Return the OpenAPI document, which takes more than a second; its tests run in one process."""
     with running() as fresh:
         return fresh.get("/openapi.json")[1]
+
+
+@pytest.fixture(scope="session")
+def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, RegistryNode] | None]:
+    """Yield the session's Prometheus and the node of two workers that it scrapes; None if there is no Prometheus."""
+    if find_tool("prometheus") is None:
+        yield None
+        return
+    node = RegistryNode(f"sqlite:///{tmp_path_factory.mktemp('scraped')}/strata.db", "--workers=2")
+    with Prometheus([f"127.0.0.1:{node.port}"], env="test") as prometheus, node:
+        until(lambda: "ready in" in node.output)
+        yield prometheus, node
 
 
 @pytest.fixture(scope="module")

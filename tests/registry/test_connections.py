@@ -25,9 +25,12 @@ def node() -> Iterator[RegistryNode]:
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def stalled() -> Iterator[dict[bytes, Future[list[tuple[int, object]]]]]:
-    """Yield what clients get that send some bytes and then nothing; the node waits longer for them than a pause."""
+    """Yield what clients get that send some bytes and then nothing; the node waits longer for them than a pause.
+
+    They wait from the first test on; the tests of what they get are the last.
+    """
     waits = "--request-seconds=4", "--idle-seconds=4"
     sent = [row.values[0] for row in INCOMPLETE]
     with RegistryNode("memory:", *waits) as started, ThreadPoolExecutor(len(sent)) as clients:
@@ -237,26 +240,6 @@ def test_a_client_that_leaves_within_its_body_changes_nothing(node):
     assert "Traceback" not in node.output
 
 
-# what the client sends, the statuses of the answers until the connection ends
-INCOMPLETE = [
-    pytest.param(b"", [], id="nothing"),
-    pytest.param(b"\r\n\r\n", [], id="empty lines"),
-    pytest.param(b"GE", [408], id="part of a method"),
-    pytest.param(request()[:-2] + b"A: b", [408], id="part of the headers"),
-    pytest.param(request("POST /subjects/s HTTP/1.1", b"Content-Length: 9\r\n") + b"{", [408], id="part of a body"),
-    pytest.param(_CHUNKED + b"1\r\n{\r\n", [408], id="part of the chunks"),
-    pytest.param(request(), [200], id="one request, and no other"),
-    pytest.param(request() + b"\r\n", [200], id="a request and an empty line"),
-    pytest.param(request() + b"GET /", [200, 408], id="a request and part of another"),
-]
-
-
-@pytest.mark.parametrize(("sent", "statuses"), INCOMPLETE)
-def test_a_connection_without_a_complete_request_is_closed(stalled, sent, statuses):
-    """The node closes the connection of a client that stalls, with an error if a request had begun."""
-    assert statuses == [status for status, _ in stalled[sent].result()]
-
-
 def ask_and_read_no_more(port: int) -> socket.socket | None:
     """Ask for a large answer a hundred times, and read a few bytes; return the connection if the node serves it."""
     wire = connect(port)
@@ -358,3 +341,23 @@ def test_connections_at_the_same_time(node):
         thread.join()
 
     assert [True] * 160 == served
+
+
+# what the client sends, the statuses of the answers until the connection ends
+INCOMPLETE = [
+    pytest.param(b"", [], id="nothing"),
+    pytest.param(b"\r\n\r\n", [], id="empty lines"),
+    pytest.param(b"GE", [408], id="part of a method"),
+    pytest.param(request()[:-2] + b"A: b", [408], id="part of the headers"),
+    pytest.param(request("POST /subjects/s HTTP/1.1", b"Content-Length: 9\r\n") + b"{", [408], id="part of a body"),
+    pytest.param(_CHUNKED + b"1\r\n{\r\n", [408], id="part of the chunks"),
+    pytest.param(request(), [200], id="one request, and no other"),
+    pytest.param(request() + b"\r\n", [200], id="a request and an empty line"),
+    pytest.param(request() + b"GET /", [200, 408], id="a request and part of another"),
+]
+
+
+@pytest.mark.parametrize(("sent", "statuses"), INCOMPLETE)
+def test_a_connection_without_a_complete_request_is_closed(stalled, sent, statuses):
+    """The node closes the connection of a client that stalls, with an error if a request had begun."""
+    assert statuses == [status for status, _ in stalled[sent].result()]

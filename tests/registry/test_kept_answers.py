@@ -199,12 +199,11 @@ def test_every_answer_after_every_write(no_copies):
     with node(log) as old:
         guid = old.done("POST", "/subjects/s/versions", INT)["guid"]
         reads = [(method, path.replace(GUID, guid), body) for method, path, body in READS]
-        before = old.ask_all(reads)
+        before = [old.ask_all(reads) for _ in range(2)][-1]  # from its second time on, an answer is kept each time
         for write in WRITES:
             old.done(*write)
             with node(log) as new:
                 expected = new.ask_all(reads)
-            assert expected == old.ask_all(reads), write
             assert expected == old.ask_all(reads), write
             changed |= {read[:2] for read, now, then in zip(reads, expected, before, strict=True) if now != then}
             before = expected

@@ -14,6 +14,9 @@ from strata.gitops.reports import _HOME
 from strata.registry.core.metric_table import METRICS
 from strata.serdes.prometheus_observer import PrometheusObserver
 
+# Prometheus, of the boards' tests, looks for its targets after five seconds: these tests run meanwhile.
+pytestmark = pytest.mark.usefixtures("scraped")
+
 DOCS = Path(__file__).parents[2] / "docs"
 RULES = DOCS / "grafana" / "alerts.yml"
 ALERTS = {rule["alert"]: rule for rule in yaml.safe_load(RULES.read_text())["groups"][0]["rules"]}

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.prometheus import Prometheus, find_tool
-from harness.registry import RegistryNode
 from harness.waiting import until
 
 BOARD = json.loads(Path(__file__).parents[2].joinpath("docs", "grafana", "strata.json").read_text())
@@ -36,15 +34,12 @@ EMPTY = {"Certificates end in", "Auth file in force", "Pen"}
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory):
-    """Run a Prometheus, which looks for its targets after five seconds, and a node of two workers."""
-    if find_tool("prometheus") is None:
+def started(scraped):
+    """Return a Prometheus and its node, of which there is something to see."""
+    if scraped is None:
         pytest.skip("there is no prometheus, and Debian's package cannot be installed: no query was checked")
-    node = RegistryNode(f"sqlite:///{tmp_path_factory.mktemp('node')}/strata.db", "--workers=2")
-    with Prometheus([f"127.0.0.1:{node.port}"], env="test") as found, node:
-        until(lambda: "ready in" in node.output)
-        use(node)
-        yield found, node
+    use(scraped[1])
+    return scraped
 
 
 @pytest.fixture(scope="module")

@@ -253,7 +253,7 @@ def test_nothing_acknowledged_is_lost_while_workers_are_killed(log_url):
 
 def test_write_to_a_stopped_worker_has_an_unknown_outcome_and_the_next_one_succeeds(tmp_path):
     """While the worker that writes is stopped, the others read, and say truthfully what they know of a write."""
-    with started(f"sqlite:///{tmp_path}/strata.db", "--write-timeout=3") as node, ExitStack() as stack:
+    with started(f"sqlite:///{tmp_path}/strata.db", "--write-timeout=1") as node, ExitStack() as stack:
         stopped = first_worker(node)
         while True:
             connection = Connection(node)
