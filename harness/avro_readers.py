@@ -16,7 +16,6 @@ from typing import Any, Final
 import fastavro
 
 from harness import spark_jar
-from harness.spark_jvm import spark_java
 
 __all__ = ["Names", "from_fastavro", "from_java", "in_fastavro", "in_java", "same", "value_of", "written"]
 
@@ -224,7 +223,7 @@ def _fits(schema: Any, value: Any) -> bool:
 def in_java(tasks: Iterable[tuple[Any, Any, bytes]]) -> list[dict[str, Any]]:
     """Return what Avro's Java library reads; one JVM for all tasks."""
     classes = spark_jar.compiled(sorted(_JAVA.rglob("*.java")))
-    command = [*spark_java(classes), "strata.serdes.AvroJava"]
+    command = [*spark_jar.avro_java(classes), "strata.serdes.AvroJava"]
     jobs = [
         {"writer": json.dumps(_plain(writer)), "reader": json.dumps(_plain(reader)), "payload": payload.hex()}
         for writer, reader, payload in tasks

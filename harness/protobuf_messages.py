@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from harness.jars import protobuf_jars
-from harness.spark_jar import compiled, spark_class_path
+from harness.spark_jar import JACKSON, compiled, spark_class_path
 
 __all__ = ["Task", "in_java", "in_python"]
 
@@ -38,7 +38,7 @@ class Task(NamedTuple):
 def in_java(tasks: Sequence[Task]) -> list[dict[str, Any]]:
     """Return what the Java library reads for each task, as `value` or `error`."""
     jars = protobuf_jars()
-    class_path = os.pathsep.join(map(str, (compiled([_SOURCE], *jars), *jars, spark_class_path())))
+    class_path = os.pathsep.join(map(str, (compiled([_SOURCE], *jars), *jars, spark_class_path(*JACKSON))))
     parts = (tasks[at : at + _TASKS_A_JVM] for at in range(0, len(tasks), _TASKS_A_JVM))
     return [answer for part in parts for answer in _answers(part, class_path)]
 

@@ -21,10 +21,11 @@ from strata.compat.protobuf.builtin import builtin_files, builtin_names
 from strata.compat.protobuf.names import Names
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
 
-__all__ = ["JAR", "STRICT", "build", "compile_java", "compiled", "spark_class_path"]
+__all__ = ["JACKSON", "JAR", "STRICT", "avro_java", "build", "compile_java", "compiled", "spark_class_path"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent / "spark_udfs"
 JAR = _PACKAGE / "strata-spark.jar"
+JACKSON = ("jackson-core", "jackson-databind", "jackson-annotations")
 _SOURCES = _PACKAGE / "jvm"
 _PROTOBUF = _PACKAGE.parent / "compat" / "protobuf"
 _METASCHEMAS = _PACKAGE.parent / "compat" / "json_schema" / "metaschemas.json"
@@ -101,13 +102,29 @@ def compiled(sources: Sequence[Path], *more: Path) -> Path:
     return folder
 
 
-def spark_class_path() -> str:
+def spark_class_path(*names: str) -> str:
     """Return the class path of the installed Spark.
+
+    Args:
+        names: the libraries, without their versions, that a small program needs; all if none is named. A JVM takes half
+            a second of CPU time to start with all of them.
 
     Raises:
         RuntimeError: pyspark is not installed.
     """
-    return os.pathsep.join(map(str, sorted((pyspark_folder() / "jars").glob("*.jar"))))
+    folder = pyspark_folder() / "jars"
+    patterns = [f"{name}-[0-9]*.jar" for name in names] or ["*.jar"]
+    return os.pathsep.join(str(jar) for pattern in patterns for jar in sorted(folder.glob(pattern)))
+
+
+def avro_java(classes: Path) -> list[str]:
+    """Return the start of a command that runs a class with Avro's library.
+
+    Args:
+        classes: the folder of the class.
+    """
+    class_path = os.pathsep.join([str(classes), spark_class_path("avro", "slf4j-api", *JACKSON)])
+    return [shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path]
 
 
 def _compiler() -> list[str]:

@@ -14,7 +14,6 @@ import pytest
 
 from harness import spark_jar
 from harness.avro_cases import Case, Maker, zigzag
-from harness.spark_jvm import spark_java
 from strata.serdes.avro import Branch, compile_decoder, compile_encoder
 from strata.serdes.avro.schema import Array, Map, Primitive, Record, Union, parse
 from strata.serdes.errors import DecodeError, SerdeError
@@ -44,7 +43,7 @@ def told(request):
     maker = Maker(Random(2027))
     cases = [maker.case() for _ in range(request.param)]
     classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")))
-    command = [*spark_java(classes), "strata.serdes.AvroJava"]
+    command = [*spark_jar.avro_java(classes), "strata.serdes.AvroJava"]
     lines = "".join(
         json.dumps({"writer": case.writer, "reader": case.reader, "payload": as_avro(case, case.payload).hex()}) + "\n"
         for case in cases

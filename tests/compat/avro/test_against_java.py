@@ -10,7 +10,6 @@ import pytest
 
 from harness import spark_jar
 from harness.avro_schemas import Schemas
-from harness.spark_jvm import spark_java
 from strata.compat.avro.model import UnionType
 from strata.compat.avro.parser import parse
 from strata.compat.avro.rules import check
@@ -101,7 +100,7 @@ def told(request):
     """Return random tasks by kind, each with our answer and Avro's; one JVM for all of them."""
     kinds = made(Schemas(Random(2027), seeds()), request.param)
     classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")))
-    command = [*spark_java(classes), "strata.compat.AvroSchemas"]
+    command = [*spark_jar.avro_java(classes), "strata.compat.AvroSchemas"]
     lines = "".join(json.dumps(task) + "\n" for tasks in kinds.values() for task, _ in tasks)
     done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr.decode()[-3000:]

@@ -66,7 +66,7 @@ def told(request):
     """Return texts with Wire's answer to each; one JVM for all of them."""
     texts = _texts(request.param)
     classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")), *wire_jars())
-    class_path = os.pathsep.join([str(classes), *map(str, wire_jars()), spark_jar.spark_class_path()])
+    class_path = os.pathsep.join([str(classes), *map(str, wire_jars()), spark_jar.spark_class_path(*spark_jar.JACKSON)])
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path)
     done = subprocess.run(
         [shutil.which("java") or "java", *options, "strata.compat.WireParser"],
