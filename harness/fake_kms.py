@@ -27,6 +27,8 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from harness.aws_sessions import fake_aws
+
 __all__ = ["FakeAzure", "FakeGoogle", "FakeKms", "FakeVault", "aws_kms", "fake_kms", "rsa_key"]
 
 Answer = tuple[int, Mapping[str, Any]]
@@ -226,17 +228,14 @@ class FakeKms:
 def aws_kms() -> Iterator[Any]:
     """Yield a client of AWS KMS: moto in this process, until the block ends."""
     import boto3  # type: ignore[import-untyped]  # here: their import takes long
-    from botocore import session
-    from moto import mock_aws
     from moto.kms import models
 
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, AWS_EC2_METADATA_DISABLED="true"))
-        # Each session would search and read the descriptions of the services again, and each key make an RSA key, too,
-        # which a symmetric one does not use.
-        for module, name in ((session, "create_loader"), (models, "generate_private_key")):
-            stack.enter_context(patch.object(module, name, cache(getattr(module, name))))
-        stack.enter_context(mock_aws())
+        # Each key would make an RSA key, too, which a symmetric one does not use.
+        name = "generate_private_key"
+        stack.enter_context(patch.object(models, name, cache(getattr(models, name))))
+        stack.enter_context(fake_aws())
         yield boto3.client("kms", region_name="eu-west-1")
 
 

@@ -21,6 +21,7 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
 from harness import spark_jar
+from harness.aws_sessions import fake_aws
 from harness.jars import glue_jars
 from strata.serdes.client import RegistryClient
 from strata.serdes.model import PROTOBUF, Metadata, Schema
@@ -133,10 +134,9 @@ def register(client: RegistryClient) -> None:
 @contextmanager
 def glue_with(schema: GlueSchema) -> Iterator[UUID]:
     """Run a Glue service in this process, in eu-west-1, and yield the UUID that it gives to a schema."""
-    from botocore.session import get_session  # here, for their import takes long
-    from moto import mock_aws
+    from botocore.session import get_session  # here, for its import takes long
 
-    with mock_aws():
+    with fake_aws():
         service = get_session().create_client("glue", region_name="eu-west-1")
         service.create_registry(RegistryName="r")
         made = service.create_schema(

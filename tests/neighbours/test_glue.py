@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from harness.aws_sessions import fake_aws
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.glue_source import copy_of_answers, read_glue
 from strata.storage.log import START
@@ -44,14 +45,13 @@ def _list_versions(self):
 def glue(monkeypatch):
     """Yield a client of a Glue service with a registry `r`; moto lacks the two calls that list."""
     from botocore.session import get_session  # here, for their import takes long
-    from moto import mock_aws
     from moto.glue.responses import GlueResponse
 
     monkeypatch.setattr(GlueResponse, "list_schemas", _list_schemas, raising=False)
     monkeypatch.setattr(GlueResponse, "list_schema_versions", _list_versions, raising=False)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    with mock_aws():
+    with fake_aws():
         client = get_session().create_client("glue", region_name="eu-west-1")
         client.create_registry(RegistryName="r")
         for name, data_format, level, (first, *more) in SCHEMAS:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from harness.aws_sessions import shared_descriptions
 from harness.glue_frames import SCHEMAS, VECTORS, glue_with, register
 from harness.processes import free_port
 from strata.serdes.aio import AsyncDeserializer
@@ -155,5 +156,5 @@ def test_glue_does_not_answer(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     live = RegistryClient("http://nowhere.invalid", glue_region="eu-west-2", retries=0, timeout=5)
-    with pytest.raises(RegistryUnavailable, match="AWS Glue in eu-west-2 does not answer"):
+    with shared_descriptions(), pytest.raises(RegistryUnavailable, match="AWS Glue in eu-west-2 does not answer"):
         live.get_schema_by_glue_version(UNKNOWN)
