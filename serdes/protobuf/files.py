@@ -8,6 +8,7 @@ Rules of this file: texts in, descriptors out; no payloads and no registry.
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -95,7 +96,12 @@ class _Pool:
 
 
 def _builtin(name: str) -> FileDescriptorProto:
-    return file_to_descriptor(builtin_files()[name], Names(builtin_names()))
+    return FileDescriptorProto.FromString(_serialized(name))
+
+
+@cache
+def _serialized(name: str) -> bytes:
+    return file_to_descriptor(builtin_files()[name], Names(builtin_names())).SerializeToString()
 
 
 def _drop_options(file: FileDescriptorProto) -> None:
