@@ -12,6 +12,7 @@ from typing import Any
 import certifi
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal import entropy
 from hypothesis.internal.conjecture import providers
 
 from faults.nursery import Nursery
@@ -47,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     modules other tests have imported.
     """
     use_memory()
+    entropy.NP_RANDOM = False  # no test draws NumPy's global numbers, whose state takes long to restore
     if config.getoption("--hypothesis-profile") != "explore":
         providers._get_local_constants = lambda: providers._local_constants
     _trust_one_authority(config)
