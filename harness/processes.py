@@ -28,6 +28,7 @@ _PR_SET_PDEATHSIG = 1
 # Below the range from which the kernel picks ports for outgoing connections, so that a free port stays free for a
 # restart.
 _PORTS = range(20_000, 32_000)
+_TRIES = 2_000
 _given: set[int] = set()
 _LOOPBACK = "127.0.0.1"
 
@@ -118,9 +119,9 @@ def free_port() -> int:
     Raises:
         RuntimeError: there is no free port.
     """
-    left: list[int] = sorted({*_PORTS} - _given)
-    for port in random.sample(left, min(200, len(left))):
-        if not _reserved(port):
+    for _ in range(_TRIES):
+        (port,) = random.sample(_PORTS, 1)
+        if port in _given or not _reserved(port):
             continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
