@@ -1,13 +1,11 @@
-"""Replay of every recorded Avro answer against `compat` alone."""
+"""Replay of the recorded Avro answers against `compat` alone."""
 
-import gzip
 import hashlib
-import json
 import uuid
-from pathlib import Path
 
 import pytest
 
+from harness.recorded_cases import recorded_cases
 from strata.compat.check import Previous, check
 from strata.compat.formats import FORMATS
 from strata.compat.levels import Level
@@ -15,12 +13,6 @@ from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseErr
 
 AVRO = FORMATS[SchemaFormat.AVRO]
 FILES = ("canonical", "compat", "deviations", "history", "parse")
-
-
-def _recorded(name):
-    path = Path(__file__).with_name(f"avro_{name}.jsonl.gz")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def _references(case, schema):
@@ -93,7 +85,7 @@ ANSWERS = {"canonical": _answer_canonical, "compat": _answer_check, "history": _
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_answers(name):
     """Verdicts, messages, texts and GUIDs equal the reference's, or the intended ones where the reference is wrong."""
-    cases = _recorded(name)
+    cases = recorded_cases(f"avro_{name}")
     wrong = {}
     for case in cases:
         actual = ANSWERS[case["kind"]](case)

@@ -1,12 +1,10 @@
-"""Replay of every recorded JSON Schema answer against `compat` alone."""
+"""Replay of the recorded JSON Schema answers against `compat` alone."""
 
-import gzip
-import json
 from functools import lru_cache
-from pathlib import Path
 
 import pytest
 
+from harness.recorded_cases import recorded_cases
 from strata.compat.check import Previous, check
 from strata.compat.formats import FORMATS
 from strata.compat.levels import Level, Policy
@@ -14,12 +12,6 @@ from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseErr
 
 JSON = FORMATS[SchemaFormat.JSON]
 FILES = ("canonical", "compat", "deviations", "history", "parse", "unevaluated")
-
-
-def _recorded(name):
-    path = Path(__file__).with_name(f"json_{name}.jsonl.gz")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def _resolved(case, schema):
@@ -77,7 +69,7 @@ ANSWERS = {"canonical": _answer_canonical, "compat": _answer_check, "history": _
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_answers(name):
     """Verdicts, messages and texts equal the reference's, or the intended ones where the reference is wrong."""
-    cases = _recorded(name)
+    cases = recorded_cases(f"json_{name}")
     wrong = {}
     for case in cases:
         actual = ANSWERS[case["kind"]](case)

@@ -1,16 +1,14 @@
-"""Replay of every recorded Protobuf answer against `compat` alone."""
+"""Replay of the recorded Protobuf answers against `compat` alone."""
 
-import gzip
 import hashlib
-import json
 import uuid
 from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
+from harness.recorded_cases import recorded_cases
 from strata.compat.check import Previous, check
 from strata.compat.formats import FORMATS
 from strata.compat.levels import Level
@@ -19,12 +17,6 @@ from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseErr
 
 PROTOBUF = FORMATS[SchemaFormat.PROTOBUF]
 FILES = ("canonical", "compat", "history", "options", "parse")
-
-
-def _recorded(name):
-    path = Path(__file__).with_name(f"protobuf_{name}.jsonl.gz")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 @lru_cache(500)  # cases beside each other share texts
@@ -119,7 +111,7 @@ UNORDERED = ("messages", "differences")
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_answers(name):
     """Verdicts, messages, differences, texts, GUIDs and formats equal the reference's."""
-    cases = _recorded(name)
+    cases = recorded_cases(f"protobuf_{name}")
     wrong = {}
     for case in cases:
         actual = ANSWERS[case["kind"]](case)
@@ -134,7 +126,7 @@ def test_recorded_answers(name):
 def test_versions_stay_apart():
     """Two recorded versions of one subject with different texts do not count as one schema."""
     taken = Counter()
-    for case in _recorded("history"):
+    for case in recorded_cases("protobuf_history"):
         registered = _Registered(case)
         versions = [registered.parse(schema) for schema in [*case["previous"], case["new"]]]
         for one, other in pairwise(versions):
