@@ -122,9 +122,11 @@ def documents():
     """Return documents, most of them objects; each scalar is a property and an item of one."""
     chance = Random(28)
     small = [[one] for one in SCALARS] + [[one, one] for one in SCALARS]
-    return [{name: one} for name in NAMES for one in [*SCALARS, *small]] + [
-        {name: document(chance) for name in chance.sample(NAMES, chance.randrange(3))} for _ in range(200)
-    ]
+    return (
+        [{name: one} for name in NAMES for one in SCALARS]
+        + [{"a": one} for one in small]
+        + [{name: document(chance) for name in chance.sample(NAMES, chance.randrange(3))} for _ in range(50)]
+    )
 
 
 DOCUMENTS = documents()
