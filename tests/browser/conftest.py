@@ -60,14 +60,14 @@ CONTENT = [
     (":.eu:orders-value", {"schema": record("Order", ID, EMAIL)}),
     *(
         (f"clicks-{number:02}-value", {"schema": record("Click", {"name": "at", "type": "long"})})
-        for number in range(12)
+        for number in (0, 1, 2, 11)
     ),
 ]
 
 
 _AXE = """async ([rules]) => {
   const options = rules ? {runOnly: rules} : {};
-  const found = await axe.run(document, {...options, resultTypes: ["violations"]});
+  const found = await axe.run(document, {...options, resultTypes: ["violations"], selectors: false});
   return found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
     .map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(" | ")}`);
 }"""
@@ -118,7 +118,8 @@ def service() -> Iterator[Service]:
         yield made
 
 
-@pytest.fixture(scope="module")  # while Playwright runs, its thread has an event loop, and async tests cannot run
+# A package has no async tests, which cannot run while Playwright does: its thread has an event loop.
+@pytest.fixture(scope="package")
 def chromium_browser() -> Iterator["Browser"]:
     """Yield a running Chromium."""
     try:

@@ -79,9 +79,10 @@ def test_accessible_and_as_wide_as_its_window(window, findings, name):
     assert ["404 (Not Found)" in one for one in window.complaints] == [True] * (name == "failure")
 
 
-def test_answers_to_forms_are_accessible(open_page, findings):
+def test_answers_to_forms_are_accessible(window, findings):
     """The review of an action with its verdict, and a record that breaks or is decoded, have no serious findings."""
-    page = show(open_page(), "register")
+    window.complaints.clear()
+    page = show(window, "register")
     page.get_by_role("textbox", name="Schema", exact=True).fill('{"type": "record", "name": "Order", "fields": [')
     page.get_by_text("Not compatible").wait_for()
     assert [] == findings(page)
@@ -94,6 +95,7 @@ def test_answers_to_forms_are_accessible(open_page, findings):
         page.get_by_role("button", name="Decode").click()
         page.get_by_role("heading", name=heading).wait_for()
         assert [] == findings(page)
+    assert [] == window.complaints
 
 
 @pytest.mark.slow
