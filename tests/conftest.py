@@ -25,6 +25,7 @@ from harness.logs import SHARED_LOGS, new_log_url
 from harness.postgres import Postgres
 from harness.processes import Process
 from harness.registry import RegistryNode
+from harness.reports import FewReports
 from harness.scratch import use_memory
 
 # By default a test of random examples uses the same examples every time, so that only a change of the code makes it
@@ -42,7 +43,7 @@ _SLOW_S = 1800
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep temporary files in memory; and leave it to `explore` to draw constants of Strata's source, too.
+    """Keep temporary files in memory, report little, and leave constants of Strata's source to `explore`.
 
     Reading them takes a tenth of the collection's time; and examples that are to stay the same must not depend on which
     modules other tests have imported.
@@ -52,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile") != "explore":
         providers._get_local_constants = lambda: providers._local_constants
     _trust_one_authority(config)
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(FewReports())
 
 
 def _trust_one_authority(config: pytest.Config) -> None:

@@ -1,0 +1,40 @@
+"""Reports of tests: those that say nothing are not sent."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness import reports
+from harness.reports import FewReports, is_telling
+
+
+def report(when, outcome="passed", duration=0.001):
+    """Return a report of a phase of a test."""
+    return pytest.TestReport("t.py::t", ("t.py", 1, "t"), {}, outcome, None, when, duration=duration)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (report("call"), True), (report("call", "failed"), True), (report("call", "skipped"), True),
+        (report("setup"), False), (report("teardown"), False), (report("setup", duration=0.005), True),
+        (report("setup", "failed"), True), (report("setup", "skipped"), True), (report("teardown", "failed"), True),
+    ],
+)  # fmt: skip
+def test_what_tells_something(one, expected):
+    """A fixture's report is read if it failed, skipped the test, or took time; that of the test's body always."""
+    assert expected == is_telling(one)
+
+
+def test_a_test_is_reported_in_order_and_then_ends(monkeypatch):
+    """A test whose fixture fails at its end is reported with its body first, and then as finished."""
+    told = []
+    hook = SimpleNamespace(
+        pytest_runtest_logreport=lambda report: told.append((report.when, report.outcome)),
+        pytest_runtest_logfinish=lambda nodeid, location: told.append(nodeid),
+    )
+    ran = [report("setup"), report("call"), report("teardown", "failed")]
+    monkeypatch.setattr(reports, "runtestprotocol", lambda item, *, log, nextitem: ran)
+
+    assert FewReports().pytest_runtest_protocol(SimpleNamespace(nodeid="t", location=(), ihook=hook), None)
+    assert [("call", "passed"), ("teardown", "failed"), "t"] == told
