@@ -7,20 +7,15 @@ alone, independently of any codec.
 import io
 import json
 import struct
-import subprocess
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, Final
 
 import fastavro
 
-from harness import spark_jar
-
 __all__ = ["Names", "from_fastavro", "from_java", "in_fastavro", "in_java", "same", "value_of", "written"]
 
-_JAVA: Final = Path(__file__).resolve().parent.parent / "tests/serdes/java"
-_TIMEOUT_S: Final = 500
+RunJava = Callable[[str, Sequence[Any]], list[Any]]
 _VALUES: Final[dict[str, list[Any]]] = {
     "null": [None],
     "boolean": [True, False],
@@ -220,18 +215,18 @@ def _fits(schema: Any, value: Any) -> bool:
     return type(value) is kinds[schema["type"]]
 
 
-def in_java(tasks: Iterable[tuple[Any, Any, bytes]]) -> list[dict[str, Any]]:
-    """Return what Avro's Java library reads; one JVM for all tasks."""
-    classes = spark_jar.compiled(sorted(_JAVA.rglob("*.java")))
-    command = [*spark_jar.avro_java(classes), "strata.serdes.AvroJava"]
+def in_java(run: RunJava, tasks: Iterable[tuple[Any, Any, bytes]]) -> list[dict[str, Any]]:
+    """Return what Avro's Java library reads.
+
+    Args:
+        run: runs a class in the JVM of the fixture `run_avro`.
+        tasks: schemas of the writer and the reader, and the payload.
+    """
     jobs = [
         {"writer": json.dumps(_plain(writer)), "reader": json.dumps(_plain(reader)), "payload": payload.hex()}
         for writer, reader, payload in tasks
     ]
-    lines = "".join(json.dumps(job) + "\n" for job in jobs)
-    done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=_TIMEOUT_S, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    return [json.loads(line)["read"] for line in done.stdout.splitlines()]
+    return [answer["read"] for answer in run("strata.serdes.AvroJava", jobs)]
 
 
 def in_fastavro(writer: Any, reader: Any, payload: bytes) -> dict[str, Any]:

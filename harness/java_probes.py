@@ -1,4 +1,4 @@
-"""A JVM that runs the probes of `tests/spark/java` one after the other, and classes of theirs only once."""
+"""A JVM that runs probes in Java one after the other, such as those of `tests/spark/java`, and loads classes once."""
 
 import json
 import subprocess

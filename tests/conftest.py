@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from socketserver import BaseServer, StreamRequestHandler
 from ssl import SSLContext
@@ -20,6 +20,7 @@ from harness.commands import Command
 from harness.environments import build_wheel
 from harness.forked_program import forked_program
 from harness.groups import group_of, place_of
+from harness.java_probes import JavaProbes
 from harness.kafka import KafkaBroker
 from harness.logs import SHARED_LOGS, new_log_url
 from harness.postgres import Postgres
@@ -27,6 +28,7 @@ from harness.processes import Process
 from harness.registry import RegistryNode
 from harness.reports import FewReports
 from harness.scratch import use_memory
+from harness.spark_jar import avro_java, compiled
 
 # By default a test of random examples uses the same examples every time, so that only a change of the code makes it
 # fail. `--hypothesis-profile=explore`, which `make test-all` uses, draws new ones.
@@ -118,6 +120,17 @@ def postgres_server() -> Iterator[Postgres]:
     """Yield the session's server; a test that kills it starts it again."""
     with Postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def run_avro(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[Any]], list[Any]]]:
+    """Yield a function that asks Avro's Java library through a class: JSON values in, JSON values out, a line each."""
+    folders = "spark/java/strata/spark", "serdes/java/strata/serdes", "compat/avro/java/strata/compat"
+    names = "Probes.java", "AvroJava.java", "AvroSchemas.java"
+    classes = compiled([Path(__file__).parent / folder / name for folder, name in zip(folders, names, strict=True)])
+    command = [*avro_java(classes), "strata.spark.Probes"]
+    with JavaProbes(command, tmp_path_factory.mktemp("avro") / "jvm.log") as jvm:
+        yield jvm.run
 
 
 @pytest.fixture(scope="session")

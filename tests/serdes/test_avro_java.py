@@ -1,24 +1,19 @@
 """Random writer schemas, reader schemas and values give the same result as Avro's own Java library, or both refuse."""
 
-import json
 import math
 import re
 import struct
-import subprocess
 from decimal import Decimal
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import pytest
 
-from harness import spark_jar
 from harness.avro_cases import Case, Maker, zigzag
 from strata.serdes.avro import Branch, compile_decoder, compile_encoder
 from strata.serdes.avro.schema import Array, Map, Primitive, Record, Union, parse
 from strata.serdes.errors import DecodeError, SerdeError
 
-JAVA = Path(__file__).parent / "java"
 SHAPE = {"numeric_times": True, "tagged_unions": True}
 
 
@@ -38,19 +33,14 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=[80, pytest.param(6000, marks=pytest.mark.slow)])
-def told(request):
-    """Return random cases with both answers; one JVM for all of them."""
+def told(request, run_avro):
+    """Return random cases with both answers."""
     maker = Maker(Random(2027))
     cases = [maker.case() for _ in range(request.param)]
-    classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")))
-    command = [*spark_jar.avro_java(classes), "strata.serdes.AvroJava"]
-    lines = "".join(
-        json.dumps({"writer": case.writer, "reader": case.reader, "payload": as_avro(case, case.payload).hex()}) + "\n"
-        for case in cases
-    )
-    done = subprocess.run(command, input=lines.encode(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    answers = [Answer(**json.loads(line)) for line in done.stdout.splitlines()]
+    tasks = [
+        {"writer": case.writer, "reader": case.reader, "payload": as_avro(case, case.payload).hex()} for case in cases
+    ]
+    answers = [Answer(**answer) for answer in run_avro("strata.serdes.AvroJava", tasks)]
     return [Told(case, ours(case), avro) for case, avro in zip(cases, answers, strict=True)]
 
 

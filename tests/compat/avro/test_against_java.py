@@ -2,13 +2,11 @@
 
 import gzip
 import json
-import subprocess
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from harness import spark_jar
 from harness.avro_schemas import Schemas
 from strata.compat.avro.model import UnionType
 from strata.compat.avro.parser import parse
@@ -16,7 +14,6 @@ from strata.compat.avro.rules import check
 from strata.compat.avro.wording import Kind
 from strata.compat.schema import ResolvedReference, SchemaParseError
 
-JAVA = Path(__file__).parent / "java"
 RECORDED = Path(__file__).parents[2] / "conformance"
 
 
@@ -95,16 +92,11 @@ def made(maker, size):
     return tasks
 
 
-@pytest.fixture(scope="module", params=[500, pytest.param(12_000, marks=pytest.mark.slow)])
-def told(request):
-    """Return random tasks by kind, each with our answer and Avro's; one JVM for all of them."""
+@pytest.fixture(scope="module", params=[350, pytest.param(12_000, marks=pytest.mark.slow)])
+def told(request, run_avro):
+    """Return random tasks by kind, each with our answer and Avro's."""
     kinds = made(Schemas(Random(2027), seeds()), request.param)
-    classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")))
-    command = [*spark_jar.avro_java(classes), "strata.compat.AvroSchemas"]
-    lines = "".join(json.dumps(task) + "\n" for tasks in kinds.values() for task, _ in tasks)
-    done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=250, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    answers = map(json.loads, done.stdout.splitlines())
+    answers = iter(run_avro("strata.compat.AvroSchemas", [task for tasks in kinds.values() for task, _ in tasks]))
     return {kind: [(task, ours, plain(next(answers))) for task, ours in tasks] for kind, tasks in kinds.items()}
 
 

@@ -39,7 +39,7 @@ import org.apache.avro.io.EncoderFactory;
  * `value`, the payload read with the reader schema; each may be {reason} instead. Values are JSON in which no bit is
  * lost: records are lists, floats are their bits, a value of a union comes with the index of its branch.
  */
-final class AvroJava {
+public final class AvroJava {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final GenericData DATA = new InOrder();
     /** Reads decimals as numbers and encodes their bytes again; of two decimals in a union it takes the first. */

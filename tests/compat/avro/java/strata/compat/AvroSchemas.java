@@ -25,7 +25,7 @@ import org.apache.avro.SchemaCompatibility.Incompatibility;
  * the canonical text or {reason}. In: {reader, writer}, texts that parse, and their references. Out: the
  * incompatibilities, or {reason}.
  */
-final class AvroSchemas {
+public final class AvroSchemas {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private static final Set<Schema.Type> NAMED = EnumSet.of(Schema.Type.RECORD, Schema.Type.ENUM, Schema.Type.FIXED);
