@@ -205,12 +205,12 @@ REFUSED_CONFIGS = [
 @pytest.mark.parametrize(
     ("body", "status", "error_code"), [row[1:] for row in REFUSED_CONFIGS], ids=[row[0] for row in REFUSED_CONFIGS]
 )
-def test_bad_configurations_are_refused(api, body, status, error_code):
+def test_bad_configurations_are_refused(shared_api, body, status, error_code):
     """An invalid configuration changes nothing."""
-    got, answer = api.put("/config/s", body)
+    got, answer = shared_api.put("/config/s", body)
 
     assert (status, error_code) == (got, answer["error_code"])
-    assert 40408 == code(api.get("/config/s"))
+    assert 40408 == code(shared_api.get("/config/s"))
 
 
 def test_default_mode(api):

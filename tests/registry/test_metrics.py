@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from harness.metric_samples import samples_in
 from strata.registry.app import route_table
 from strata.registry.core import errors
 from strata.registry.core.metric_table import METRICS, Kind
@@ -124,6 +125,19 @@ def test_every_name_is_in_the_table(api, accept):
                        for one in ENDPOINTS for name in NAMES if name.startswith("jersey_metrics_"))}  # fmt: skip
     absent = {"certificate_expiration_keystore", "certificate_expiration_truststore", "leader_initialization_latency"}
     assert set(NAMES) - absent <= confluent <= known
+
+
+def test_the_quick_parser_reads_the_same(api):
+    """The parser of other tests finds the samples that prometheus-client's finds, escapes included."""
+    api.register("a", '"int"')
+    text = api.get("/metrics")[1] + '# TYPE x_total counter\nx_total{a="1\\\\2\\n\\"3\\"",b=""} 4.5e+06\n'
+    kinds = {family.name: family.type for family in parse_text(text)}
+
+    assert [
+        (name, labels, str(value), kinds[family.name])
+        for family in parse_text(text)
+        for name, labels, value, *_ in family.samples
+    ] == [(name, labels, str(value), kind) for name, labels, value, kind in samples_in(text)]
 
 
 def test_errors_are_counted_by_every_code():

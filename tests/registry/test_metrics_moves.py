@@ -5,8 +5,8 @@ import threading
 from collections import Counter
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
+from harness.metric_samples import samples_in
 from strata import __version__
 from strata.registry.core.cache import Cache
 from strata.registry.core.request_numbers import Requests
@@ -36,8 +36,7 @@ def scrape(api):
     status, text = api.get("/metrics")
     assert 200 == status
     return Counter({
-        series(one.name, **one.labels): one.value
-        for family in text_string_to_metric_families(text) for one in family.samples if one.value == one.value
+        series(one.name, **one.labels): one.value for one in samples_in(text) if one.value == one.value
     })  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.certificates import Authority
+from harness.metric_samples import samples_in
 from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from harness.waiting import until
@@ -35,11 +35,10 @@ class Metrics(dict):
     def __init__(self, text):
         super().__init__()
         self.growing = {}
-        for family in text_string_to_metric_families(text):
-            for name, labels, value, *_ in family.samples:
-                self[name, frozenset(labels.items())] = value
-                if family.type in ("counter", "histogram"):
-                    self.growing[name, frozenset(labels.items())] = value
+        for name, labels, value, kind in samples_in(text):
+            self[name, frozenset(labels.items())] = value
+            if kind in ("counter", "histogram"):
+                self.growing[name, frozenset(labels.items())] = value
 
     def of(self, name, **labels):
         """Return the sum of the series of a name with some labels."""

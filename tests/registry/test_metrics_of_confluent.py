@@ -9,9 +9,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.access_questions import QUESTIONS
+from harness.metric_samples import samples_in
 from harness.registry import RegistryNode
 from harness.waiting import until
 from strata import __version__
@@ -33,10 +33,7 @@ DEKS = "/dek-registry/v1/keks/k/deks"
 
 def samples(text):
     """Return the values of a scrape, by name and value of the label."""
-    return {
-        (one.name, *one.labels.values()): one.value
-        for family in text_string_to_metric_families(text) for one in family.samples
-    }  # fmt: skip
+    return {(one.name, *one.labels.values()): one.value for one in samples_in(text)}
 
 
 def scrape(api):

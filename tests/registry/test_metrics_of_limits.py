@@ -11,9 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from cryptography import x509
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.certificates import Authority
+from harness.metric_samples import samples_in
 from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from harness.waiting import until
@@ -26,8 +26,7 @@ MOST_CONNECTIONS = 4
 
 def samples(text):
     """Return the values of a scrape, by name and value of the label."""
-    return {(one.name, *one.labels.values()): one.value
-            for family in text_string_to_metric_families(text) for one in family.samples}  # fmt: skip
+    return {(one.name, *one.labels.values()): one.value for one in samples_in(text)}
 
 
 # What the node does with the connection of a client that pauses for a second before it sends.

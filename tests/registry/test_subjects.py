@@ -156,8 +156,19 @@ def test_ids_and_versions_are_not_given_twice(api):
     assert (3, 1) == api.placed("s", LONG)
 
 
+@pytest.fixture(scope="module")
+def refusing(shared_log):
+    """Return a log and its registry that hold s: 1 (int), 2 (long), 3 (deleted), d: 1 (deleted); and its end."""
+    log, api = shared_log
+    for text in (INT, LONG, '"float"'):
+        api.placed("s", text)
+    api.delete("/subjects/s/versions/3")
+    api.placed("d", '"bytes"')
+    api.delete("/subjects/d")
+    return shared_log, log.end()
+
+
 # name, method, path, body, status, error code
-# on a registry with s: 1 (int), 2 (long), 3 (soft-deleted), and d: 1 (soft-deleted)
 REFUSALS = [
     ("unknown path", "GET", "/nowhere", None, 404, 404),
     ("unknown method", "PATCH", "/subjects", None, 405, 405),
@@ -205,26 +216,23 @@ REFUSALS = [
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "error_code"), [row[1:] for row in REFUSALS], ids=[row[0] for row in REFUSALS]
 )
-def test_refusals(api, method, path, body, status, error_code):
-    """Every refusal is a JSON object of error code and message, with the status of its code."""
-    for text in (INT, LONG, '"float"'):
-        api.placed("s", text)
-    api.delete("/subjects/s/versions/3")
-    api.placed("d", '"bytes"')
-    api.delete("/subjects/d")
+def test_refusals(refusing, method, path, body, status, error_code):
+    """Every refusal is a JSON object of error code and message, with the status of its code, and changes nothing."""
+    (log, api), end = refusing
 
     got, answer = api.call(method, path, body)
 
     assert (status, error_code) == (got, answer["error_code"])
     assert {"error_code", "message"} == set(answer)
     assert isinstance(answer["message"], str)
+    assert end == log.end()
 
 
 MESSAGES = [
     ("GET", "/nowhere", "HTTP 404 Not Found"),
     ("GET", "/subjects/x/versions", "Subject 'x' not found."),
     ("GET", "/subjects/%3A.%3Ax/versions", "Subject 'x' not found."),
-    ("GET", "/subjects/s/versions/2", "Version 2 not found."),
+    ("GET", "/subjects/s/versions/4", "Version 4 not found."),
     ("GET", "/schemas/ids/9", "Schema 9 not found"),
     ("DELETE", "/subjects/s?permanent=true", "Subject 's' was not deleted first before being permanently deleted"),
     ("DELETE", "/subjects/d", "Subject 'd' was soft deleted.Set permanent=true to delete permanently"),
@@ -240,11 +248,9 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("method", "path", "message"), MESSAGES)
-def test_messages_are_the_references(api, method, path, message):
+def test_messages_are_the_references(refusing, method, path, message):
     """Messages have the reference's wording, which clients and scripts match."""
-    api.placed("s", INT)
-    api.placed("d", LONG)
-    api.delete("/subjects/d")
+    (_, api), _ = refusing
 
     assert message == api.call(method, path)[1]["message"]
 
