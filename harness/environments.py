@@ -10,6 +10,8 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 
 __all__ = ["build_wheel", "fresh_environment", "site_packages", "with_extras", "with_our_dependencies"]
@@ -56,11 +58,21 @@ def with_our_dependencies(folder: Path, wheel: Path) -> Path:
     """Create a virtual environment that has the wheel and borrows all other packages, and return its Python.
 
     The packages are those of the running Python. Its own installation of Strata stays unseen: an editable one is
-    a `.pth` file, and Python reads those only in the environment's own folder.
+    a `.pth` file, and Python reads those only in the environment's own folder. The wheel is unpacked and its commands
+    are written as pip does it, which would take more than a second.
     """
     python = _empty_environment(folder)
-    _pip("--python", str(python), "install", "--no-compile", "--no-deps", str(wheel))
-    (site_packages(python) / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    packages = site_packages(python)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    (installed,) = distributions(path=[str(packages)])
+    for command in installed.entry_points.select(group="console_scripts"):
+        program = python.with_name(command.name)
+        program.write_text(
+            f"#!{python}\nimport sys\nfrom {command.module} import {command.attr}\nsys.exit({command.attr}())\n"
+        )
+        program.chmod(0o755)
+    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
 
 

@@ -1,12 +1,14 @@
 """Environments that hold the wheel beside modules of other people with the names of our folders."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess, run
 
 import pytest
 
 from harness.environments import fresh_environment, site_packages, with_our_dependencies
+from harness.processes import Process, start_tied
+from harness.registry import RegistryNode
 
 FOREIGN = ("registry", "storage", "compat", "serdes", "spark_udfs", "gitops")
 Run = Callable[..., "CompletedProcess[str]"]
@@ -32,6 +34,20 @@ def full_python(strata_wheel: Path, tmp_path_factory: pytest.TempPathFactory) ->
     python = with_our_dependencies(tmp_path_factory.mktemp("full"), strata_wheel)
     add_foreign_modules(site_packages(python))
     return python
+
+
+@pytest.fixture(scope="session")
+def node(full_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryNode]:
+    """Yield a registry that the installed command serves from a folder of foreign modules."""
+    folder = tmp_path_factory.mktemp("foreign")
+    add_foreign_modules(folder)
+
+    def start(command: Sequence[str], *, log: Path) -> Process:
+        installed = ["env", "--ignore-environment", "--chdir", str(folder), str(full_python.with_name("strata"))]
+        return start_tied([*installed, *command[1:]], log=log)
+
+    with RegistryNode("memory:", start=start) as registry:
+        yield registry
 
 
 @pytest.fixture

@@ -17,8 +17,6 @@ import pytest
 import yaml
 
 from harness.environments import build_wheel
-from harness.processes import start_tied
-from harness.registry import RegistryNode
 from strata.registry.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,18 +127,12 @@ def test_the_context_makes_the_package(tmp_path, strata_wheel):
     assert contents(strata_wheel) == contents(build_wheel(tmp_path, tmp_path / "context"))
 
 
-def test_the_package_starts_and_is_healthy(full_python):
+def test_the_package_starts_and_is_healthy(full_python, node):
     """The installed package serves, and the health checks of image and compose pass on that node."""
-    installed = full_python.parent
-
-    def start(command, *, log):
-        return start_tied([str(installed / "strata"), *command[1:]], log=log)
-
-    with RegistryNode("memory:", start=start) as node:
-        listen = {"PATH": f"{installed}:{os.environ['PATH']}", "STRATA_LISTEN": f"0.0.0.0:{node.port}"}
-        for check in sorted(set(map(tuple, checks()))):
-            done = subprocess.run(check, env=listen, capture_output=True, text=True, timeout=60, check=False)
-            assert (0, "") == (done.returncode, done.stderr)
+    listen = {"PATH": f"{full_python.parent}:{os.environ['PATH']}", "STRATA_LISTEN": f"0.0.0.0:{node.port}"}
+    for check in sorted(set(map(tuple, checks()))):
+        done = subprocess.run(check, env=listen, capture_output=True, text=True, timeout=60, check=False)
+        assert (0, "") == (done.returncode, done.stderr)
 
 
 @pytest.mark.slow

@@ -298,22 +298,40 @@ _UNNEEDED = {
 
 
 _FORKED_STARTS = """
-import os, sys
-import strata.command, strata.registry.commands.cli, strata.registry.server
-if os.fork() == 0:
-    import strata.storage.sql.log
-else:
+import os
+import sys
+
+import strata.command
+import strata.registry.commands.cli
+
+
+def forked(action):
+    if os.fork() == 0:
+        action()
+        print(*sys.modules, flush=True)
+        os._exit(0)
     os.wait()
-    import strata.storage.kafka.log
-print(*sys.modules, flush=True)
+
+
+def log():
+    from click.testing import CliRunner
+
+    assert 2 == CliRunner().invoke(strata.registry.commands.cli.main, ["log", "sqlite:////none/none.db"]).exit_code
+
+
+forked(log)
+import strata.registry.server
+
+for name in "sql", "kafka":
+    forked(lambda: __import__(f"strata.storage.{name}.log"))
 """
 
 
 @pytest.fixture(scope="module")
 def starts():
-    """Return the modules that a start has imported, by log: two processes that share what comes before the log."""
+    """Return the modules that a command has imported, and a start, by log: processes that share what comes before."""
     done = subprocess.run([sys.executable, "-c", _FORKED_STARTS], capture_output=True, text=True, check=True)
-    return dict(zip(("sql", "kafka"), map(set, map(str.split, done.stdout.splitlines())), strict=True))
+    return dict(zip(("command", "sql", "kafka"), map(set, map(str.split, done.stdout.splitlines())), strict=True))
 
 
 @pytest.mark.parametrize("log", ["sql", "kafka"])
@@ -377,17 +395,9 @@ def test_a_deferred_module_is_imported_at_its_first_use(tmp_path, monkeypatch):
         _ = missing.number
 
 
-def test_other_commands_do_not_load_the_server():
+def test_other_commands_do_not_load_the_server(starts):
     """A command that serves nothing starts without FastAPI and uvicorn, which take longer than most commands."""
-    program = (
-        "import sys; from click.testing import CliRunner; from strata.registry.commands.cli import main; "
-        "print(CliRunner().invoke(main, ['log', 'sqlite:////none/none.db']).exit_code, *sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    code, *loaded = done.stdout.split()
-
-    assert "2" == code
-    assert {"fastapi", "uvicorn", "strata.registry.server"}.isdisjoint(loaded)
+    assert {"fastapi", "uvicorn", "strata.registry.server"}.isdisjoint(starts["command"])
 
 
 def test_no_requirement_brings_what_nothing_uses():
