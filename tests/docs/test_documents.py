@@ -99,11 +99,6 @@ def live(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         deletion.result(60)
 
 
-def test_the_readme_without_spark(live, tmp_path, program):
-    """Each block of the README but that of Spark prints what it shows; the program runs in forked processes."""
-    assert NOT_RUN["README.md"] == Counter(run(ROOT / "README.md", tmp_path, live, program=program, without="pyspark"))
-
-
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks, id=name) for name, marks in DOCUMENTS])
 def test_a_document_runs_as_written(name, live, tmp_path, program):
@@ -117,6 +112,11 @@ def test_a_document_runs_as_written(name, live, tmp_path, program):
     sql = f"postgresql://postgres@{database}" if database else ""
     reasons = run(ROOT / name, folder, live, sql=sql, program=None if name == "README.md" else program)
     assert NOT_RUN.get(name, {}) == Counter(reasons)
+
+
+def test_the_readme_without_spark(live, tmp_path, program):
+    """Each block of the README but that of Spark prints what it shows; the program runs in forked processes."""
+    assert NOT_RUN["README.md"] == Counter(run(ROOT / "README.md", tmp_path, live, program=program, without="pyspark"))
 
 
 @pytest.mark.parametrize("name", [name for name, _ in DOCUMENTS])

@@ -60,11 +60,11 @@ WRONG = [
 def read(tmp_path):
     """Return a function that runs a text as a document."""
 
-    def run_text(text):
+    def run_text(text, program=None):
         document, folder = tmp_path / "a.md", tmp_path / "reader"
         document.write_text(text)
         folder.mkdir()
-        return run(document, folder, {"localhost:8081": f"127.0.0.1:{free_port()}"})
+        return run(document, folder, {"localhost:8081": f"127.0.0.1:{free_port()}"}, program=program)
 
     return run_text
 
@@ -93,9 +93,9 @@ def test_a_mark_before_text_has_no_effect(read):
         read("<!-- not run: needs Docker -->\n\nText.\n\n```sh\nfalse\n```")
 
 
-def test_addresses_are_those_of_the_live_services(read):
+def test_addresses_are_those_of_the_live_services(read, program):
     """The text's address reaches the server that the document starts, and is the one that its output shows."""
     shown = "…no differences between A (http://localhost:8081) and B (http://localhost:8081)…"
     commands = ["strata serve --log memory:", "strata verify http://localhost:8081 http://localhost:8081"]
     blocks = [f"```sh\n{command}\n```" for command in commands]
-    assert [] == read("\n\n".join([*blocks, f"```text\n{shown}\n```"]))
+    assert [] == read("\n\n".join([*blocks, f"```text\n{shown}\n```"]), program)
