@@ -25,7 +25,7 @@ from harness import spark_jar
 from harness.avro_cases import Case, Maker
 from harness.decode_executors import settings
 from harness.jars import protobuf_jars, spark_kafka_jars
-from harness.java_names import remembered_names
+from harness.java_calls import quick_calls
 from harness.java_probes import JavaProbes
 from harness.processes import free_port
 from harness.registry import RegistryNode
@@ -68,7 +68,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     java = {"spark.driver.extraJavaOptions": spark_jvm(tables=True)}
     for name, value in (small(folder) | java | LOCAL_FILES | _SETTINGS | INTERPRETED).items():
         builder = builder.config(name, value)
-    with remembered_names():
+    with quick_calls():
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")
         yield session
