@@ -53,14 +53,14 @@ def runs_in_jvm(
         ValueError: If the JVM path is asked for, and it does not support the schema.
     """
     doing = f"{call[:-1]}ing"
-    if option is PathOption.JVM:
-        if unsupported:
-            raise ValueError(f"path='jvm' does not {call} {unsupported}")
-        require_jvm(registry)
+    if option is PathOption.JVM and unsupported:
+        raise ValueError(f"path='jvm' does not {call} {unsupported}")
     session = active_session()
     if option is not PathOption.PYTHON and not unsupported and is_installed(session, registry):
         _log_once(logging.INFO, f"{doing} in Spark's executors: install was called for this registry")
         return True
+    if option is PathOption.JVM:
+        raise NotInstalled(MISSING)
     reason = "install was not called with these registry settings in this session"
     if option is PathOption.PYTHON:
         reason = "path='python'"
