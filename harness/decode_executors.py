@@ -41,8 +41,7 @@ class Frames:
         self._columns: dict[Any, _Column] = {}
         for rule in rules:
             schema_id = client.register("rules", rule.writer).schema_id
-            key = (rule.reader, repr(sorted(rule.options.items())))
-            column = self._columns.setdefault(key, _Column())
+            column = self._columns.setdefault(rule.column, _Column())
             column.rules.append(rule)
             column.frames.extend(rule.frame(schema_id, payload) for payload in rule.payloads)
 

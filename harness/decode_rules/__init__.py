@@ -33,6 +33,10 @@ def schema_of(document: Any) -> Schema:
     return Schema(json.dumps(document))
 
 
+_types: dict[tuple[Schema, str], DataType] = {}
+"""The types of columns; each executor asks for all of them."""
+
+
 class Rule(NamedTuple):
     """Payloads of a writer schema, and what a reader schema makes of them."""
 
@@ -69,14 +73,21 @@ class Rule(NamedTuple):
         return plan_decode(registry, source, mode=Mode.DEADLETTER, members_by_type=by_type, **options)
 
     @property
+    def column(self) -> tuple[Schema, str]:
+        """Return what names a column of frames: rules of the same reader schema and options share it."""
+        return self.reader, repr(sorted(self.options.items()))
+
+    @property
     def read_type(self) -> DataType:
         """Return the type of the reader schema in Spark."""
-        return reader_type(self.plan)
+        if self.column not in _types:
+            _types[self.column] = reader_type(self.plan)
+        return _types[self.column]
 
     @property
     def expected(self) -> list[Answer]:
         """Return the answers for all payloads."""
-        values = plain(pa.array(self.values, to_arrow_type(self.read_type)))
+        values = plain(pa.array(self.values, to_arrow_type(self.read_type))) if self.values else []
         return [*self.answers, *({"value": value} for value in values)]
 
 

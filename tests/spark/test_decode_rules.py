@@ -137,9 +137,18 @@ def _streamed(spark: SparkSession, frames: Frames, decoded: Callable[[str, Rule]
     return answers
 
 
-# `sql` runs the same expression as the slow ones.
-IN_JVM = ["generated", "sql", *(pytest.param(name, marks=pytest.mark.slow) for name in ("interpreted", "stream"))]
-IN_PYTHON = ["arrow", pytest.param("pandas", marks=pytest.mark.slow)]
+def one_of_each_type(rules: Sequence[Rule]) -> list[Rule]:
+    """Return the rules of one column for each type of Spark, and those of frames that the header spoils."""
+    columns: dict[str, object] = {}
+    for rule in sorted(rules, key=lambda rule: rule.frame is framed):
+        columns.setdefault(rule.read_type.simpleString(), rule.column)
+    return [rule for rule in rules if rule.column == columns[rule.read_type.simpleString()]]
+
+
+# `sql` runs the same expression as the slow ones, and `test_each_type` what Spark generates.
+IN_JVM = ["sql", *(pytest.param(name, marks=pytest.mark.slow) for name in ("generated", "interpreted", "stream"))]
+# `test_rules_in_a_worker` runs the same decoders, and `test_each_type` the columns that Spark makes of their values.
+IN_PYTHON = [pytest.param(name, marks=pytest.mark.slow) for name in ("arrow", "pandas")]
 
 
 # A test of an executor names the session, so that it runs in the process that has it.
@@ -148,7 +157,7 @@ IN_PYTHON = ["arrow", pytest.param("pandas", marks=pytest.mark.slow)]
 @pytest.mark.parametrize("executor", IN_JVM)
 def test_rules_in_the_jvm(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
     """Each frame has the answer of its rule, unless only Python decodes the schema."""
-    _require(request, executor, format_, lambda rule: not rule.only_python)
+    _require(request, executor, _for_the_jvm(format_))
 
 
 @pytest.mark.usefixtures("spark")
@@ -156,13 +165,26 @@ def test_rules_in_the_jvm(request: pytest.FixtureRequest, format_: str, executor
 @pytest.mark.parametrize("executor", IN_PYTHON)
 def test_rules_in_python(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
     """Each frame has the answer of its rule."""
-    _require(request, executor, format_)
+    _require(request, executor, RULES[format_])
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("format_", RULES)
+@pytest.mark.parametrize("executor", ["generated", "arrow"])
+def test_each_type(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
+    """So has each frame of columns of each type, on which alone it depends what code Spark makes around a decoder."""
+    rules = _for_the_jvm(format_) if executor == "generated" else RULES[format_]
+    _require(request, executor, one_of_each_type(rules))
+
+
+def _for_the_jvm(format_: str) -> list[Rule]:
+    return [rule for rule in RULES[format_] if not rule.only_python]
 
 
 @pytest.mark.parametrize("format_", RULES)
 def test_rules_in_a_worker(request: pytest.FixtureRequest, format_: str) -> None:
     """Each frame has the answer of its rule without Spark, too."""
-    _require(request, "worker", format_)
+    _require(request, "worker", RULES[format_])
 
 
 PAYLOADS: dict[str, Sequence[Rule]] = {
@@ -214,12 +236,10 @@ def _expected(format_: str) -> Answers:
     return {rule.name: rule.expected for rule in RULES[format_]}
 
 
-def _require(
-    request: pytest.FixtureRequest, executor: str, format_: str, is_for: Callable[[Rule], bool] = lambda _: True
-) -> None:
+def _require(request: pytest.FixtureRequest, executor: str, rules: Sequence[Rule]) -> None:
     run: Executor = request.getfixturevalue(executor)
-    rules = [rule for rule in RULES[format_] if is_for(rule)]
-    assert {rule.name: _expected(format_)[rule.name] for rule in rules} == run(rules)
+    expected = _expected(request.node.callspec.params["format_"])
+    assert {rule.name: expected[rule.name] for rule in rules} == run(rules)
 
 
 @pytest.mark.parametrize("format_", RULES)
