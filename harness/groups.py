@@ -1,7 +1,7 @@
 """Which tests run in one process, and which begin first.
 
-Tests that share the session's Spark, a JVM for classes in Java, another real service, a browser, a Prometheus, the
-OpenAPI document or the wheel are one group each; every other file is a group.
+Tests that share the session's Spark, a JVM for classes in Java, another real service, a browser, a Prometheus,
+identity providers, the OpenAPI document or the wheel are one group each; every other file is a group.
 """
 
 from functools import cache
@@ -16,7 +16,8 @@ _TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
 # By fixture of a session: the group of the tests that share it, the first that fits.
 _FIXTURES: Final = {
     "spark": "spark", "run_java": "java", "run_avro": "avro", "kafka_broker": "services", "postgres_server": "services",
-    "document": "document", "scraped": "prometheus", "strata_wheel": "wheel", "chromium_browser": "browser",
+    "document": "document", "scraped": "prometheus", "identity_providers": "oidc",
+    "strata_wheel": "wheel", "chromium_browser": "browser",
 }  # fmt: skip
 # By mark: the group of tests that start or ask for such a service themselves.
 _MARKS: Final = {"kafka": "services", "postgres": "services"}

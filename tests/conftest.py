@@ -7,7 +7,7 @@ from pathlib import Path
 from socketserver import BaseServer, StreamRequestHandler
 from ssl import SSLContext
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import certifi
 import pytest
@@ -29,6 +29,9 @@ from harness.registry import RegistryNode
 from harness.reports import FewReports
 from harness.scratch import use_memory
 from harness.spark_jar import avro_java, compiled
+
+if TYPE_CHECKING:
+    from harness.oidc import OidcProvider
 
 # By default a test of random examples uses the same examples every time, so that only a change of the code makes it
 # fail. `--hypothesis-profile=explore`, which `make test-all` uses, draws new ones.
@@ -164,6 +167,14 @@ def program(nursery: Nursery) -> Iterator[Path]:
     """Yield the path of a program `strata` that runs in forked processes, for what starts it by its name or path."""
     with TemporaryDirectory(prefix="strata-program-") as folder:
         yield forked_program(nursery, Path(folder))
+
+
+@pytest.fixture(scope="session")
+def identity_providers() -> "type[OidcProvider]":
+    """Return the class of identity providers: tests that use it run in one process, where providers share another."""
+    from harness.oidc import OidcProvider  # here, because it takes long to import
+
+    return OidcProvider
 
 
 @pytest.fixture

@@ -8,6 +8,11 @@ import pytest
 from harness.guarded_registry import Registry
 
 
+@pytest.fixture(scope="session")
+def document() -> None:
+    """Let the tests that ask for the OpenAPI document run in the process that makes it (`harness/groups.py`)."""
+
+
 @pytest.fixture
 def guarded() -> Iterator[Callable[..., Registry]]:
     """Start registries with access control."""

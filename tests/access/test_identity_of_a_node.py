@@ -10,7 +10,7 @@ import pytest
 
 from harness.certificates import Authority
 from harness.log_lines import JSON_LINES, until_logged
-from harness.oidc import CLIENT, OidcProvider, SigningKey
+from harness.oidc import CLIENT, SigningKey
 from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 from strata.registry.features.access.auth_file_edits import add_user, remove_user
@@ -36,10 +36,10 @@ def authority(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def provider(tmp_path_factory):
+def provider(identity_providers, tmp_path_factory):
     """Yield an identity provider whose clients are in a group."""
     folder = tmp_path_factory.mktemp("provider")
-    with OidcProvider(folder, [SigningKey("RS256", "1")], {HERE: "RS256"}, {"groups": ["etl-team"]}) as running:
+    with identity_providers(folder, [SigningKey("RS256", "1")], {HERE: "RS256"}, {"groups": ["etl-team"]}) as running:
         yield running
 
 

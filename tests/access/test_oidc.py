@@ -11,7 +11,7 @@ import time
 import jwt
 import pytest
 
-from harness.oidc import CLIENT, OidcProvider, SigningKey
+from harness.oidc import CLIENT, SigningKey
 from strata.registry.core.errors import TooManyRequests, Unauthorized
 from strata.registry.core.rights.principal import Principal
 from strata.registry.features.access.authenticator import Authenticator
@@ -31,9 +31,9 @@ REFUSED = 'Bearer realm="Strata"'
 
 
 @pytest.fixture(scope="module")
-def provider(tmp_path_factory):
+def provider(identity_providers, tmp_path_factory):
     """Yield a provider with a key for each algorithm."""
-    with OidcProvider(tmp_path_factory.mktemp("provider"), list(KEYS.values()), AUDIENCES, CLAIMS) as running:
+    with identity_providers(tmp_path_factory.mktemp("provider"), list(KEYS.values()), AUDIENCES, CLAIMS) as running:
         yield running
 
 

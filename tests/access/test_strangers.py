@@ -50,7 +50,7 @@ SESSION = re.compile("(?<=strata_session=)[^;]+")
 
 
 @pytest.fixture(scope="module")
-def registries():
+def registries(document):
     """Return a registry with secrets and one without, both with all pages."""
     with asyncio.Runner() as runner:
         yield [filled(Registry(runner, ALL_ON_OPEN, ui=Ui.FULL), secrets=secrets) for secrets in (True, False)]

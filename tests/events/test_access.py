@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from harness.log_lines import JSON_LINES, call, until_logged
-from harness.oidc import CLIENT, PEOPLE, OidcProvider, SigningKey
+from harness.oidc import CLIENT, PEOPLE, SigningKey
 from harness.passwords import cheap_hash
 from harness.registry import RegistryNode
 
@@ -15,12 +15,12 @@ KEY = SigningKey("RS256", "key-1")
 
 
 @pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="needs Node.js and npm")
-def test_a_provider_that_goes_away(tmp_path):
+def test_a_provider_that_goes_away(identity_providers, tmp_path):
     """A node says when it has read the provider's keys, and when it cannot; also that a sign-in has failed."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
     (tmp_path / "provider").mkdir()
-    with OidcProvider(tmp_path / "provider", [KEY], {AUDIENCE: "RS256"}, {"groups": []}) as provider:
+    with identity_providers(tmp_path / "provider", [KEY], {AUDIENCE: "RS256"}, {"groups": []}) as provider:
         options = (JSON_LINES, f"--oidc-issuer={provider.issuer}", f"--oidc-audience={AUDIENCE}",
                    f"--oidc-ca-file={provider.ca_file}", f"--superusers=User:{CLIENT}",
                    f"--oidc-client-id={PEOPLE}", f"--oidc-client-secret={secret}")  # fmt: skip

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from harness.oidc import CLIENT, OidcProvider, SigningKey
+from harness.oidc import CLIENT, SigningKey
 from harness.secured import AUDIENCE, PASSWORD, SecuredNode
 from strata.serdes import aio
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
@@ -20,10 +20,12 @@ DENIED = "User is denied operation {} on Subject: {}"
 
 
 @pytest.fixture(scope="module")
-def provider(tmp_path_factory):
+def provider(identity_providers, tmp_path_factory):
     """Yield a provider of tokens whose client is in the orders team."""
     folder = tmp_path_factory.mktemp("provider")
-    with OidcProvider(folder, [SigningKey("RS256", "1")], {AUDIENCE: "RS256"}, {"groups": ["orders-team"]}) as running:
+    with identity_providers(
+        folder, [SigningKey("RS256", "1")], {AUDIENCE: "RS256"}, {"groups": ["orders-team"]}
+    ) as running:
         yield running
 
 

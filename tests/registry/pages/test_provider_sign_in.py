@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, quote, urlencode, urljoin, urlsplit
 import pytest
 import urllib3
 
-from harness.oidc import PEOPLE, OidcProvider, SigningKey
+from harness.oidc import PEOPLE, SigningKey
 from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.features.access import code_flow, identity_keys
@@ -57,7 +57,7 @@ class ProviderBrowser:
 
 
 @pytest.fixture(scope="module")
-def signing(tmp_path_factory):
+def signing(identity_providers, tmp_path_factory):
     """Yield a registry's port and the provider at which people sign in to it; the registry is patient with it."""
     folder = tmp_path_factory.mktemp("provider")
     made = []
@@ -69,7 +69,7 @@ def signing(tmp_path_factory):
         def app(port):
             back = f"http://127.0.0.1:{port}/ui/sign-in/callback"
             keys = [SigningKey("RS256", "one")]
-            provider = stack.enter_context(OidcProvider(folder, keys, {"https://api": "RS256"}, CLAIMS, back))
+            provider = stack.enter_context(identity_providers(folder, keys, {"https://api": "RS256"}, CLAIMS, back))
             made.append(provider)
             (folder / "secret").write_text("secret\n")
             settings = Settings(
