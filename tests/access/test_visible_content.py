@@ -49,7 +49,7 @@ rules = st.lists(
 U = Principal("u", frozenset(), "basic")
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150, part=6), deadline=None)
 @given(rules)
 def test_content_is_shown_as_the_model_says(registry, given_rules):
     """Lists, versions, ids and GUIDs show what may be described and read, references included, and nothing else."""

@@ -2,10 +2,11 @@
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faults.ledger import read_ledger
+from harness.examples import examples
 from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.commands.cli import main
@@ -92,6 +93,7 @@ def followed(source, standby):
     return standby.drafted(records, 0)
 
 
+@settings(max_examples=examples(100))
 @given(st.lists(STEPS, max_size=14), st.integers(0, 20))
 def test_all_agree_on_the_highest_id(steps, cut):
     """Replay, compaction, an export, a standby from the start or from earlier, and the faults' own fold agree."""

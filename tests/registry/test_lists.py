@@ -42,7 +42,7 @@ def under(state, prefix):
     return sorted(name for name in state.subjects if has_prefix(name, prefix))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200, part=8), deadline=None)
 @given(st.lists(st.lists(RECORDS, max_size=12), max_size=6), st.sampled_from(PREFIXES), PAGES, st.booleans())
 def test_pages_of_lists(batches, prefix, place, flag):
     """Each page of each list, under any prefix, is that part of the list that sorting everything gives."""

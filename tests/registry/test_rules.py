@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.registry.api.bodies.contracts import Metadata, RuleSet
 from strata.registry.core.decide.content import merged_metadata, merged_rules
 from strata.registry.core.errors import RegistryError
@@ -200,7 +201,7 @@ METADATA = st.fixed_dictionaries(
 ).map(lambda found: Metadata.model_validate(found).value())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(METADATA, METADATA, METADATA)
 def test_merging_metadata_is_lawful(one, two, three):
     """Merging has a neutral element, is idempotent, and is associative."""
@@ -208,7 +209,7 @@ def test_merging_metadata_is_lawful(one, two, three):
     assert merged_metadata(merged_metadata(one, two), three) == merged_metadata(one, merged_metadata(two, three))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RULE_SETS, RULE_SETS, RULE_SETS)
 def test_merging_rules_is_lawful(one, two, three):
     """The laws of metadata hold for rules; names are unique in a phase, and the last layer is kept whole."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.access_model import model
 from harness.access_rules import rule
+from harness.examples import examples
 from harness.guarded_registry import Registry
 from strata.registry.app import FEATURES
 from strata.registry.core.rights.principal import Principal
@@ -67,7 +68,7 @@ rules = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(rules)
 def test_pages_show_what_may_be_seen(registry, given_rules):
     """No page holds a name, a text or a setting that the API would not show."""

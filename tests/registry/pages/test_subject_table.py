@@ -5,6 +5,7 @@ from itertools import chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.examples import examples
 from strata.registry.features.pages.subject_table import SORTS, SubjectTable
 from strata.storage.record_json import encode
 from strata.storage.records import SchemaKey, SchemaValue
@@ -31,7 +32,7 @@ def applied(state, number, write):
     return state.drafted([encode(key, None if kind == "gone" else value)], 1_000 + number)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(writes)
 def test_the_table_follows_the_state(given_writes):
     """After each write the rows and the orders are those of the State; filters may skip only blocks without a match."""
