@@ -12,7 +12,7 @@ Rules of this file: it passes frames, programs and memory to the decoding VM, an
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -117,6 +117,7 @@ class BatchDecoder:
         self._by_name = _ByName(self._make, self._find)
         self._limits = limits
         self._met: tuple[int, dict[int, int]] | None = None
+        self._last: tuple[Node, Callable[[bytes], object]] | None = None
 
     def decode(self, frames: Frames, headers: Frames | None = None) -> pa.RecordBatch:
         """Return a record batch with one row for each frame.
@@ -215,8 +216,15 @@ class BatchDecoder:
         return None
 
     def _value(self, writer: Node, payload: bytes) -> object:
-        options: DecoderOptions = {"limits": self._limits, "numeric_times": True, "tagged_unions": True}
-        return compile_decoder(writer, self._reader_schema, **options)(payload)
+        last = self._last
+        if last is None or last[0] is not writer:
+            options: DecoderOptions = {"limits": self._limits, "numeric_times": True, "tagged_unions": True}
+            last = self._last = writer, compile_decoder(writer, self._reader_schema, **options)
+        return last[1](payload)
+
+    @cached_property
+    def _encode(self) -> Callable[[object], bytes]:
+        return compile_encoder(self._reader_schema)
 
 
 class _Job:
@@ -303,7 +311,7 @@ class _Job:
             nothing = Source(0, 0, np.zeros(2, np.int64), np.zeros(1, np.uint8), row, row + 1, None)
             self.decode(nothing, row, self._programs.learn_own())
             return
-        raw = np.frombuffer(join(0, compile_encoder(self._decoder._reader_schema)(value)), np.uint8)
+        raw = np.frombuffer(join(0, self._decoder._encode(value)), np.uint8)
         offsets = np.array([0, len(raw)], np.int64)
         encoded = Source(raw.ctypes.data, len(raw), offsets, None, row, row + 1, raw)
         self.decode(encoded, row, self._programs.learn_own())

@@ -59,6 +59,7 @@ class Programs:
 
     _rows: NDArray[np.int64]
     _table: NDArray[np.int64]
+    _own: int | None
 
     def __init__(self, reader: Node, root: Column, style: Style, find: Callable[[int], Writer]) -> None:
         self._reader = reader
@@ -129,9 +130,10 @@ class Programs:
     def learn_own(self) -> tuple[Snapshot, int]:
         """Return a snapshot with a program for payloads that have the reader schema, and the program's start."""
         with self._lock:
-            start = self._compiled(self._reader)
-            self._snapshot = self._take()
-            return self._snapshot, start
+            if self._own is None:
+                self._own = self._compiled(self._reader)
+                self._snapshot = self._take()
+            return self._snapshot, self._own
 
     def _start(self, schema_id: int, schema: Writer | SchemaError | None) -> int:
         if schema is None:
@@ -171,6 +173,7 @@ class Programs:
     def _clear(self) -> None:
         """Forget all programs but keep the messages: batches that are being decoded refer to them by number."""
         self._starts: dict[int, int] = {}
+        self._own = None
         self._writers: dict[int, Node] = {}
         self._code = Code(messages=self._code.messages)
         self._rows = np.zeros((0, operations.WORDS), np.int64)

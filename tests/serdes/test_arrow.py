@@ -22,6 +22,7 @@ from strata.serdes.arrow import (
     encode_batch,
     program_cache,
 )
+from strata.serdes.arrow import decode as decode_module
 from strata.serdes.avro import AvroSerializer, compile_encoder
 from strata.serdes.client import Reference, Schema
 from strata.serdes.errors import EncodeError
@@ -259,6 +260,24 @@ def test_a_key_twice(keys):
 
     assert [("000", 4), *((f"{n:03}", 1) for n in range(1, keys))] == rows[1]["m"]
     assert [[("a", None)], "truncated", [("a", None)]] == [rows[0]["m"], rows[2]["error"]["reason"], rows[3]["m"]]
+
+
+def test_many_rows_with_a_key_twice(monkeypatch):
+    """Such rows are decoded by code and programs that are made once, not for each row: hostile ones may be many."""
+    made = []
+    for module, name in ((decode_module, "compile_decoder"), (decode_module, "compile_encoder")):
+        make = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *what, make=make, **how: made.append(make) or make(*what, **how))
+    compiled = program_cache.Compiler.compile
+    monkeypatch.setattr(program_cache.Compiler, "compile", lambda *what: made.append(compiled) or compiled(*what))
+    schema = '{"type": "map", "values": "int"}'
+    decoder = BatchDecoder(schema, {1: schema})
+
+    for _ in range(2):
+        values = decoder.decode([b"\0\0\0\0\1\4\2a\2\2a\4\0"] * 20).column("value").to_pylist()
+
+    assert [[("a", 2)]] * 20 == values
+    assert 4 == len(made)
 
 
 def test_columns_grow():
