@@ -12,15 +12,16 @@ import pytest
 TESTS = Path(__file__).parents[1]
 ROW = re.compile(r"^\| `(\w+)` \| [A-Z]+ \|", re.MULTILINE)
 LOG, SERVICE, TOPICS = "registry/test_operator_log.py", "events/test_service.py", "kafka/test_events.py"
+IDENTITY = "access/test_identity_of_a_node.py"
 CAUSED = {
     f"{LOG}::test_start_and_end": ["log_opening", "log_created", "log_replayed", "ready", "signal", "stopped"],
     f"{LOG}::test_a_request_is_logged_with_its_facts": ["request", "request_slow"],
     f"{LOG}::test_a_request_that_cannot_be_read_is_logged": ["request_refused"],
     f"{LOG}::test_a_start_that_fails_says_why_in_json": ["serve_failed"],
     f"{LOG}::test_a_record_that_is_set_aside_is_named": ["record_set_aside"],
-    f"{LOG}::test_events_of_access": [
-        "variable_unknown", "login_failed", "auth_file_read", "auth_file_rejected", "audit_unwritable", "file_exposed",
-    ],
+    f"{LOG}::test_events_of_access": ["variable_unknown", "login_failed", "audit_unwritable", "file_exposed"],
+    f"{IDENTITY}::test_a_broken_file_changes_nothing": ["auth_file_rejected"],
+    f"{IDENTITY}::test_a_user_is_removed": ["auth_file_read"],
     f"{LOG}::test_a_log_that_goes_and_comes_back": [
         "log_unreadable", "cannot_write", "write_failed", "log_readable", "can_write_again",
     ],
