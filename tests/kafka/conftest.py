@@ -6,7 +6,7 @@ change here waits until they do.
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -88,12 +88,19 @@ class Topic:
 
     def write_plainly(self, key: bytes | None, value: bytes | None, **headers: bytes) -> None:
         """Write a record as another product would: no transaction, no pen."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all"})
+        self.write_all_plainly([(key, value)], **headers)
+
+    def write_all_plainly(self, records: Sequence[tuple[bytes | None, bytes | None]], **headers: bytes) -> None:
+        """Write records, as keys and values, one after the other."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "max.in.flight": 1})
         named = {name.replace("_", "-"): content for name, content in headers.items()}
         outcomes: list[KafkaError | None] = []
-        producer.produce(self.name, value, key, 0, headers=named, on_delivery=lambda error, _: outcomes.append(error))
+        for key, value in records:
+            producer.produce(
+                self.name, value, key, 0, headers=named, on_delivery=lambda error, _: outcomes.append(error)
+            )
         producer.flush(_POLL_S)
-        assert outcomes == [None]
+        assert outcomes == [None] * len(records)
 
     def keys_in_the_topic(self) -> list[bytes | None]:
         """Return every key in the topic, those of uncommitted records included."""

@@ -257,8 +257,7 @@ OTHERS = [
 def _replace(topic: "Topic", count: int, now: Clock) -> None:
     topic.delete()
     topic.create()
-    for i in range(count):
-        topic.write_plainly(f"other {i}".encode(), b"v")
+    topic.write_all_plainly([(f"other {i}".encode(), b"v") for i in range(count)])
     now.running += _TRUSTED_S
 
 

@@ -16,6 +16,7 @@ from harness.kafka import KafkaBroker
 from harness.log_lines import call
 from harness.registry import RegistryNode
 from harness.waiting import until
+from strata.storage.kafka import pen
 from strata.storage.kafka.log import KafkaLog, Timeouts
 from strata.storage.log import START, Conflict, Entry, LogError, Record
 
@@ -61,9 +62,13 @@ def test_a_broker_that_restarts(own_broker: KafkaBroker, topic_on: Callable[[Kaf
 
 
 def test_calls_while_the_broker_is_away(
-    own_broker: KafkaBroker, path: Proxy, topic_on: Callable[[KafkaBroker], "Topic"]
+    own_broker: KafkaBroker,
+    path: Proxy,
+    topic_on: Callable[[KafkaBroker], "Topic"],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every call fails in bounded time; a refused append is never written later."""
+    monkeypatch.setattr(pen, "_ABORT_S", 0.5)
     topic = topic_on(own_broker)
     topic.bootstrap = own_broker.bootstrap_by("PATH")
     node = topic.node(timeouts=_SHORT)

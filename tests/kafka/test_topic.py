@@ -100,8 +100,7 @@ def test_an_existing_topic_is_adopted(topic: "Topic") -> None:
         (b"\xff\x00junk", b"\x80"),
         (b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', None),
     ]
-    for key, value in left:
-        topic.write_plainly(key, value)
+    topic.write_all_plainly(left)
     topic.alter("cleanup.policy", "compact")
     node = topic.node("http://one:8081")
     adopted = list(node.read(START))

@@ -9,14 +9,13 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
 from harness.kafka import KafkaBroker
 from harness.log_lines import call, logged, until_logged
 from harness.passwords import cheap_hash
-from harness.postgres import Postgres
 from harness.registry import RegistryNode
 from strata.registry.features.access.auth_file_edits import add_user
 from strata.registry.node.logs.changes import CHANGES, EVENTS
@@ -311,11 +310,13 @@ def test_a_signal_during_the_start_is_logged(program, tmp_path):
 
 
 @pytest.mark.postgres
-def test_a_database_that_went_away_is_a_few_lines(tmp_path):
+def test_a_database_that_went_away_is_a_few_lines(postgres_server):
     """Reads and writes without a database leave single lines, and clients never see its address."""
-    with Postgres() as server, RegistryNode(server.new_database(), "--log-format=json") as node:
+    with ExitStack() as stack:
+        node = stack.enter_context(RegistryNode(postgres_server.new_database(), "--log-format=json"))
         assert 200 == call(node, "POST", "/subjects/s/versions", {"schema": '"int"'})[0]
-        server.kill()
+        postgres_server.kill()
+        stack.callback(postgres_server.restart)
         before = len(logged(node))
         answers = [call(node, "GET", "/subjects") for _ in range(30)]
         answers += [call(node, "PUT", "/config", {"compatibility": "NONE"}) for _ in range(5)]
