@@ -29,6 +29,7 @@ __all__ = ["answer_programs", "forked_program"]
 
 _HEAD: Final = struct.Struct("!I")
 _STREAMS: Final = 3
+_PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def forked_program(nursery: "Nursery", folder: Path) -> Path:
@@ -87,14 +88,16 @@ def _be_the_program(address: str, arguments: list[str]) -> int:
     """Start the forked process, wait for it and return its exit code; the number of a signal is negative."""
     request = {"arguments": arguments, "environment": dict(os.environ), "folder": str(Path.cwd())}
     text = json.dumps(request).encode()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # they wait for the process that gets them
     with socket.socket(socket.AF_UNIX) as nursery:
         nursery.connect(address)
         socket.send_fds(nursery, [_HEAD.pack(len(text))], range(_STREAMS))
         nursery.sendall(text)
         with nursery.makefile() as answers:
             pid = int(answers.readline())
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            for number in _PASSED_ON:
                 signal.signal(number, lambda number, _: os.kill(pid, number))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
             return int(answers.readline())
 
 
