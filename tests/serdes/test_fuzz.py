@@ -46,7 +46,7 @@ def test_any_bytes(target):
     """Random bytes and damaged records give a value or a named error."""
     name, run, seeds = target
 
-    @settings(max_examples=examples(EXAMPLES.get(name, 200)), deadline=None)
+    @settings(max_examples=examples(EXAMPLES.get(name, 200), part=8), deadline=None)
     @given(st.binary(max_size=300) | damaged(seeds) | damaged(seeds))
     def holds(data):
         run(data)
