@@ -219,7 +219,7 @@ def in_java(run: RunJava, tasks: Iterable[tuple[Any, Any, bytes]]) -> list[dict[
     """Return what Avro's Java library reads.
 
     Args:
-        run: runs a class in the JVM of the fixture `run_avro`.
+        run: runs a class in the JVM of the fixture `run_library`.
         tasks: schemas of the writer and the reader, and the payload.
     """
     jobs = [

@@ -5,12 +5,8 @@ message, else a text: the digits of an integer or of the bits of a float, the he
 """
 
 import base64
-import json
-import os
 import struct
-import subprocess
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -18,14 +14,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from harness.jars import protobuf_jars
-from harness.spark_jar import JACKSON, compiled, spark_class_path
-
 __all__ = ["Task", "in_java", "in_python"]
 
-_SOURCE: Final = Path(__file__).with_name("jvm") / "ProtobufMessages.java"
-_TIMEOUT_S: Final = 500
-_TASKS_A_JVM: Final = 4000  # each brings its descriptors
+RunJava = Callable[[str, Sequence[Any]], list[Any]]
+_TASKS_AT_ONCE: Final = 4000  # each brings its descriptors
 
 
 class Task(NamedTuple):
@@ -35,22 +27,21 @@ class Task(NamedTuple):
     payload: bytes
 
 
-def in_java(tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Return what the Java library reads for each task, as `value` or `error`."""
-    jars = protobuf_jars()
-    class_path = os.pathsep.join(map(str, (compiled([_SOURCE], *jars), *jars, spark_class_path(*JACKSON))))
-    parts = (tasks[at : at + _TASKS_A_JVM] for at in range(0, len(tasks), _TASKS_A_JVM))
-    return [answer for part in parts for answer in _answers(part, class_path)]
+def in_java(run: RunJava, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Return what the Java library reads for each task, as `value` or `error`.
 
-
-def _answers(tasks: Sequence[Task], class_path: str) -> list[dict[str, Any]]:
-    lines = "".join(
-        json.dumps({"files": _files(kind.file), "message": kind.full_name, "payload": payload.hex()}) + "\n"
-        for kind, payload in tasks
-    )
-    command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path, "ProtobufMessages"]
-    done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=_TIMEOUT_S, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    Args:
+        run: runs a class in the JVM of the fixture `run_library`.
+        tasks: the messages.
+    """
+    answers: list[dict[str, Any]] = []
+    for at in range(0, len(tasks), _TASKS_AT_ONCE):
+        jobs = [
+            {"files": _files(kind.file), "message": kind.full_name, "payload": payload.hex()}
+            for kind, payload in tasks[at : at + _TASKS_AT_ONCE]
+        ]
+        answers += run("ProtobufMessages", jobs)
+    return answers
 
 
 def in_python(task: Task) -> dict[str, Any]:

@@ -21,11 +21,10 @@ from strata.compat.protobuf.builtin import builtin_files, builtin_names
 from strata.compat.protobuf.names import Names
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
 
-__all__ = ["JACKSON", "JAR", "STRICT", "avro_java", "build", "compile_java", "compiled", "spark_class_path"]
+__all__ = ["JAR", "STRICT", "build", "compile_java", "compiled", "small_java", "spark_class_path"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent / "spark_udfs"
 JAR = _PACKAGE / "strata-spark.jar"
-JACKSON = ("jackson-core", "jackson-databind", "jackson-annotations")
 _SOURCES = _PACKAGE / "jvm"
 _PROTOBUF = _PACKAGE.parent / "compat" / "protobuf"
 _METASCHEMAS = _PACKAGE.parent / "compat" / "json_schema" / "metaschemas.json"
@@ -117,13 +116,14 @@ def spark_class_path(*names: str) -> str:
     return os.pathsep.join(str(jar) for pattern in patterns for jar in sorted(folder.glob(pattern)))
 
 
-def avro_java(classes: Path) -> list[str]:
-    """Return the start of a command that runs a class with Avro's library.
+def small_java(*more: Path) -> list[str]:
+    """Return the start of a command that runs a class with Avro and Jackson, of Spark's jars.
 
     Args:
-        classes: the folder of the class.
+        more: folders and jars that come first on the class path.
     """
-    class_path = os.pathsep.join([str(classes), spark_class_path("avro", "slf4j-api", *JACKSON)])
+    libraries = spark_class_path("avro", "slf4j-api", "jackson-core", "jackson-databind", "jackson-annotations")
+    class_path = os.pathsep.join([*map(str, more), libraries])
     return [shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path]
 
 

@@ -20,6 +20,7 @@ from harness.commands import Command
 from harness.environments import build_wheel
 from harness.forked_program import forked_program
 from harness.groups import group_of, place_of
+from harness.jars import protobuf_jars, wire_jars
 from harness.java_probes import JavaProbes
 from harness.kafka import KafkaBroker
 from harness.logs import SHARED_LOGS, new_log_url
@@ -28,7 +29,7 @@ from harness.processes import Process
 from harness.registry import RegistryNode
 from harness.reports import FewReports
 from harness.scratch import use_memory
-from harness.spark_jar import avro_java, compiled
+from harness.spark_jar import compiled, small_java
 
 if TYPE_CHECKING:
     from harness.oidc import OidcProvider
@@ -128,13 +129,14 @@ def postgres_server() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def run_avro(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[Any]], list[Any]]]:
-    """Yield a function that asks Avro's Java library through a class: JSON values in, JSON values out, a line each."""
-    folders = "spark/java/strata/spark", "serdes/java/strata/serdes", "compat/avro/java/strata/compat"
-    names = "Probes.java", "AvroJava.java", "AvroSchemas.java"
-    classes = compiled([Path(__file__).parent / folder / name for folder, name in zip(folders, names, strict=True)])
-    command = [*avro_java(classes), "strata.spark.Probes"]
-    with JavaProbes(command, tmp_path_factory.mktemp("avro") / "jvm.log") as jvm:
+def run_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[Any]], list[Any]]]:
+    """Yield a function that runs a class which asks a library: JSON values in, JSON values out, a line each."""
+    tests, jars = Path(__file__).parent, [*wire_jars(), *protobuf_jars()]
+    folders = tests / "serdes/java", tests / "compat/java", tests / "compat/avro/java"
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.java"))]
+    sources += [tests / "spark/java/strata/spark/Probes.java", tests.parent / "harness/jvm/ProtobufMessages.java"]
+    command = [*small_java(compiled(sources, *jars), *jars), "strata.spark.Probes"]
+    with JavaProbes(command, tmp_path_factory.mktemp("libraries") / "jvm.log") as jvm:
         yield jvm.run
 
 

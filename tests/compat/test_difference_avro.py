@@ -184,11 +184,11 @@ def said(previous, new):
 
 
 @pytest.fixture(scope="module")
-def seen(run_avro):
+def seen(run_library):
     """Return, for each row, the worst that happened to records in each direction, at either reader."""
     chance = Random(28)
     tried = [(name, trial) for name, row in ROWS.items() for trial in trials(row[0], row[1], chance)]
-    answers = in_java(run_avro, [(it.writer, it.reader, it.payload) for _, it in tried])
+    answers = in_java(run_library, [(it.writer, it.reader, it.payload) for _, it in tried])
     found = {name: ({True: [], False: []}, {True: [], False: []}) for name in ROWS}
     for (name, trial), answer in zip(tried, answers, strict=True):
         found[name][0][trial.is_new].append(trial.verdict(answer, from_java))
@@ -219,7 +219,7 @@ STRICTER = ("Invalid default", "UUID string")
 
 
 @pytest.mark.parametrize("size", [25, pytest.param(3000, marks=pytest.mark.slow)])
-def test_no_random_record_fares_worse_than_said(run_avro, size):
+def test_no_random_record_fares_worse_than_said(run_library, size):
     """A random pair never breaks a record that is called readable, nor changes a value that is called safe."""
     maker, chance = Maker(Random(31)), Random(31)
     tried = []
@@ -232,7 +232,7 @@ def test_no_random_record_fares_worse_than_said(run_avro, size):
             for _ in range(3):
                 value = value_of(root, chance)
                 tried.append((verdict, Trial(writer, reader, value, written(root, value), is_new=is_new)))
-    answers = in_java(run_avro, [(it.writer, it.reader, it.payload) for _, it in tried])
+    answers = in_java(run_library, [(it.writer, it.reader, it.payload) for _, it in tried])
     worse = [
         (verdict, answer, trial.writer, trial.reader)
         for (verdict, trial), answer in zip(tried, answers, strict=True)

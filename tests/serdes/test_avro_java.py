@@ -33,14 +33,14 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=[80, pytest.param(6000, marks=pytest.mark.slow)])
-def told(request, run_avro):
+def told(request, run_library):
     """Return random cases with both answers."""
     maker = Maker(Random(2027))
     cases = [maker.case() for _ in range(request.param)]
     tasks = [
         {"writer": case.writer, "reader": case.reader, "payload": as_avro(case, case.payload).hex()} for case in cases
     ]
-    answers = [Answer(**answer) for answer in run_avro("strata.serdes.AvroJava", tasks)]
+    answers = [Answer(**answer) for answer in run_library("strata.serdes.AvroJava", tasks)]
     return [Told(case, ours(case), avro) for case, avro in zip(cases, answers, strict=True)]
 
 

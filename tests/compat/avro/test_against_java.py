@@ -93,10 +93,10 @@ def made(maker, size):
 
 
 @pytest.fixture(scope="module", params=[350, pytest.param(12_000, marks=pytest.mark.slow)])
-def told(request, run_avro):
+def told(request, run_library):
     """Return random tasks by kind, each with our answer and Avro's."""
     kinds = made(Schemas(Random(2027), seeds()), request.param)
-    answers = iter(run_avro("strata.compat.AvroSchemas", [task for tasks in kinds.values() for task, _ in tasks]))
+    answers = iter(run_library("strata.compat.AvroSchemas", [task for tasks in kinds.values() for task, _ in tasks]))
     return {kind: [(task, ours, plain(next(answers))) for task, ours in tasks] for kind, tasks in kinds.items()}
 
 

@@ -2,16 +2,11 @@
 
 import gzip
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from harness import spark_jar
-from harness.jars import wire_jars
 from harness.proto_texts import Maker, changed
 from strata.compat.limits import DEFAULT_LIMITS
 from strata.compat.protobuf.model import (
@@ -36,7 +31,6 @@ from strata.compat.protobuf.model import (
 from strata.compat.protobuf.syntax import read_file
 from strata.compat.schema import SchemaParseError
 
-JAVA = Path(__file__).parents[1] / "java"
 RECORDED = Path(__file__).parents[2] / "conformance"
 ON_PURPOSE = "takes a single value"  # Wire takes a default or a JSON name that is a list or a map for its Java text
 SYNTAXES = {"PROTO_2": "proto2", "PROTO_3": "proto3", None: None}
@@ -62,21 +56,10 @@ def _texts(count):
 
 
 @pytest.fixture(scope="module", params=[100, pytest.param(40_000, marks=pytest.mark.slow)])
-def told(request):
-    """Return texts with Wire's answer to each; one JVM for all of them."""
+def told(request, run_library):
+    """Return texts with Wire's answer to each."""
     texts = _texts(request.param)
-    classes = spark_jar.compiled(sorted(JAVA.rglob("*.java")), *wire_jars())
-    class_path = os.pathsep.join([str(classes), *map(str, wire_jars()), spark_jar.spark_class_path(*spark_jar.JACKSON)])
-    options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path)
-    done = subprocess.run(
-        [shutil.which("java") or "java", *options, "strata.compat.WireParser"],
-        input="".join(f"{json.dumps(text)}\n" for text in texts).encode(),
-        capture_output=True,
-        timeout=250,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    return list(zip(texts, map(json.loads, done.stdout.splitlines()), strict=True))
+    return list(zip(texts, run_library("strata.compat.WireParser", texts), strict=True))
 
 
 def test_the_same_tree_or_none(told):

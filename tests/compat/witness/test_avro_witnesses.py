@@ -206,12 +206,12 @@ def fastavro_differs(pair, proof):
     return "no branch for null" in str(proof.outcome) or '"aliases"' in json.dumps(text(pair.reader))
 
 
-def judged(run_avro, cases):
+def judged(run_library, cases):
     """Return the pairs whose proof a judge contradicts."""
     held = [(pair, finding, proof) for pair, finding, proof in cases if isinstance(proof, Witness)]
     tasks = [(text(pair.writer), text(pair.reader), proof.payload) for pair, _, proof in held]
     wrong = []
-    for (pair, finding, proof), task, answer in zip(held, tasks, in_java(run_avro, tasks), strict=True):
+    for (pair, finding, proof), task, answer in zip(held, tasks, in_java(run_library, tasks), strict=True):
         breaks = isinstance(proof.outcome, Refused)
         if ("reason" in answer) != breaks:
             wrong.append((pair.name, finding, proof, answer))
@@ -226,7 +226,7 @@ def all_proofs(pairs):
 
 
 @pytest.mark.parametrize(("every", "size"), [(80, 25), pytest.param(1, 10_000, marks=pytest.mark.slow)])
-def test_each_finding_has_a_true_proof(run_avro, every, size):
+def test_each_finding_has_a_true_proof(run_library, every, size):
     """Each incompatible recorded or random pair has a record that both readers refuse, or a rule that none needs."""
     pairs = chain(
         recorded_pairs(SchemaFormat.AVRO, every),
@@ -236,7 +236,7 @@ def test_each_finding_has_a_true_proof(run_avro, every, size):
     kinds = Counter(type(proof) for _, _, proof in cases)
 
     assert [] == [(pair.name, finding) for pair, finding, proof in cases if isinstance(proof, NoWitness)]
-    assert [] == judged(run_avro, cases)
+    assert [] == judged(run_library, cases)
     assert kinds[Witness] > kinds[RuleOnly] > 0
 
 
@@ -251,7 +251,7 @@ def is_read(writer, reader, value, answer):
 
 
 @pytest.mark.parametrize(("size", "records"), [(12, 5), pytest.param(40, 1000, marks=pytest.mark.slow)])
-def test_no_record_changes_without_a_finding(run_avro, size, records):
+def test_no_record_changes_without_a_finding(run_library, size, records):
     """A pair without a witness is read as it was written: it is compatible, or a rule refuses what no record breaks."""
     chance, tried, shapes = Random(41), [], Counter()
     for pair in islice(random_pairs(SchemaFormat.AVRO, Random(2029)), size * 4):
@@ -265,7 +265,7 @@ def test_no_record_changes_without_a_finding(run_avro, size, records):
         for _ in range(records):
             value = value_of(root, chance)
             tried.append((writer, reader, value, written(root, value)))
-    answers = in_java(run_avro, [(writer, reader, payload) for writer, reader, _, payload in tried])
+    answers = in_java(run_library, [(writer, reader, payload) for writer, reader, _, payload in tried])
     wrong = [
         (task, answer)
         for task, answer in zip(tried, answers, strict=True)

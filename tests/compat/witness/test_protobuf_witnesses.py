@@ -139,7 +139,7 @@ def kind_of(schema, path):
     return next(types[name] for name in names if name in types)
 
 
-def judged(cases):
+def judged(run_library, cases):
     """Return the cases whose proof a judge contradicts."""
     held = [case for case in cases if isinstance(case[2], Witness) and "no message type" not in str(case[2].outcome)]
     tasks = [
@@ -147,7 +147,7 @@ def judged(cases):
         for pair, finding, proof in held
         for schema in (pair.writer, pair.reader)
     ]
-    answers = list(zip(in_java(tasks), map(in_python, tasks), strict=True))
+    answers = list(zip(in_java(run_library, tasks), map(in_python, tasks), strict=True))
     wrong = []
     for (pair, finding, proof), written, read in zip(held, answers[::2], answers[1::2], strict=True):
         if isinstance(proof.outcome, Refused):
@@ -182,7 +182,7 @@ def lacking(cases):
 
 
 @pytest.mark.parametrize(("every", "size"), [(120, 10), pytest.param(1, 10_000, marks=pytest.mark.slow)])
-def test_each_finding_has_a_true_proof(every, size):
+def test_each_finding_has_a_true_proof(run_library, every, size):
     """Each incompatible recorded or random pair has a message that shows it, or a rule that none needs."""
     pairs = chain(
         recorded_pairs(SchemaFormat.PROTOBUF, every),
@@ -192,7 +192,7 @@ def test_each_finding_has_a_true_proof(every, size):
     kinds = Counter(type(proof) for _, _, proof in cases)
 
     assert [] == [(pair.name, finding) for pair, finding, proof in cases if isinstance(proof, NoWitness)]
-    assert [] == judged(cases)
+    assert [] == judged(run_library, cases)
     assert [] == lacking(cases)
     assert kinds[Witness] > kinds[RuleOnly] > 0
 

@@ -23,7 +23,7 @@ import kotlin.ranges.IntRange;
  * <p>In: the text. Out: `{file}`, every part with its class under `is`, ranges as `{first, last}`, maps of options as
  * `{map: [[key, value], ...]}`; or `{reason}`. Locations and comments are left out.
  */
-final class WireParser {
+public final class WireParser {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Set<String> LEFT_OUT = Set.of("location", "documentation", "formattedName");
 
