@@ -204,7 +204,7 @@ def check_random(number, rounds, seed):
 
 def test_random_edits():
     """No direction is called safe that a document breaks, and nearly each one that breaks shows a document."""
-    said = check_random(25, 15, 11)
+    said = check_random(18, 10, 11)
 
     assert said.count(SAFE) > 10
     assert said.count(BREAKS) > 10

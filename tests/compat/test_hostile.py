@@ -29,7 +29,7 @@ from strata.compat.witness.text import lines_of
 AVRO, JSON, PROTOBUF = SchemaFormat.AVRO, SchemaFormat.JSON, SchemaFormat.PROTOBUF
 RECORDED = Path(__file__).parents[1] / "conformance"
 LIMITS = Limits(comparisons=5_000, seconds=2)
-QUICK = settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+QUICK = settings(deadline=None, max_examples=10, suppress_health_check=list(HealthCheck))
 LONG = settings(QUICK, max_examples=1_500)
 
 # --- generated text

@@ -275,7 +275,7 @@ def check_random(number, rounds, seed):
 
 def test_random_pairs():
     """Two judges confirm each document, and random documents contradict no proof; few pairs are left undecided."""
-    counts = check_random(30, 15, 6)
+    counts = check_random(16, 10, 6)
 
     assert counts["document"] > 7
     assert counts[PROOF] > 7

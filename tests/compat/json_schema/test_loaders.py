@@ -158,7 +158,7 @@ def _differing(cases):
     return wrong
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_recorded_answers_of_the_loaders(step):
     """The parser accepts, rejects and reads schemas and patterns as the recorded loaders do."""
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:

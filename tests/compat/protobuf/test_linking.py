@@ -384,7 +384,7 @@ def _recorded():
             yield from (case["new"]["schema"] for case in map(json.loads, lines) if "references" not in case["new"])
 
 
-@pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [32, pytest.param(1, marks=pytest.mark.slow)])
 def test_recorded_files(folder, step):
     """Of hundreds of recorded files, right and wrong ones, the linker refuses those that protoc refuses."""
     agreed = {True: 0, False: 0}

@@ -203,7 +203,7 @@ def _refused(text):
     return False
 
 
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
 def test_recorded_files(tmp_path, step):
     """Recorded schemas have the descriptors of protoc, if both protoc and the reference accept them."""
     compared = 0

@@ -187,7 +187,7 @@ def test_many_random_pairs(portion):
     assert is_decided(check_pairs(islice(drawn, portion * 1000, portion * 1000 + 1000), 60))
 
 
-@pytest.mark.parametrize(("size", "documents"), [(20, 10), pytest.param(400, 1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "documents"), [(10, 10), pytest.param(400, 1000, marks=pytest.mark.slow)])
 @pytest.mark.timeout(3600)
 def test_no_document_changes_without_a_finding(size, documents):
     """A compatible pair without a silent change refuses no document and rounds no number of it."""
@@ -240,7 +240,7 @@ def places(value):
         yield from places(one)
 
 
-@pytest.mark.parametrize(("size", "documents"), [(20, 10), pytest.param(1000, 1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "documents"), [(10, 10), pytest.param(1000, 1000, marks=pytest.mark.slow)])
 @pytest.mark.timeout(3600)
 def test_no_number_is_rounded_without_a_finding(size, documents):
     """Integers that become numbers have a finding with a document, or no random document is rounded or refused."""
