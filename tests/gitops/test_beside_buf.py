@@ -46,21 +46,21 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
-def test_a_change(files, case):
+def test_a_change(files, monkeypatch, case):
     """`strata check` reports the change at these levels and at no other."""
     _, _, changes, expected = case
-    files.put("o.proto", BASE)
-    files.commit()
+    files.put("old/o.proto", BASE)
     text = BASE
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
-    files.put("o.proto", text)
+    files.put("new/o.proto", text)
+    monkeypatch.chdir(files.root / "new")
 
     found = [
         level
         for level in ("BACKWARD", "FORWARD")
-        if ": error: " in files.run("check", "--against=HEAD", f"--level={level}")
+        if ": error: " in files.run("check", "--against=../old", f"--level={level}")
     ]
 
     assert expected == ", ".join(found)
