@@ -33,6 +33,7 @@ ANYWHERE = SHIP_TO | {"default": {"street": "", "town": ""}}
 ADDRESS = record("Address", {"name": "street", "type": "string"}, {"name": "town", "type": "string"})
 TEAM = {"properties": {"owner": "team-checkout", "producer": "checkout-service"}, "sensitive": ["producer"]}
 USES_ADDRESS = [{"name": "Address", "subject": "addresses", "version": 1}]
+USES_ORDER = [{"name": "Order", "subject": "orders-value", "version": 3}]
 PROTO = (
     'syntax = "proto3";\npackage shop;\n\n// A payment.\nmessage Payment {\n  int64 id = 1;\n  string iban = 2;\n}\n'
 )
@@ -57,6 +58,7 @@ CONTENT = [
     ("shipments-value", {"schema": json.dumps(SHIPMENT), "schemaType": "JSON"}),
     ("numbers-value", {"schema": '"long"'}),
     ("returns-value", {"schema": record("Return", ID, SHIP_TO), "references": USES_ADDRESS}),
+    ("audits-value", {"schema": record("Audit", {"name": "order", "type": "Order"}), "references": USES_ORDER}),
     (":.eu:orders-value", {"schema": record("Order", ID, EMAIL)}),
     *(
         (f"clicks-{number:02}-value", {"schema": record("Click", {"name": "at", "type": "long"})})
