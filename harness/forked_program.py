@@ -4,20 +4,18 @@
     subprocess.run([program, "check"], capture_output=True)
 
 For what starts the program by its name or path: a shell, a hook of Git, the blocks of a document. It takes 0.03 s of
-CPU time before its command begins, where a cold start takes half a second. `harness.commands` takes less yet.
-
-Run as a script, this file is the program that the caller starts. It hands its streams to a forked process, passes
-signals on, and exits as that process does; so nothing but the standard library is imported at the top.
+CPU time before its command begins, where a cold start takes half a second. `harness.commands` takes less yet. The file
+runs `harness/program_stub.py`, which asks for a forked process.
 """
 
 import contextlib
-import json
 import os
 import select
 import signal
 import socket
 import struct
 import sys
+from ast import literal_eval
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -29,7 +27,6 @@ __all__ = ["answer_programs", "forked_program"]
 
 _HEAD: Final = struct.Struct("!I")
 _STREAMS: Final = 3
-_PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def forked_program(nursery: "Nursery", folder: Path) -> Path:
@@ -37,7 +34,8 @@ def forked_program(nursery: "Nursery", folder: Path) -> Path:
     address = folder / "socket"
     nursery.ask({"programs": str(address)})
     program = folder / "strata"
-    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -I -S '{Path(__file__).resolve()}' '{address}' \"$@\"\n")
+    stub = Path(__file__).with_name("program_stub.py").resolve()
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -I -S '{stub}' '{address}' \"$@\"\n")
     program.chmod(0o755)
     return program
 
@@ -62,7 +60,7 @@ def _answer(connection: socket.socket, run: Callable[..., NoReturn]) -> NoReturn
     """Fork the command, and tell the program its process id and its exit code; kill it if the program is killed."""
     head, streams, *_ = socket.recv_fds(connection, _HEAD.size, _STREAMS)
     with connection.makefile("rb") as reader:
-        request = json.loads(reader.read(*_HEAD.unpack(head)))
+        request = literal_eval(reader.read(*_HEAD.unpack(head)).decode())
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -82,28 +80,3 @@ def _answer(connection: socket.socket, run: Callable[..., NoReturn]) -> NoReturn
             os.kill(pid, signal.SIGKILL)
         connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     os._exit(0)
-
-
-def _be_the_program(address: str, arguments: list[str]) -> int:
-    """Start the forked process, wait for it and return its exit code; the number of a signal is negative."""
-    request = {"arguments": arguments, "environment": dict(os.environ), "folder": str(Path.cwd())}
-    text = json.dumps(request).encode()
-    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # they wait for the process that gets them
-    with socket.socket(socket.AF_UNIX) as nursery:
-        nursery.connect(address)
-        socket.send_fds(nursery, [_HEAD.pack(len(text))], range(_STREAMS))
-        nursery.sendall(text)
-        with nursery.makefile() as answers:
-            pid = int(answers.readline())
-            for number in _PASSED_ON:
-                signal.signal(number, lambda number, _: os.kill(pid, number))
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
-            return int(answers.readline())
-
-
-if __name__ == "__main__":
-    code = _be_the_program(sys.argv[1], sys.argv[2:])
-    if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    sys.exit(code)
