@@ -261,7 +261,7 @@ def _ensure_jar(spark: SparkSession, name: str, jar: Path) -> None:
 def _problem(spark: SparkSession, name: str) -> str | None:
     """Return why the catalog does not work, or None if it does."""
     try:
-        spark.sql(f"SHOW USER FUNCTIONS IN {name}").collect()
+        spark.sql(f"SHOW USER FUNCTIONS IN {name}")  # a command runs at once
     except Exception as error:  # noqa: BLE001 - each kind of session raises something else for a missing class
         return _first_line(error)
     return None
