@@ -15,7 +15,7 @@ __all__ = ["LONGEST", "SERVICES", "group_of", "place_of"]
 _TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
 # By fixture of a session: the group of the tests that share it, the first that fits.
 _FIXTURES: Final = {
-    "spark": "spark", "run_java": "java", "run_library": "libraries",
+    "spark": "spark", "started_jvm": "spark", "run_java": "java", "run_library": "libraries",
     "kafka_broker": "services", "postgres_server": "services",
     "document": "document", "scraped": "prometheus", "identity_providers": "oidc",
     "strata_wheel": "wheel", "chromium_browser": "browser",

@@ -19,6 +19,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 import fastavro
 import pyspark
 import pytest
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from harness import spark_jar
@@ -42,12 +43,20 @@ _SETTINGS = {
     "spark.python.daemon.module": "harness.spark_daemon",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.icu.caseMappings.enabled": "false",  # or the first `upper` would take two seconds
+    # or the workers of functions would have another environment than those of local rows, and so a daemon of their own
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 
 
+_PLACES = {"test_session.py": 0, "test_follow.py": 2}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let `test_follow` be the last that uses Spark: what its streams need is loaded and compiled by then."""
-    items.sort(key=lambda item: item.path.name == "test_follow.py")
+    """Let `test_follow` be the last that uses Spark: what its streams need is loaded and compiled by then.
+
+    `test_session` is the first, so that no other test takes as long as the start.
+    """
+    items.sort(key=lambda item: _PLACES.get(item.path.name, 1))
 
 
 @pytest.fixture
@@ -59,20 +68,26 @@ def pandas_of_old() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Yield the session's Spark, small, in UTC, which interprets its queries."""
+def started_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Start the JVM of the session's Spark, and yield the session's settings."""
     folder = tmp_path_factory.mktemp("spark")
     spark_jar.build()
     os.environ |= {"PYSPARK_PYTHON": sys.executable, **class_path(*table_jars(), *spark_kafka_jars())}
-    builder = SparkSession.builder.master("local[2]").appName("strata-tests")
+    master = {"spark.master": "local[2]", "spark.app.name": "strata-tests"}
     java = {"spark.driver.extraJavaOptions": spark_jvm(tables=True)}
-    for name, value in (small(folder) | java | LOCAL_FILES | _SETTINGS | INTERPRETED).items():
-        builder = builder.config(name, value)
+    conf = master | small(folder) | java | LOCAL_FILES | _SETTINGS | INTERPRETED
     with quick_calls():
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
+        SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*conf.items()]))
+        yield conf
+
+
+@pytest.fixture(scope="session")
+def spark(started_jvm: dict[str, str]) -> Iterator[SparkSession]:
+    """Yield the session's Spark, small, in UTC, which interprets its queries."""
+    session = SparkSession.builder.config(map=started_jvm).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
 
 
 @pytest.fixture

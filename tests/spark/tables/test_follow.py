@@ -186,6 +186,17 @@ MOSTLY_ICEBERG = ["iceberg", pytest.param("delta", marks=pytest.mark.slow)]
 MOSTLY_DELTA = [pytest.param("iceberg", marks=pytest.mark.slow), "delta"]
 
 
+@pytest.mark.parametrize("format_", TABLES)
+def test_a_row_of_a_statement(format_: str, tables: Tables, folder: Path) -> None:
+    """The session has tables of both formats; other readers see a row that a statement inserts."""
+    name = f"{TABLES[format_]}_inserted"
+    tables.sql(f"CREATE TABLE {name} (id INT) USING {format_}")
+    tables.sql(f"INSERT INTO {name} VALUES (7)")
+
+    files = folder / ("lake/db" if format_ == "iceberg" else "warehouse") / "flights_inserted"
+    assert [{"id": 7}] == rows_of(format_, files).to_pylist()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", TABLES)
 def test_a_table_follows_its_topic(format_: str, topic: Topic, tables: Tables) -> None:
