@@ -5,6 +5,7 @@ The rules of a format are one query in each executor, however many they are.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,8 +55,8 @@ def interpreted(spark: SparkSession, client: RegistryClient, installed: None) ->
 
 
 @pytest.fixture
-def sql(spark: SparkSession, client: RegistryClient, tmp_path: Path) -> Executor:
-    """Run the function of SQL in a micro-batch where Spark generates no code, or what SQL does not have by `decode`."""
+def sql(spark: SparkSession, client: RegistryClient) -> Executor:
+    """Run the function of SQL where Spark generates no code, or what SQL does not have by `decode`."""
     install(spark, registry=client.settings, name="rules")
     by_decode = _by(client, "jvm")
 
@@ -68,7 +69,7 @@ def sql(spark: SparkSession, client: RegistryClient, tmp_path: Path) -> Executor
         call = "&".join(f"{name}={value}" for name, value in options.items())
         return functions.expr(f"rules_decode({name}, '?{call}')")
 
-    return lambda rules: _streamed(spark, Frames(client, rules), column, tmp_path)
+    return lambda rules: _collected(spark, Frames(client, rules), column)
 
 
 @pytest.fixture
@@ -145,13 +146,21 @@ def one_of_each_type(rules: Sequence[Rule]) -> list[Rule]:
     return [rule for rule in rules if rule.column == columns[rule.read_type.simpleString()]]
 
 
-# `sql` runs the same expression as the slow ones, and `test_each_type` what Spark generates.
+# `sql` runs the same expression as the slow ones; `test_each_type` runs what Spark generates, and a stream.
 IN_JVM = ["sql", *(pytest.param(name, marks=pytest.mark.slow) for name in ("generated", "interpreted", "stream"))]
 # `test_rules_in_a_worker` runs the same decoders, and `test_each_type` the columns that Spark makes of their values.
 IN_PYTHON = [pytest.param(name, marks=pytest.mark.slow) for name in ("arrow", "pandas")]
 
 
 # A test of an executor names the session, so that it runs in the process that has it.
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(("executor", "format_"), [*product(("generated", "arrow"), RULES), ("stream", "json")])
+def test_each_type(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
+    """Each frame of columns of each type has its answer: what code Spark makes around a decoder depends on these."""
+    rules = RULES[format_] if executor == "arrow" else _for_the_jvm(format_)
+    _require(request, executor, one_of_each_type(rules))
+
+
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("format_", RULES)
 @pytest.mark.parametrize("executor", IN_JVM)
@@ -166,15 +175,6 @@ def test_rules_in_the_jvm(request: pytest.FixtureRequest, format_: str, executor
 def test_rules_in_python(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
     """Each frame has the answer of its rule."""
     _require(request, executor, RULES[format_])
-
-
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("format_", RULES)
-@pytest.mark.parametrize("executor", ["generated", "arrow"])
-def test_each_type(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
-    """So has each frame of columns of each type, on which alone it depends what code Spark makes around a decoder."""
-    rules = _for_the_jvm(format_) if executor == "generated" else RULES[format_]
-    _require(request, executor, one_of_each_type(rules))
 
 
 def _for_the_jvm(format_: str) -> list[Rule]:

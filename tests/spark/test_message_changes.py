@@ -105,7 +105,7 @@ def test_the_same_paths(run_java: RunJava, size: int, every: int) -> None:
     """
     pairs = chain(
         islice(random_pairs(SchemaFormat.PROTOBUF, Random(2041)), size),
-        (pair for pair in islice(recorded_pairs(SchemaFormat.PROTOBUF), 0, None, every) if is_whole(pair)),
+        filter(is_whole, recorded_pairs(SchemaFormat.PROTOBUF, every)),
     )
     tasks = list(tasks_of(pairs, Random(43), 6))
     seen: Counter[bool] = Counter()
