@@ -12,6 +12,9 @@ import sys
 sys.path[:] = [place for place in sys.path if not place.endswith((".zip", ".jar"))]
 sys.path_importer_cache.clear()
 
+if __name__ == "__main__":
+    gc.disable()  # or it would search what is imported again and again, a fifth of the time
+
 import pandas  # type: ignore[import-untyped]
 import pyarrow.compute
 from pyspark.daemon import manager
@@ -32,6 +35,6 @@ if __name__ == "__main__":
     # or each worker would read the compiled code from its file
     entry_points.run(0)
     entry_points.run_writer(0)
-    gc.collect()
     gc.freeze()
+    gc.enable()
     manager()  # type: ignore[no-untyped-call]
