@@ -79,8 +79,12 @@ class Keyboard(Mouse):
 
     def _reach(self, target):
         target.wait_for()
+        tag, body = target.evaluate("(one) => one.tagName"), self.page.locator("body")
         for _ in range(_MOST_TABS):
             self.page.keyboard.press("Tab")
+            # Finding the target by its role takes ten times as long.
+            if tag != body.evaluate("() => document.activeElement.tagName"):
+                continue
             if target.evaluate("(one) => one === document.activeElement"):
                 assert "none" != target.evaluate("(one) => getComputedStyle(one).outlineStyle")
                 return
