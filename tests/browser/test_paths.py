@@ -161,9 +161,9 @@ def test_a_reviewer_compares_and_approves(person, service):
 
 @pytest.mark.parametrize("hands", [pytest.param(Mouse, marks=pytest.mark.slow), Keyboard])
 def test_an_administrator_changes_a_level(hands, open_page, guarded, findings):
-    """An administrator signs in and sets the level of a subject; a reader is not offered it."""
+    """An administrator signs in, sets the level of a subject and signs out."""
     scope = f"fees-{hands.__name__}"
-    page = open_page(expects=("403 (Forbidden)",), base_url=guarded.url)
+    page = open_page(base_url=guarded.url)
     person = hands(page)
     page.goto(f"/ui/settings/{scope}")
     assert [] == findings(page)
@@ -179,6 +179,15 @@ def test_an_administrator_changes_a_level(hands, open_page, guarded, findings):
     assert f"/ui/settings/{scope}" == page.url.removeprefix(guarded.url)
     page.get_by_role("cell", name="FULL", exact=True).wait_for()
     person.press("Sign out")
+    page.get_by_role("button", name="Sign in", exact=True).wait_for()
+
+
+def test_a_reader_is_not_offered_a_level(open_page, guarded):
+    """A reader who signs in sees no action, and is refused at the address of one."""
+    scope = "fees-reader"
+    page = open_page(expects=("403 (Forbidden)",), base_url=guarded.url)
+    person = Mouse(page)
+    page.goto(f"/ui/settings/{scope}")
     person.write("Name", "rita")
     person.write("Password", PASSWORD)
     person.press("Sign in")
