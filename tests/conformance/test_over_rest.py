@@ -6,6 +6,7 @@
 import gzip
 import json
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,10 +19,10 @@ SAMPLE = 61
 KNOWN = {"json-compat-fe59fbdbfa5a"}
 
 
-def cases(name):
-    """Return the cases of a file."""
+def cases(name, every=1):
+    """Return the cases of a file, or one of so many."""
     with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in islice(lines, 0, None, every)]
 
 
 def refer(call, case):
@@ -92,7 +93,7 @@ def judge(call, chosen):
 @pytest.mark.parametrize("name", NAMES)
 def test_sample_of_the_recorded_answers(call, name):
     """A sample of the recorded cases gives the recorded answers."""
-    chosen = cases(name)[::SAMPLE]
+    chosen = cases(name, SAMPLE)
 
     assert chosen
     assert {} == judge(call, chosen)
