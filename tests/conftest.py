@@ -1,6 +1,7 @@
 """The choice of random examples; and real services, one of each per session, started when the first test needs one."""
 
 import gc
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import certifi
 import pytest
+from _pytest.logging import catching_logs
 from hypothesis import HealthCheck, settings
 from hypothesis.internal import entropy
 from hypothesis.internal.conjecture import providers
@@ -59,8 +61,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile") != "explore":
         providers._get_local_constants = lambda: providers._local_constants
     _trust_one_authority(config)
+    if not config.getoption("log_level"):
+        catching_logs.__enter__ = _catch_at_root
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(FewReports())
+
+
+def _catch_at_root(caught: Any) -> Any:
+    """Catch what reaches the root logger.
+
+    Six times a test, pytest also looks for loggers that do not propagate, among a thousand of them.
+    """
+    logging.getLogger().addHandler(caught.handler)
+    caught.attached_loggers.append(logging.getLogger())
+    return caught.handler
 
 
 def _trust_one_authority(config: pytest.Config) -> None:
