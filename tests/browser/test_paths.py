@@ -35,7 +35,10 @@ class Mouse:
 
     def write(self, label, text):
         """Write into a field."""
-        self._field(label).fill(text)
+        field = self._field(label)
+        field.wait_for()
+        self.page.wait_for_load_state("domcontentloaded")  # only then does the page's script see what is written
+        field.fill(text)
 
     def choose(self, label, option):
         """Choose from a list."""
