@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-__all__ = ["LONGEST", "SERVICES", "group_of", "place_of"]
+__all__ = ["LONGEST", "SERVICES", "group_of", "is_later", "place_of"]
 
 _TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
 # By fixture of a session: the group of the tests that share it, the first that fits.
@@ -20,6 +20,7 @@ _FIXTURES: Final = {
     "document": "document", "scraped": "prometheus", "identity_providers": "oidc",
     "strata_wheel": "wheel", "chromium_browser": "browser",
 }  # fmt: skip
+_STARTS: Final = "test_session.py"
 # By mark: the group of tests that start or ask for such a service themselves.
 _MARKS: Final = {"kafka": "services", "postgres": "services"}
 SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
@@ -55,3 +56,8 @@ def _file(path: Path) -> str:
 def place_of(group: str) -> int:
     """Return by what to sort groups."""
     return _PLACES.get(group, len(_PLACES))
+
+
+def is_later(item: pytest.Item) -> bool:
+    """Return whether a test comes after those that start the services of its group: each takes seconds."""
+    return item.path.name != _STARTS

@@ -21,7 +21,7 @@ from faults.nursery import Nursery
 from harness.commands import Command
 from harness.environments import build_wheel
 from harness.forked_program import forked_program
-from harness.groups import group_of, place_of
+from harness.groups import group_of, is_later, place_of
 from harness.jars import protobuf_jars, wire_jars
 from harness.java_probes import JavaProbes
 from harness.kafka import KafkaBroker
@@ -103,7 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     With `--dist loadgroup` a group runs in one process.
     """
     groups = {item: group_of(item) for item in items}
-    items.sort(key=lambda item: place_of(groups[item]))
+    items.sort(key=lambda item: (place_of(groups[item]), is_later(item)))
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(group))
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):

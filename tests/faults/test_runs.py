@@ -41,6 +41,7 @@ def _kept(services, log, seed, settings=None):
     return history
 
 
+@pytest.mark.slow  # CI runs it by itself
 @pytest.mark.kafka
 def test_a_short_run(kafka_broker, nursery):
     """Nodes with read leases keep every promise while the holder of the pen is killed and rights change."""

@@ -1,10 +1,11 @@
 """Which tests run in one process, and which begin first."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from harness.groups import LONGEST, SERVICES, group_of, place_of
+from harness.groups import LONGEST, SERVICES, group_of, is_later, place_of
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -19,6 +20,14 @@ def test_the_longest_begin_first() -> None:
     """Groups begin in the order of the table, and all others after them."""
     others = ["harness/test_groups.py", *reversed(LONGEST)]
     assert [*LONGEST, "harness/test_groups.py"] == sorted(others, key=place_of)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("test_session.py", False), ("test_groups.py", True)])
+def test_services_start_first(name: str, expected: bool) -> None:
+    """Within a group, the tests that start its services come before all others."""
+    item = SimpleNamespace(path=TESTS / "kafka" / name)
+
+    assert expected == is_later(item)  # type: ignore[arg-type]  # of a test it reads the path
 
 
 def test_a_file_is_a_group(request: pytest.FixtureRequest) -> None:

@@ -129,6 +129,7 @@ def test_every_node_accepts_writes_again(
             until(lambda node=node: _can_write(node) == (True, 1))  # type: ignore[misc]
 
 
+@pytest.mark.slow  # a broker restarts; CI runs it by itself
 def test_a_node_notices_that_records_are_gone(
     own_broker: KafkaBroker, topic_on: "Callable[[KafkaBroker], Topic]"
 ) -> None:
@@ -159,7 +160,7 @@ def test_a_node_notices_that_records_are_gone(
     assert [b"kept", b"kept too", b"new"] == [key for key in keys if key in {b"kept", b"kept too", b"new", *_LOST}]
 
 
-@pytest.mark.slow  # a node waits 10 s for what it has read; `make test` has the same for a log, with a shorter limit
+@pytest.mark.slow  # a node waits 10 s for what it has read; CI has the same for a log, with a shorter limit
 def test_every_node_writes_after_a_loss(own_broker: KafkaBroker, nursery: Nursery) -> None:
     """After the only broker lost its last moment, nodes that both held the pen write, and serve what the log has."""
     log = f"kafka://{own_broker.bootstrap}/schemas-{uuid.uuid4().hex[:8]}"
