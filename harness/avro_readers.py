@@ -7,15 +7,16 @@ alone, independently of any codec.
 import io
 import json
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from random import Random
 from typing import Any, Final
 
 import fastavro
 
+from harness.java_probes import RunJava
+
 __all__ = ["Names", "from_fastavro", "from_java", "in_fastavro", "in_java", "same", "value_of", "written"]
 
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 _VALUES: Final[dict[str, list[Any]]] = {
     "null": [None],
     "boolean": [True, False],

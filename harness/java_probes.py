@@ -2,14 +2,17 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from harness.processes import tail
 
-__all__ = ["JavaProbes"]
+__all__ = ["JavaProbes", "RunJava"]
+
+RunJava = Callable[[str, Sequence[Any]], list[Any]]
+"""What runs a probe: its name and tasks in, answers out; see `JavaProbes.run`."""
 
 _EXIT_S = 30.0
 

@@ -6,7 +6,7 @@ message, else a text: the digits of an integer or of the bits of a float, the he
 
 import base64
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -14,9 +14,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from harness.java_probes import RunJava
+
 __all__ = ["Task", "in_java", "in_python"]
 
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 _TASKS_AT_ONCE: Final = 4000  # each brings its descriptors
 
 

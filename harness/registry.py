@@ -145,7 +145,7 @@ class RegistryNode:
     def stop(self) -> None:
         """End the node, and remove its files.
 
-        A node is killed, since an end in peace takes 15 ms of CPU time, unless its workers share a folder that it
+        A node is killed, since a clean end takes 15 ms of CPU time, unless its workers share a folder that it
         removes, or coverage is measured, which it reports at its end.
         """
         if self._process and (self.workers or "coverage" in sys.modules):

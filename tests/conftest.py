@@ -3,7 +3,7 @@
 import gc
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from socketserver import BaseServer, StreamRequestHandler
 from ssl import SSLContext
@@ -23,7 +23,7 @@ from harness.environments import build_wheel
 from harness.forked_program import forked_program
 from harness.groups import group_of, is_later, place_of
 from harness.jars import protobuf_jars, wire_jars
-from harness.java_probes import JavaProbes
+from harness.java_probes import JavaProbes, RunJava
 from harness.kafka import KafkaBroker
 from harness.logs import SHARED_LOGS, new_log_url
 from harness.postgres import Postgres
@@ -143,7 +143,7 @@ def postgres_server() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def run_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[Any]], list[Any]]]:
+def run_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunJava]:
     """Yield a function that runs a class which asks a library: JSON values in, JSON values out, a line each."""
     tests, jars = Path(__file__).parent, [*wire_jars(), *protobuf_jars()]
     folders = tests / "serdes/java", tests / "compat/java", tests / "compat/avro/java"

@@ -7,7 +7,7 @@ import ssl
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,7 +27,7 @@ from harness.avro_cases import Case, Maker
 from harness.decode_executors import settings
 from harness.jars import protobuf_jars, spark_kafka_jars
 from harness.java_calls import quick_calls
-from harness.java_probes import JavaProbes
+from harness.java_probes import JavaProbes, RunJava
 from harness.processes import free_port
 from harness.registry import RegistryNode
 from harness.spark_files import LOCAL_FILES, class_path
@@ -138,7 +138,7 @@ def families() -> Callable[[Random, int, int], list[list[Case]]]:
 
 
 @pytest.fixture(scope="session")
-def run_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Sequence[Any]], list[Any]]]:
+def run_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunJava]:
     """Yield a function that runs a class of `java/`: JSON values in, JSON values out, a line each."""
     jars = [spark_jar.build(), *protobuf_jars()]
     classes = spark_jar.compiled(sorted((Path(__file__).parent / "java").rglob("*.java")), *jars)

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from harness.decode_executors import Answers, Frames, run_once, settings
 from harness.decode_judges import has_columns, read_by_json, read_by_protobuf
 from harness.decode_rules import Rule, avro, framed, json_schema, protobuf
+from harness.java_probes import RunJava
 from harness.spark_servers import GENERATED, INTERPRETED
 from strata.serdes.client import RegistryClient
 from strata.spark_udfs import decode, install
@@ -32,7 +33,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 
-RunJava: TypeAlias = Callable[[str, Sequence[Any]], list[Any]]
 Executor: TypeAlias = Callable[[Sequence[Rule]], Answers]
 """Takes rules, and returns what became of their frames."""
 

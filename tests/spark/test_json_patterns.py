@@ -1,15 +1,15 @@
 """Regular expressions become automata only if they mean the same to the validator of the Python path."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
 
 import jsonschema_rs
 import pytest
 
+from harness.java_probes import RunJava
+
 pytestmark = pytest.mark.spark
 
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 ATOMS = (
     "[a-c]", "[^a]", "[A-Z0-9_-]", "\\d", "\\w", "[\\d.-]", "[^\\w]", "[ab.+]", "[-a]", "[a-]", "[^0-9 ]", "[\\-b]",

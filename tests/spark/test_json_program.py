@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
+from harness.java_probes import RunJava
 from harness.json_payloads import Maker, damaged
 from harness.plain_values import plain
 from strata.serdes.client import Schema
@@ -25,7 +26,6 @@ pytestmark = pytest.mark.spark
 
 Answers = list[dict[str, Any]]
 """`{"value": …}` or `{"reason": …}` for each payload."""
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 _HEADER = b"\0\0\0\0\1"
 

@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_type
 
+from harness.java_probes import RunJava
 from harness.json_rule_cases import ROWS
 from harness.json_rules import RuleMaker
 from strata.compat.json_schema.documents import metaschema_of
@@ -29,7 +30,6 @@ from strata.spark_udfs.encoding.row_encoder import RowEncoder
 
 pytestmark = pytest.mark.spark
 
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 Pair = tuple[EncodePlan, pa.DataType, list[Any]]
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.avro_cases import Maker as AvroMaker
+from harness.java_probes import RunJava
 from harness.json_payloads import Maker as JsonMaker
 from harness.payload_columns import kind_of, proto
 from harness.protobuf_cases import Maker as ProtobufMaker
@@ -26,7 +27,6 @@ from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 pytestmark = pytest.mark.spark
 
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 MOST_BYTES_OF_A_ROW = 32 * 1024 * 1024
 
 

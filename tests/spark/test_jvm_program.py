@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from harness.avro_cases import Case, Maker
+from harness.java_probes import RunJava
 from harness.plain_values import plain
 from strata.serdes.client import Schema
 from strata.spark_udfs.arguments import Mode, settings_of
@@ -43,7 +44,6 @@ class Task(NamedTuple):
 
 Probe = Callable[[Sequence[Task], bool], list[tuple[Answers, Answers]]]
 """Takes tasks, and whether to run Avro too; returns our answers and Avro's."""
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,10 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 
+from harness.java_probes import RunJava
 from harness.payload_columns import proto
 from strata.serdes.client import Schema
 from strata.serdes.framing import SchemaId
@@ -20,7 +19,6 @@ from strata.spark_udfs.encoding.plan import EncodePlan, Target
 
 pytestmark = pytest.mark.spark
 
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 SETTINGS = settings_of("http://nowhere")
 ORDER = (
     'syntax = "proto3"; package shop; message Order { string id = 1; optional int32 count = 2; '

@@ -1,7 +1,7 @@
 """The JVM finds the same changed values in messages as Python, outside Spark."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, islice
 from random import Random
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message_factory import GetMessageClass
 
+from harness.java_probes import RunJava
 from harness.proof_cases import Pair, random_pairs, recorded_pairs
 from harness.protobuf_readers import filled
 from harness.registry import RegistryNode
@@ -31,8 +32,6 @@ from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 from strata.spark_udfs.outcomes import judge_message
 
 pytestmark = pytest.mark.spark
-
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 
 def tasks_of(pairs: Iterator[Pair], chance: Random, each: int) -> Iterator[tuple[dict[str, Any], Any, Any]]:

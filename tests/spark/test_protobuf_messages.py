@@ -2,13 +2,13 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
+from harness.java_probes import RunJava
 from harness.payload_columns import proto
 from harness.protobuf_cases import Maker
 from strata.compat.protobuf.formats import serialized
@@ -80,7 +80,7 @@ def _lowered(answer: Any) -> Any:
     return json.loads(json.dumps(answer).lower())
 
 
-def test_messages(run_java: Callable[[str, Sequence[Any]], list[Any]]) -> None:
+def test_messages(run_java: RunJava) -> None:
     """Presence, packing, oneofs, enums and labels are the same, and so are the indexes and the parts that are refused.
 
     An edition is refused too, which other registries may have.

@@ -3,12 +3,13 @@
 A small Java program reads schemas and payloads and writes values, so that thousands of cases take seconds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 import pytest
 
+from harness.java_probes import RunJava
 from harness.payload_columns import kind_of, proto
 from harness.protobuf_cases import Field, Kind, Maker, fill
 from strata.compat.protobuf.formats import serialized
@@ -18,8 +19,6 @@ from strata.spark_udfs.decoding.jvm_function import function_name
 from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode
 
 pytestmark = pytest.mark.spark
-
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 
 class Case(NamedTuple):

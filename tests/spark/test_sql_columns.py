@@ -4,7 +4,7 @@ import gzip
 import json
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
+from harness.java_probes import RunJava
 from harness.json_cases import schemas
 from harness.json_references import Maker
 from harness.protobuf_cases import Maker as ProtobufMaker
@@ -31,7 +32,6 @@ pytestmark = pytest.mark.spark
 
 RECORDED = Path(__file__).parents[1] / "conformance"
 METASCHEMAS = Path(__file__).parents[2] / "compat" / "json_schema" / "metaschemas.json"
-RunJava = Callable[[str, Sequence[Any]], list[Any]]
 
 
 class Case(NamedTuple):
