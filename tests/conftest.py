@@ -48,6 +48,7 @@ StreamRequestHandler.disable_nagle_algorithm = True
 BaseServer.serve_forever.__defaults__ = (0.02,)
 
 _SLOW_S = 1800
+_catch = catching_logs.__enter__
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,17 +62,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile") != "explore":
         providers._get_local_constants = lambda: providers._local_constants
     _trust_one_authority(config)
-    if not config.getoption("log_level"):
-        catching_logs.__enter__ = _catch_at_root
+    catching_logs.__enter__ = _catch_at_root
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(FewReports())
 
 
 def _catch_at_root(caught: Any) -> Any:
-    """Catch what reaches the root logger.
+    """Catch what reaches the root logger, unless a level is asked for.
 
     Six times a test, pytest also looks for loggers that do not propagate, among a thousand of them.
     """
+    if caught.level is not None:
+        return _catch(caught)
     logging.getLogger().addHandler(caught.handler)
     caught.attached_loggers.append(logging.getLogger())
     return caught.handler

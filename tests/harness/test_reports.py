@@ -1,8 +1,10 @@
-"""Reports of tests: those that say nothing are not sent."""
+"""Reports of tests: those that say nothing are not sent, and log lines are caught for the others."""
 
+import logging
 from types import SimpleNamespace
 
 import pytest
+from _pytest.logging import LogCaptureHandler, catching_logs
 
 from harness import reports
 from harness.reports import FewReports, is_telling
@@ -38,3 +40,17 @@ def test_a_test_is_reported_in_order_and_then_ends(monkeypatch):
 
     assert FewReports().pytest_runtest_protocol(SimpleNamespace(nodeid="t", location=(), ihook=hook), None)
     assert [("call", "passed"), ("teardown", "failed"), "t"] == told
+
+
+@pytest.mark.parametrize(("level", "expected"), [(None, ["warning"]), (logging.INFO, ["info", "warning"])])
+def test_a_level_of_log_lines(caplog, level, expected):
+    """Lines are caught from a level on, such as that of `--log-cli-level`, and the logger's own level comes back."""
+    root = logging.getLogger()
+    caplog.set_level(logging.WARNING)
+    before, handlers = root.level, [*root.handlers]
+    with catching_logs(LogCaptureHandler(), level) as handler:
+        root.info("info")
+        root.warning("warning")
+
+    assert expected == [record.getMessage() for record in handler.records]
+    assert (before, handlers) == (root.level, root.handlers)
