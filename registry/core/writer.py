@@ -79,6 +79,10 @@ async def _yes(_holder: str) -> bool:
     return True
 
 
+def _no() -> bool:
+    return False
+
+
 class _PassedOver(NamedTuple):
     """A holder of the pen that this node writes in spite of, the signature that it had then, and until when."""
 
@@ -118,6 +122,8 @@ class Writer(LogReader):
         """Is called with what was appended, and the offset up to which this node had read before."""
         self.ask_holder: Callable[[str], Awaitable[bool]] = _yes
         """Returns whether the node that holds the pen accepts writes, or this one can take its place, given its URL."""
+        self.yields: Callable[[], bool] = _no
+        """Returns whether this node leaves the pen to another one, which is about to sign."""
         self._alone = False
         self._waiting: list[Command] = []
         self.gathering = Gathering()
@@ -308,11 +314,11 @@ class Writer(LogReader):
         """Return the State at the end of the log, which this node may write to.
 
         Raises:
-            PenLost: if another node holds the pen.
+            PenLost: if another node holds the pen, or is about to.
         """
         newest = self._synced(state)
         # Nodes that take the pen from each other make no progress.
-        if self.holder() is not None:
+        if self.holder() is not None or (self.yields() and not self.log.status().holds_pen):
             raise PenLost
         return newest
 

@@ -72,7 +72,8 @@ _MAX_CALLS = 32
 _PROBE_AFTER_S = 1.0
 _SILENT_S, _REFUSED_S = 10.0, 1.0  # how long a holder is passed over that does not respond, or that refuses
 _MAX_MOVES = 20
-_SUCCESSION_S, _LOOK_AGAIN_S = 0.8, 0.02  # the first one is less than _PROBE_AFTER_S: a node that ends fails probes
+_SUCCESSION_S, _LOOK_AGAIN_S = 5.0, 0.02  # how long a node that ends leaves the pen to the first one that it refuses
+_UNPROBED_S = 0.8  # how long a write that another node forwards waits: that node would probe this one, which ends
 _log = logging.getLogger("strata.forward")
 
 
@@ -114,8 +115,8 @@ class Forward:
         self._tls = tls
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="strata-probe")
         self._probe: asyncio.Task[bool] | None = None
-        self._has_refused = False
-        writer.ask_holder = self._accepts_writes
+        self._first_refused = math.inf
+        writer.ask_holder, writer.yields = self._accepts_writes, self._yields
 
     @cached_property
     def _pool(self) -> "urllib3.PoolManager":
@@ -177,24 +178,22 @@ class Forward:
         if self._link is not None:
             return await self._pass_on(self._link, exchange)
         if not any(name == FORWARDED for name, _ in exchange.scope["headers"]):
-            if self._has_refused and self._is_leaving():
-                # No other node could take the pen between this node's own writes.
-                await self._await_successor(exchange.deadline)
             return await self._follow_pen(exchange, answer_here)
         if self._is_leaving():
-            await self._await_successor(exchange.deadline)
+            # The node that gets the first refusal takes the pen; if all got one, they would take it from each other.
+            await self._await_successor(min(exchange.deadline, time.monotonic() + _UNPROBED_S))
+            self._first_refused = min(self._first_refused, time.monotonic())
         if self._writer.holder() is not None or self._is_leaving():
             raise errors.not_the_writer()
         return await answer_here()
 
-    async def _await_successor(self, deadline: float) -> None:
-        """Let the first write that another node forwards pass, and the next ones when the log names a new holder.
+    def _yields(self) -> bool:
+        """Return whether another node is taking the pen from this one, which is about to shut down."""
+        return self._is_leaving() and 0 <= time.monotonic() - self._first_refused < _SUCCESSION_S
 
-        The node that gets the first refusal takes the pen. If all got it at once, they would take it from each other.
-        """
-        is_first, self._has_refused = not self._has_refused, True
-        deadline = min(deadline, time.monotonic() + _SUCCESSION_S)
-        while not is_first and self._writer.holder() is None and time.monotonic() < deadline:
+    async def _await_successor(self, deadline: float) -> None:
+        """Wait until the log names the node that takes the pen from this one, if there is one."""
+        while self._yields() and self._writer.holder() is None and time.monotonic() < deadline:
             await asyncio.sleep(_LOOK_AGAIN_S)
             with suppress(RegistryError):
                 await self._writer.catch_up()
@@ -221,6 +220,7 @@ class Forward:
         for _ in range(_MAX_MOVES):
             if time.monotonic() > deadline:
                 raise errors.not_written("no node that may write was found in time")
+            await self._await_successor(deadline)  # it could not take the pen between this node's own writes
             holder = self._writer.holder()
             if holder is None:
                 answer = await answer_here()

@@ -40,7 +40,7 @@ from strata.storage.kafka.cursor import APPEND_HEADER, header, offset_of
 from strata.storage.kafka.end_offset import EndOffset, LogEnd
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.kafka.leader import Leader
-from strata.storage.kafka.pen import Fenced, Pen, Staged
+from strata.storage.kafka.pen import Fenced, Pen, PerhapsFenced, Staged
 from strata.storage.kafka.reader import TopicReader
 from strata.storage.kafka.topic import prepare_topic
 from strata.storage.kafka.watch import Clock, Moment, Seen, TopicWatch, clock
@@ -528,9 +528,11 @@ class KafkaLog:
         deadline = self._by(self._timeouts.write)
         first, last = staged[0].offset, staged[-1].offset
         try:
-            if not isinstance(error, Fenced):
-                # Taking the pen makes the broker finish or abort what the previous holder left; if another node has
-                # taken it meanwhile, that has happened already.
+            if isinstance(error, PerhapsFenced):
+                self._await_signature(signed)
+            # Taking the pen makes the broker finish or abort what the previous holder left; if another node has taken
+            # it meanwhile, that has happened already.
+            if not isinstance(error, Fenced) and self._signatures.newest == signed:
                 with suppress(Conflict):
                     self._take_pen()
             self._end.once_beyond(last, deadline)

@@ -27,7 +27,7 @@ from strata.storage.kafka.producer import Producer, Staged
 from strata.storage.kafka.transactions import Brokers, TransactionalProducer, Unsupported
 from strata.storage.log import LogError, LogTimeout, Record, RecordTooLarge
 
-__all__ = ["Fenced", "Pen", "Staged", "pen_ids"]
+__all__ = ["Fenced", "Pen", "PerhapsFenced", "Staged", "pen_ids"]
 
 _TRANSACTION_MS = 10_000
 # Kafka chooses a coordinator by Java's hash of the id, which is the same for these two endings: on a quiet broker a
@@ -62,6 +62,10 @@ def pen_ids(topic: str) -> list[str]:
 
 class Fenced(Exception):
     """Another node has the pen; staged records are invisible unless `commit` had begun."""
+
+
+class PerhapsFenced(LogTimeout):
+    """The outcome of a commit is unknown, because another node may be taking the pen right now."""
 
 
 class Pen:
@@ -159,6 +163,7 @@ class Pen:
 
         Raises:
             Fenced: Another node has the pen; whether the commit took place before that is unknown.
+            PerhapsFenced: Whether the commit took place is unknown, and whether another node has the pen.
             LogTimeout: Whether the commit took place is unknown.
         """
         if not self.transactional:
@@ -170,7 +175,9 @@ class Pen:
             problem: KafkaError = error.args[0]
             if problem.code() in _FENCED:
                 raise Fenced from error
-            raise LogTimeout(f"topic {self._topic}: no answer to a commit: {problem.str()}") from error
+            # A coordinator answers so if it has to fence this producer while it writes down the commit.
+            kind = PerhapsFenced if problem.code() == KafkaError.UNKNOWN else LogTimeout
+            raise kind(f"topic {self._topic}: no answer to a commit: {problem.str()}") from error
         self._producers.rotate()
 
     def abort(self) -> KafkaError | None:

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from harness.waiting import until
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.kafka.log import KafkaLog, Timeouts
-from strata.storage.kafka.pen import Fenced, Pen, pen_ids
+from strata.storage.kafka.pen import Fenced, Pen, PerhapsFenced, pen_ids
 from strata.storage.kafka.writers import Signatures
 from strata.storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
 
@@ -270,29 +270,48 @@ def _once(
     monkeypatch.setattr(Pen, "commit", replaced)
 
 
-@pytest.mark.parametrize("kind", ["no answer", "fenced"])
-def test_a_commit_that_took_place_unheard(topic: "Topic", monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """An append whose commit took place succeeds though its answer was lost, and its records are there once."""
+UNHEARD = pytest.mark.parametrize(
+    ("error", "is_taken"),
+    [
+        pytest.param(LogTimeout("lost"), False, id="no answer"),
+        pytest.param(Fenced(), True, id="fenced"),
+        pytest.param(PerhapsFenced("unknown broker error"), True, id="an unknown error while another takes the pen"),
+        pytest.param(PerhapsFenced("unknown broker error"), False, id="an unknown error by itself"),
+    ],
+)
+
+
+@UNHEARD
+def test_a_commit_that_took_place_unheard(
+    topic: "Topic", monkeypatch: pytest.MonkeyPatch, error: Exception, *, is_taken: bool
+) -> None:
+    """An append whose commit took place succeeds though its answer was lost, and its records are there once.
+
+    A node does not take the pen back from the one that has it now only to find that out.
+    """
+    monkeypatch.setattr("strata.storage.kafka.log._SIGNING_S", (600.0, 600.0) if is_taken else (0.1, 0.1))
     node, other = topic.node(), topic.node()
     first = node.append(START, [_record("a")])
-    error, taker = (LogTimeout("lost"), None) if kind == "no answer" else (Fenced(), other)
-    _once(monkeypatch, _commit_and_lose_the_answer(error), taken_by=taker)
+    _once(monkeypatch, _commit_and_lose_the_answer(error), taken_by=other if is_taken else None)
     written = node.append(first[-1].offset, [_record("b"), _record("c")])
+    assert not is_taken or node.status().pen_taken == 1
     assert [entry for entry in other.read(first[-1].offset) if entry.key in {b"b", b"c"}] == list(written)
     assert _keys(other) == [b"a", b"b", b"c"]
     node.append(_end(node), [_record("d")])
     assert _keys(other) == [b"a", b"b", b"c", b"d"]
 
 
-@pytest.mark.parametrize("kind", ["no answer", "fenced"])
-def test_a_commit_that_never_took_place(topic: "Topic", monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+@UNHEARD
+def test_a_commit_that_never_took_place(
+    topic: "Topic", monkeypatch: pytest.MonkeyPatch, error: Exception, *, is_taken: bool
+) -> None:
     """An append whose commit was lost conflicts, none of its records is visible, and the next try works."""
     node, other = topic.node(), topic.node()
     first = node.append(START, [_record("a")])
-    error, taker = (LogTimeout("lost"), None) if kind == "no answer" else (Fenced(), other)
-    _once(monkeypatch, _lose_the_commit(error), taken_by=taker)
+    _once(monkeypatch, _lose_the_commit(error), taken_by=other if is_taken else None)
     with pytest.raises(Conflict):
         node.append(first[-1].offset, [_record("b"), _record("c")])
+    assert not is_taken or node.status().pen_taken == 1
     assert _keys(other) == [b"a"]
     node.append(_end(node), [_record("b"), _record("c")])
     assert _keys(other) == [b"a", b"b", b"c"]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -19,11 +20,12 @@ from harness.processes import free_port
 from harness.serving import serving
 from harness.waiting import until
 from strata.registry.app import create_app
-from strata.registry.http import node_calls
+from strata.registry.http import forward, node_calls
 from strata.registry.http.pipeline import Pipeline
+from strata.registry.node.board import Seat
 from strata.registry.settings import Settings
 from strata.storage.kafka.log import KafkaLog
-from strata.storage.log import START, LogError, MemoryLog
+from strata.storage.log import START, Conflict, LogError, MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ConfigKey, ConfigValue
 
@@ -457,6 +459,53 @@ class StuckLog(ServerLog):
             self.reached.set()
         self.gate.wait(60)
         return super().append(after, records)
+
+
+class FencedLog(HeldLog):
+    """A log that another node takes the pen of during the first append, and signs later."""
+
+    def __init__(self):
+        super().__init__()
+        self.appending, self.refused, self.fenced, self.again = (threading.Event() for _ in range(4))
+
+    def status(self):
+        """Return whether this node has the pen."""
+        return replace(super().status(), holds_pen=not self.fenced.is_set())
+
+    def append(self, after, records):
+        """Fail at the first time, once a write that another node forwarded was refused."""
+        if self.appending.is_set():
+            self.again.set()
+            return super().append(after, records)
+        self.appending.set()
+        assert self.refused.wait(60)
+        self.fenced.set()
+        raise Conflict
+
+
+def test_a_node_that_shuts_down_does_not_take_the_pen_back(monkeypatch):
+    """Once it has refused a write, so that another node takes the pen, it waits until that node has signed."""
+    monkeypatch.setattr(forward, "_SUCCESSION_S", 60.0)
+    log, seat, settings = FencedLog(), Seat(), Settings(log="memory:")
+    holder = Holder(answering(200, b'{"compatibility":"NONE"}'))
+    with serving(lambda _port: create_app(log, settings, seat=seat)) as port, ThreadPoolExecutor(1) as clients:
+        own = clients.submit(put, port)
+        assert log.appending.wait(60)
+        seat.board.drain()
+        assert (500, 50004) == sent_on(port)
+        log.refused.set()
+        assert not log.again.wait(0.3)
+        log.url = holder.url
+        assert (200, None) == own.result()
+    assert [] == levels(log)
+    assert [b"PUT"] == [request.split()[0] for _, request in holder.met]
+    holder.close()
+
+
+def sent_on(port):
+    """Set the level of a subject as another node would for its client, and return status and error code."""
+    status, _, content = call(port, "PUT", CONFIG, {"compatibility": "NONE"}, {"X-Forward": "true"})
+    return status, content["error_code"]
 
 
 def sent(port, method, path, body=b""):
