@@ -4,13 +4,14 @@ Tests that share the session's Spark, a JVM for classes in Java, another real se
 identity providers, the OpenAPI document or the wheel are one group each; every other file is a group.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-__all__ = ["LONGEST", "SERVICES", "group_of", "is_later", "place_of"]
+__all__ = ["LONGEST", "SERVICES", "WAITING", "group_of", "is_later", "ordered"]
 
 _TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
 # By fixture of a session: the group of the tests that share it, the first that fits.
@@ -26,17 +27,22 @@ _MARKS: Final = {"kafka": "services", "postgres": "services"}
 SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
 """The groups of tests that share a service."""
 LONGEST: Final = (
-    "spark", "services", "docs/test_documents.py", "java",
-    "browser", "registry/test_workers.py", "registry/test_features_apart.py",
-    "gitops/test_histories.py", "conformance/test_histories.py", "registry/test_nodes.py", "access/test_tls.py",
-    "registry/test_connections.py", "registry/test_forward.py", "registry/test_serve.py",
-    "access/test_tls_reload.py", "registry/test_exit_codes.py",
-    "registry/test_kept_answers.py", "document",
-    "packaging/test_imports.py", "access/test_enforcement.py", "wheel",
-    "serdes/test_fuzz.py", "serdes/test_arrow_oracle.py",
+    "spark", "services", "browser", "java", "wheel", "document", "docs/test_documents.py",
+    "neighbours/test_standby.py", "libraries", "transfer/test_migrate.py", "packaging/test_imports.py",
+    "gitops/test_plan.py", "serdes/test_rules_interop.py", "gitops/test_automation.py",
+    "registry/test_kept_answers.py", "gitops/test_histories.py", "registry/test_features_apart.py",
 )  # fmt: skip
-"""The groups that take longest, the longest first: they begin first, so that all processes end at about one time."""
-_PLACES: Final = {group: place for place, group in enumerate(LONGEST)}
+"""The groups that take longest and keep a core busy: they begin first, so that all processes end at about one time."""
+WAITING: Final = (
+    "access/test_tls.py", "registry/test_workers.py", "registry/test_serve.py", "oidc",
+    "access/test_tls_reload.py", "registry/test_forward.py", "prometheus",
+    "registry/test_connections.py", "events/test_service.py", "registry/test_traces.py", "events/test_tls.py",
+    "registry/test_metrics_of_a_node.py", "registry/test_operator_log.py", "registry/test_metrics_of_limits.py",
+    "gitops/test_closed.py", "registry/test_usage.py", "faults/test_runs.py", "registry/test_health.py",
+    "serdes/test_managed_identity.py", "access/test_access_nodes.py", "spark/test_executor.py",
+    "faults/test_parts.py", "transfer/test_https.py", "access/test_tls_extension.py",
+)  # fmt: skip
+"""The groups that mostly wait for time to pass, the longest first: they are spread among the others."""
 
 
 def group_of(item: pytest.Item) -> str:
@@ -53,9 +59,14 @@ def _file(path: Path) -> str:
     return path.relative_to(_TESTS).as_posix()
 
 
-def place_of(group: str) -> int:
-    """Return by what to sort groups."""
-    return _PLACES.get(group, len(_PLACES))
+def ordered(groups: Iterable[str]) -> list[str]:
+    """Return groups in the order in which they begin: the longest, and then those that wait evenly among all others."""
+    given = {*groups}
+    busy = sorted(given.difference(LONGEST, WAITING))
+    waiting = [group for group in WAITING if group in given]
+    places = [(place, group) for place, group in enumerate(busy)]
+    places += [(place * len(busy) / len(waiting), group) for place, group in enumerate(waiting)]
+    return [*(group for group in LONGEST if group in given), *(group for _, group in sorted(places))]
 
 
 def is_later(item: pytest.Item) -> bool:

@@ -5,21 +5,29 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.groups import LONGEST, SERVICES, group_of, is_later, place_of
+from harness.groups import LONGEST, SERVICES, WAITING, group_of, is_later, ordered
 
 TESTS = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("name", LONGEST)
-def test_each_of_the_longest_exists(name: str) -> None:
-    """A group that begins first is a file of tests, or one of those that share a service."""
+@pytest.mark.parametrize("name", [*LONGEST, *WAITING])
+def test_each_group_of_a_table_exists(name: str) -> None:
+    """A group with a place of its own is a file of tests, or one of those that share a service."""
     assert name in SERVICES or (TESTS / name).is_file()
 
 
 def test_the_longest_begin_first() -> None:
     """Groups begin in the order of the table, and all others after them."""
-    others = ["harness/test_groups.py", *reversed(LONGEST)]
-    assert [*LONGEST, "harness/test_groups.py"] == sorted(others, key=place_of)
+    assert [*LONGEST, "harness/test_groups.py"] == ordered(["harness/test_groups.py", *reversed(LONGEST)])
+
+
+def test_groups_that_wait_are_apart() -> None:
+    """Between two groups that mostly wait, there are as many others as between two others of them."""
+    others = [f"x/test_{number}.py" for number in range(2 * len(WAITING))]
+    order = ordered([*others, *WAITING])
+
+    assert list(WAITING) == order[::3]
+    assert sorted(others) == [group for group in order if group in others]
 
 
 @pytest.mark.parametrize(("name", "expected"), [("test_session.py", False), ("test_groups.py", True)])
