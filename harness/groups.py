@@ -27,12 +27,15 @@ _MARKS: Final = {"kafka": "services", "postgres": "services"}
 SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
 """The groups of tests that share a service."""
 LONGEST: Final = (
-    "spark", "services", "browser", "java", "wheel", "document", "docs/test_documents.py",
+    "spark", "services", "wheel", "browser", "java", "document", "docs/test_documents.py",
     "neighbours/test_standby.py", "libraries", "transfer/test_migrate.py", "packaging/test_imports.py",
     "gitops/test_plan.py", "serdes/test_rules_interop.py", "gitops/test_automation.py",
     "registry/test_kept_answers.py", "gitops/test_histories.py", "registry/test_features_apart.py",
 )  # fmt: skip
-"""The groups that take longest and keep a core busy: they begin first, so that all processes end at about one time."""
+"""The groups that take longest and keep a core busy: they begin first, so that all processes end at about one time.
+
+The browser does not start while Spark and brokers do.
+"""
 WAITING: Final = (
     "access/test_tls.py", "registry/test_workers.py", "registry/test_serve.py", "oidc",
     "access/test_tls_reload.py", "registry/test_forward.py", "prometheus",

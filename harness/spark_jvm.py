@@ -97,7 +97,9 @@ def spark_java(*more: Path) -> list[str]:
     jars = pyspark_folder() / "jars"
     # In the order of Spark's launcher, or the archive would not fit.
     path = [pyspark_folder() / "conf", *jars.glob("slf4j-api-*.jar"), jars / "*", *more]
-    return [shutil.which("java") or "java", *spark_jvm().split(), "-cp", os.pathsep.join(map(str, path))]
+    # Rows as large as they may be would fill huge pages with zeros, most of which are never used.
+    options = [*spark_jvm().split(), "-XX:-UseTransparentHugePages"]
+    return [shutil.which("java") or "java", *options, "-cp", os.pathsep.join(map(str, path))]
 
 
 def table_jars() -> list[Path]:

@@ -162,14 +162,21 @@ def test_a_reviewer_compares_and_approves(person, service):
     read(page, "field added", "FULL: compatible")
 
 
+def test_the_page_for_signing_in_is_accessible(open_page, guarded, findings):
+    """Where a user must sign in first, the page has no serious findings."""
+    page = open_page(base_url=guarded.url)
+    page.goto("/ui/settings/fees")
+    page.get_by_label("Password").wait_for()
+    assert [] == findings(page)
+
+
 @pytest.mark.parametrize("hands", [pytest.param(Mouse, marks=pytest.mark.slow), Keyboard])
-def test_an_administrator_changes_a_level(hands, open_page, guarded, findings):
+def test_an_administrator_changes_a_level(hands, open_page, guarded):
     """An administrator signs in, sets the level of a subject and signs out."""
     scope = f"fees-{hands.__name__}"
     page = open_page(base_url=guarded.url)
     person = hands(page)
     page.goto(f"/ui/settings/{scope}")
-    assert [] == findings(page)
     person.write("Name", "ada")
     person.write("Password", PASSWORD)
     person.press("Sign in")

@@ -37,6 +37,7 @@ VIEWS = {  # address, and what a person reads there
 # Those with a form have the same findings in a test of answers to forms, the keys in the test of the checks, and the
 # others are the page of a version too.
 ALIKE = {"protobuf", "json", "referred", "keys", "decode", "register", "delete-for-good"}
+APART = {"contexts", "settings", "scope", "log", "health", "edit"}  # CI runs them by themselves
 PICTURES = ("subjects", "version", "diff", "search", "health")
 views = pytest.mark.parametrize("name", VIEWS)
 
@@ -76,7 +77,7 @@ def too_wide(page):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name for name in VIEWS]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ALIKE | APART else name for name in VIEWS]
 )
 def test_accessible_and_as_wide_as_its_window(window, findings, name):
     """A view has no serious findings in light or dark, and fits a telephone and a wide screen."""

@@ -1,4 +1,4 @@
-"""The session of the other tests starts: its JVM, Spark, a query, and a Python worker.
+"""The session of the other tests starts: a registry, the JVM, Spark, a query, and a Python worker.
 
 Each of them takes seconds, which would be those of the first test that needs it.
 """
@@ -11,11 +11,17 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession, functions
 
 from harness.spark_jvm import spark_jvm
+from strata.serdes.client import RegistryClient
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
+
+
+def test_a_registry(registry: RegistryClient) -> None:
+    """The registry of the other tests has no schema before them."""
+    assert [] == registry.get_subjects()
 
 
 @pytest.mark.usefixtures("started_jvm")
