@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-__all__ = ["LONGEST", "SERVICES", "WAITING", "group_of", "is_later", "ordered"]
+__all__ = ["LONGEST", "SERVICES", "WAITING", "group_of", "ordered", "turn_of"]
 
 _TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
 # By fixture of a session: the group of the tests that share it, the first that fits.
@@ -21,7 +21,9 @@ _FIXTURES: Final = {
     "document": "document", "scraped": "prometheus", "identity_providers": "oidc",
     "strata_wheel": "wheel", "chromium_browser": "browser",
 }  # fmt: skip
-_STARTS: Final = "test_session.py"
+# By file: when a group's tests of it begin, 1 if no entry. `test_session.py` starts the services, each of which takes
+# seconds; what the streams of `test_follow.py` need is loaded and compiled when they come last.
+_TURNS: Final = {"test_session.py": 0, "test_follow.py": 2}
 # By mark: the group of tests that start or ask for such a service themselves.
 _MARKS: Final = {"kafka": "services", "postgres": "services"}
 SERVICES: Final = frozenset({*_FIXTURES.values(), *_MARKS.values()})
@@ -67,11 +69,13 @@ def ordered(groups: Iterable[str]) -> list[str]:
     given = {*groups}
     busy = sorted(given.difference(LONGEST, WAITING))
     waiting = [group for group in WAITING if group in given]
-    places = [(place, group) for place, group in enumerate(busy)]
+    places: list[tuple[float, str]] = [(place, group) for place, group in enumerate(busy)]
     places += [(place * len(busy) / len(waiting), group) for place, group in enumerate(waiting)]
     return [*(group for group in LONGEST if group in given), *(group for _, group in sorted(places))]
 
 
-def is_later(item: pytest.Item) -> bool:
-    """Return whether a test comes after those that start the services of its group: each takes seconds."""
-    return item.path.name != _STARTS
+def turn_of(item: pytest.Item) -> int:
+    """Return when a test begins in its group; those that need PostgreSQL alone are first, while Spark starts beside."""
+    if item.get_closest_marker("postgres") and not item.get_closest_marker("kafka"):
+        return -1
+    return _TURNS.get(item.path.name, 1)

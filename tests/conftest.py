@@ -21,7 +21,7 @@ from faults.nursery import Nursery
 from harness.commands import Command
 from harness.environments import build_wheel
 from harness.forked_program import forked_program
-from harness.groups import group_of, is_later, ordered
+from harness.groups import group_of, ordered, turn_of
 from harness.jars import protobuf_jars, wire_jars
 from harness.java_probes import JavaProbes, RunJava
 from harness.kafka import KafkaBroker
@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     groups = {item: group_of(item) for item in items}
     places = {group: place for place, group in enumerate(ordered(groups.values()))}
-    items.sort(key=lambda item: (places[groups[item]], is_later(item)))
+    items.sort(key=lambda item: (places[groups[item]], turn_of(item)))
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(group))
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.groups import LONGEST, SERVICES, WAITING, group_of, is_later, ordered
+from harness.groups import LONGEST, SERVICES, WAITING, group_of, ordered, turn_of
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -30,12 +30,21 @@ def test_groups_that_wait_are_apart() -> None:
     assert sorted(others) == [group for group in order if group in others]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("test_session.py", False), ("test_groups.py", True)])
-def test_services_start_first(name: str, expected: bool) -> None:
-    """Within a group, the tests that start its services come before all others."""
-    item = SimpleNamespace(path=TESTS / "kafka" / name)
+@pytest.mark.parametrize(
+    ("name", "marks", "expected"),
+    [
+        pytest.param("test_pen.py", {"postgres"}, -1, id="PostgreSQL"),
+        pytest.param("test_session.py", {"kafka"}, 0, id="what starts services"),
+        pytest.param("test_pen.py", {"kafka"}, 1, id="a broker"),
+        pytest.param("test_nodes.py", {"kafka", "postgres"}, 1, id="both"),
+        pytest.param("test_follow.py", set(), 2, id="streams into tables"),
+    ],
+)
+def test_turns(name: str, marks: set[str], expected: int) -> None:
+    """Within a group, the tests that start its services come before all others but those of PostgreSQL."""
+    item = SimpleNamespace(path=TESTS / "kafka" / name, get_closest_marker=marks.__contains__)
 
-    assert expected == is_later(item)  # type: ignore[arg-type]  # of a test it reads the path
+    assert expected == turn_of(item)  # type: ignore[arg-type]  # of a test it reads the path and marks
 
 
 def test_a_file_is_a_group(request: pytest.FixtureRequest) -> None:

@@ -12,7 +12,7 @@ from harness.reports import FewReports, is_telling
 
 def report(when, outcome="passed", duration=0.001):
     """Return a report of a phase of a test."""
-    return pytest.TestReport("t.py::t", ("t.py", 1, "t"), {}, outcome, None, when, duration=duration)
+    return pytest.TestReport("t.py::t", ("t.py", 1, "t"), {"word": 1}, outcome, None, when, duration=duration)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,9 @@ def test_what_tells_something(one, expected):
     assert expected == is_telling(one)
 
 
-def test_a_test_is_reported_in_order_and_then_ends(monkeypatch):
-    """A test whose fixture fails at its end is reported with its body first, and then as finished."""
+@pytest.mark.parametrize(("following", "end"), [(None, ["t"]), ("another test", [])])
+def test_a_test_is_reported_in_order_and_the_last_one_ends(monkeypatch, following, end):
+    """A test whose fixture fails at its end is reported with its body first, and the last one then as finished."""
     told = []
     hook = SimpleNamespace(
         pytest_runtest_logreport=lambda report: told.append((report.when, report.outcome)),
@@ -38,8 +39,22 @@ def test_a_test_is_reported_in_order_and_then_ends(monkeypatch):
     ran = [report("setup"), report("call"), report("teardown", "failed")]
     monkeypatch.setattr(reports, "runtestprotocol", lambda item, *, log, nextitem: ran)
 
-    assert FewReports().pytest_runtest_protocol(SimpleNamespace(nodeid="t", location=(), ihook=hook), None)
-    assert [("call", "passed"), ("teardown", "failed"), "t"] == told
+    assert FewReports().pytest_runtest_protocol(SimpleNamespace(nodeid="t", location=(), ihook=hook), following)
+    assert [("call", "passed"), ("teardown", "failed"), *end] == told
+
+
+def test_the_words_of_a_test_that_failed(monkeypatch):
+    """They are sent with its report, and left out of that of one that passed."""
+    told = []
+    hook = SimpleNamespace(
+        pytest_runtest_logreport=lambda report: told.append({**report.keywords}),
+        pytest_runtest_logfinish=lambda nodeid, location: None,
+    )
+    ran = [report("call"), report("teardown", "failed")]
+    monkeypatch.setattr(reports, "runtestprotocol", lambda item, *, log, nextitem: ran)
+    FewReports().pytest_runtest_protocol(SimpleNamespace(nodeid="t", location=(), ihook=hook), None)
+
+    assert [{}, {"word": 1}] == told
 
 
 @pytest.mark.parametrize(("level", "expected"), [(None, ["warning"]), (logging.INFO, ["info", "warning"])])

@@ -48,17 +48,6 @@ _SETTINGS = {
 }
 
 
-_PLACES = {"test_session.py": 0, "test_follow.py": 2}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let `test_follow` be the last that uses Spark: what its streams need is loaded and compiled by then.
-
-    `test_session` is the first, so that no other test takes as long as the start.
-    """
-    items.sort(key=lambda item: _PLACES.get(item.path.name, 1))
-
-
 @pytest.fixture
 def pandas_of_old() -> None:
     """Skip a test of the pandas path, which only Spark 4.0 takes, where Spark hands arrays to pandas differently."""
@@ -73,7 +62,8 @@ def started_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     folder = tmp_path_factory.mktemp("spark")
     spark_jar.build()
     os.environ |= {"PYSPARK_PYTHON": sys.executable, **class_path(*table_jars(), *spark_kafka_jars())}
-    master = {"spark.master": "local[2]", "spark.app.name": "strata-tests"}
+    # Each query would have two tasks with two cores, which takes a twentieth more CPU time.
+    master = {"spark.master": "local[1]", "spark.app.name": "strata-tests"}
     java = {"spark.driver.extraJavaOptions": spark_jvm(tables=True)}
     conf = master | small(folder) | java | LOCAL_FILES | _SETTINGS | INTERPRETED
     with quick_calls():

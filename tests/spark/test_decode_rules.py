@@ -146,7 +146,7 @@ def one_of_each_type(rules: Sequence[Rule]) -> list[Rule]:
     return [rule for rule in rules if rule.column == columns[rule.read_type.simpleString()]]
 
 
-# `sql` runs the same expression as the slow ones; `test_each_type` runs what Spark generates, and a stream.
+# `sql` runs the same expression as the slow ones, of which `test_each_type` runs a part, also what Spark generates.
 IN_JVM = ["sql", *(pytest.param(name, marks=pytest.mark.slow) for name in ("generated", "interpreted", "stream"))]
 # `test_rules_in_a_worker` runs the same decoders, and `test_each_type` the columns that Spark makes of their values.
 IN_PYTHON = [pytest.param(name, marks=pytest.mark.slow) for name in ("arrow", "pandas")]
@@ -154,7 +154,14 @@ IN_PYTHON = [pytest.param(name, marks=pytest.mark.slow) for name in ("arrow", "p
 
 # A test of an executor names the session, so that it runs in the process that has it.
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize(("executor", "format_"), [*product(("generated", "arrow"), RULES), ("stream", "json")])
+@pytest.mark.parametrize(
+    ("executor", "format_"),
+    [
+        *product(("arrow",), RULES),
+        ("stream", "json"),
+        *(pytest.param("generated", name, marks=pytest.mark.slow) for name in RULES),  # CI runs them by themselves
+    ],
+)
 def test_each_type(request: pytest.FixtureRequest, format_: str, executor: str) -> None:
     """Each frame of columns of each type has its answer: what code Spark makes around a decoder depends on these."""
     rules = RULES[format_] if executor == "arrow" else _for_the_jvm(format_)

@@ -121,7 +121,7 @@ def placed(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
         "cast(d / 3 as decimal(38, 2)) as price",
         "-e / 7e0 as ratio",
     )
-    df = df.localCheckpoint()  # or each query would compute them again, once for each row of `PLACED`
+    df = df.repartition(2).localCheckpoint()  # or each query would compute them again, once for each row of `PLACED`
     assert df.rdd.getNumPartitions() > 1
     return df
 

@@ -1,4 +1,4 @@
-"""The session of the other tests starts: a registry, the JVM, Spark, a query, and a Python worker.
+"""The session of the other tests starts: the JVM, a registry, Spark, a query, and a Python worker.
 
 Each of them takes seconds, which would be those of the first test that needs it.
 """
@@ -19,11 +19,6 @@ pytestmark = [
 ]
 
 
-def test_a_registry(registry: RegistryClient) -> None:
-    """The registry of the other tests has no schema before them."""
-    assert [] == registry.get_subjects()
-
-
 @pytest.mark.usefixtures("started_jvm")
 def test_a_small_jvm() -> None:
     """Spark's JVM compiles little, and reads its classes from their archive."""
@@ -32,6 +27,12 @@ def test_a_small_jvm() -> None:
     options = {*jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()}
 
     assert {*spark_jvm(tables=True).split()} <= options
+
+
+@pytest.mark.usefixtures("started_jvm")
+def test_a_registry(registry: RegistryClient) -> None:
+    """The registry of the other tests has no schema before them."""
+    assert [] == registry.get_subjects()
 
 
 def test_a_session(spark: SparkSession) -> None:
