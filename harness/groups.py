@@ -32,7 +32,7 @@ LONGEST: Final = (
     "spark", "services", "wheel", "browser", "java", "document", "docs/test_documents.py",
     "neighbours/test_standby.py", "libraries", "transfer/test_migrate.py", "packaging/test_imports.py",
     "gitops/test_plan.py", "serdes/test_rules_interop.py", "gitops/test_automation.py",
-    "registry/test_kept_answers.py", "gitops/test_histories.py", "registry/test_features_apart.py",
+    "registry/test_kept_answers.py", "gitops/test_histories.py",
 )  # fmt: skip
 """The groups that take longest and keep a core busy: they begin first, so that all processes end at about one time.
 

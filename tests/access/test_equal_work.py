@@ -49,7 +49,8 @@ class Work:
         return status, self._found
 
 
-@pytest.fixture(scope="module", params=["linearizable", "local"])
+# Where reads are local, less is looked up.
+@pytest.fixture(scope="module", params=["linearizable", pytest.param("local", marks=pytest.mark.slow)])
 def works(request):
     """Return, for each question, its work in a registry that holds the secrets and in one that does not.
 

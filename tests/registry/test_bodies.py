@@ -47,7 +47,7 @@ BODIES = [
     pytest.param(SCHEMA, "gzip", 400, "not gzip", id="plain, said to be packed"),
     pytest.param(gzip.compress(SCHEMA)[:-12], "gzip", 400, "too early", id="cut off"),
     pytest.param(gzip.compress(SCHEMA)[:-8] + b"\0" * 8, "gzip", 400, "not gzip", id="a wrong checksum"),
-    pytest.param(gzip.compress(b" " * (1 << 24)), "gzip", 413, "larger than 1048576", id="a bomb of 16 MiB"),
+    pytest.param(gzip.compress(b" " * (1 << 24), 1), "gzip", 413, "larger than 1048576", id="a bomb of 16 MiB"),
     pytest.param(b"", "gzip", 422, "missing", id="nothing"),
     pytest.param(SCHEMA, "br", 415, "Unsupported", id="another encoding"),
 ]

@@ -75,9 +75,9 @@ def test_each_feature_names_its_tests():
     assert [] == [file for files in (CORE, *OWN.values()) for file in files if not (ROOT / "tests" / file).exists()]
 
 
+@pytest.mark.slow  # CI runs the first by itself
 @pytest.mark.parametrize(
-    ("half", "other"),
-    [pytest.param(*HALVES[0], id="access"), pytest.param(*HALVES[1], id="search", marks=pytest.mark.slow)],
+    ("half", "other"), [pytest.param(*HALVES[0], id="access"), pytest.param(*HALVES[1], id="search")]
 )
 def test_half_of_the_features_pass_their_tests_without_the_other_half(half, other):
     """The tests of a half of the features pass on a registry without the other half, of which a test fails."""
