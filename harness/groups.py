@@ -76,6 +76,5 @@ def ordered(groups: Iterable[str]) -> list[str]:
 
 def turn_of(item: pytest.Item) -> int:
     """Return when a test begins in its group; those that need PostgreSQL alone are first, while Spark starts beside."""
-    if item.get_closest_marker("postgres") and not item.get_closest_marker("kafka"):
-        return -1
-    return _TURNS.get(item.path.name, 1)
+    is_early = item.get_closest_marker("postgres") and not item.get_closest_marker("kafka")
+    return _TURNS.get(item.path.name, 1) - (2 if is_early else 0)

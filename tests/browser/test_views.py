@@ -89,6 +89,7 @@ def test_accessible_and_as_wide_as_its_window(window, findings, name):
     assert ["404 (Not Found)" in one for one in window.complaints] == [True] * (name == "failure")
 
 
+@pytest.mark.slow  # CI runs it by itself
 def test_answers_to_forms_are_accessible(window, findings):
     """The review of an action with its verdict, and a record that breaks or is decoded, have no serious findings."""
     window.complaints.clear()
@@ -170,6 +171,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.slow  # CI runs it by itself
 def test_the_table_of_a_version(open_page, window, service, findings):
     """The page of a version shows the statement of its table for the engine that is chosen, without JavaScript too."""
     for engine, text in TABLES:

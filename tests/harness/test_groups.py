@@ -33,6 +33,7 @@ def test_groups_that_wait_are_apart() -> None:
 @pytest.mark.parametrize(
     ("name", "marks", "expected"),
     [
+        pytest.param("test_session.py", {"postgres"}, -2, id="what starts PostgreSQL"),
         pytest.param("test_pen.py", {"postgres"}, -1, id="PostgreSQL"),
         pytest.param("test_session.py", {"kafka"}, 0, id="what starts services"),
         pytest.param("test_pen.py", {"kafka"}, 1, id="a broker"),

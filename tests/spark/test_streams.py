@@ -344,6 +344,7 @@ def _following(build: Build, settings: ClientSettings, subject: str) -> Iterator
         assert build.query is following.result()
 
 
+@pytest.mark.slow  # CI runs it by itself
 @on("jvm")
 def test_restart_on_a_newer_version(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder
