@@ -62,8 +62,7 @@ def started_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     folder = tmp_path_factory.mktemp("spark")
     spark_jar.build()
     os.environ |= {"PYSPARK_PYTHON": sys.executable, **class_path(*table_jars(), *spark_kafka_jars())}
-    # Each query would have two tasks with two cores, which takes a twentieth more CPU time.
-    master = {"spark.master": "local[1]", "spark.app.name": "strata-tests"}
+    master = {"spark.master": "local[2]", "spark.app.name": "strata-tests"}
     java = {"spark.driver.extraJavaOptions": spark_jvm(tables=True)}
     conf = master | small(folder) | java | LOCAL_FILES | _SETTINGS | INTERPRETED
     with quick_calls():

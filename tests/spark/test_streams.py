@@ -230,6 +230,7 @@ def test_for_each_batch(
     assert [("good", 7), ("frame too short", 1)] == seen
 
 
+@pytest.mark.slow  # CI runs it by itself
 @on("python")
 def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder) -> None:
     """Without the registry known ids continue, and a new one stops the query, which loses nothing when restarted."""
