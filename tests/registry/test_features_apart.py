@@ -37,7 +37,7 @@ BETWEEN = {
     "test_the_audit_notes_no_refusal_for_a_rate": "it reads the audit",
     "test_actions_are_in_the_audit": "it reads the audit",
 }
-# What either half of the features has, without the other half, of which a test fails. `make test` runs the first half.
+# What either half of the features has, without the other half, of which a test fails. CI runs the first half.
 HALVES = [
     (["access", "audit", "metrics", "pages"], "registry/test_dek_routes.py::test_prefix_form_of_contexts"),
     (
