@@ -28,33 +28,32 @@ def test_what_tells_something(one, expected):
     assert expected == is_telling(one)
 
 
+def told(monkeypatch, ran, following=None):
+    """Return the reports and the ends that are sent of a test which another one follows, or none."""
+    sent = []
+    hook = SimpleNamespace(
+        pytest_runtest_logreport=lambda **given: sent.append(given["report"]),
+        pytest_runtest_logfinish=lambda nodeid, location: sent.append(nodeid),
+    )
+    monkeypatch.setattr(reports, "runtestprotocol", lambda item, *, log, nextitem: ran)
+    assert FewReports().pytest_runtest_protocol(SimpleNamespace(nodeid="t", location=(), ihook=hook), following)
+    return sent
+
+
 @pytest.mark.parametrize(("following", "end"), [(None, ["t"]), ("another test", [])])
 def test_a_test_is_reported_in_order_and_the_last_one_ends(monkeypatch, following, end):
     """A test whose fixture fails at its end is reported with its body first, and the last one then as finished."""
-    told = []
-    hook = SimpleNamespace(
-        pytest_runtest_logreport=lambda report: told.append((report.when, report.outcome)),
-        pytest_runtest_logfinish=lambda nodeid, location: told.append(nodeid),
-    )
-    ran = [report("setup"), report("call"), report("teardown", "failed")]
-    monkeypatch.setattr(reports, "runtestprotocol", lambda item, *, log, nextitem: ran)
+    body, fixture, *ends = told(monkeypatch, [report("setup"), report("call"), report("teardown", "failed")], following)
 
-    assert FewReports().pytest_runtest_protocol(SimpleNamespace(nodeid="t", location=(), ihook=hook), following)
-    assert [("call", "passed"), ("teardown", "failed"), *end] == told
+    assert [("call", "passed"), ("teardown", "failed")] == [(one.when, one.outcome) for one in (body, fixture)]
+    assert end == ends
 
 
 def test_the_words_of_a_test_that_failed(monkeypatch):
     """They are sent with its report, and left out of that of one that passed."""
-    told = []
-    hook = SimpleNamespace(
-        pytest_runtest_logreport=lambda report: told.append({**report.keywords}),
-        pytest_runtest_logfinish=lambda nodeid, location: None,
-    )
-    ran = [report("call"), report("teardown", "failed")]
-    monkeypatch.setattr(reports, "runtestprotocol", lambda item, *, log, nextitem: ran)
-    FewReports().pytest_runtest_protocol(SimpleNamespace(nodeid="t", location=(), ihook=hook), None)
+    body, fixture, _ = told(monkeypatch, [report("call"), report("teardown", "failed")])
 
-    assert [{}, {"word": 1}] == told
+    assert [{}, {"word": 1}] == [body.keywords, fixture.keywords]
 
 
 @pytest.mark.parametrize(("level", "expected"), [(None, ["warning"]), (logging.INFO, ["info", "warning"])])
