@@ -40,6 +40,7 @@ _AROUND_A_HEADER = 4  # colon, space, CR, LF
 _WORTH_COPYING = 64 << 10  # bytes of a body that is joined to its head
 _LINGER_S, _LAST_LINGER_S = 2.0, 0.2
 _GOODBYE_S = 0.5
+_LAST_REQUEST_S = 2.0  # for the rest of a request, once the node ends
 _MALFORMED = "the request is not well-formed HTTP/1.1"
 _log = logging.getLogger("strata.http")
 
@@ -96,7 +97,7 @@ class HttpProtocol(HttpToolsProtocol):
         # since.
         self._chunk = self._first = self._received = 0
         self._plain_head = b""
-        self._is_surplus = self._is_deaf = False  # deaf: incoming bytes are dropped
+        self._is_surplus = self._is_leaving = self._is_deaf = False  # deaf: incoming bytes are dropped
         self._unread = 0
         self._linger_s = _LINGER_S
         self._extensions: dict[str, dict[object, object]] | None = None  # of ASGI, for all requests
@@ -206,7 +207,9 @@ class HttpProtocol(HttpToolsProtocol):
             return
         super().on_headers_complete()
         self._in_head = False
-        if self._is_draining() and any(name == FORWARDED for name, _ in self.headers):
+        if self._is_leaving:
+            self.cycle.keep_alive = False
+        elif self._is_draining() and any(name == FORWARDED for name, _ in self.headers):
             # A node would send a further write over this connection when it is being closed, and not know its outcome.
             self.cycle.keep_alive = False
         scope: Scope = self.scope  # type: ignore[assignment]  # which allows more keys than uvicorn's type
@@ -342,14 +345,25 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def shutdown(self) -> None:
-        """Close an idle connection; close another one after its response, unless the request is still incomplete."""
+        """Close an idle connection, and another one after its response; wait a moment for the rest of a request."""
         if self._is_open and not self._is_deaf:
-            self._linger_s = _LAST_LINGER_S
-            self._refuse(408, "no complete request arrived before the node shut down")
+            self._is_leaving = True
+            if self.cycle is not None and not self._in_head:
+                self.cycle.keep_alive = False
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_later(min(self._limits.seconds, _LAST_REQUEST_S), self._leave)
         elif not self.transport.is_closing() and not self._is_deaf:
             super().shutdown()
         if self.transport.is_closing():
             self._close()
+
+    def _leave(self) -> None:
+        """Close a connection whose client has not sent the rest of its request by the end of the node."""
+        self._timer = None
+        if self._is_open:
+            self._linger_s = _LAST_LINGER_S
+            self._refuse(408, "no complete request arrived before the node shut down")
 
     def on_response_complete(self) -> None:
         """Start the next waiting request or the keep-alive timer."""

@@ -2,8 +2,10 @@
 
 import http.client
 import json
+import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
@@ -361,3 +363,18 @@ INCOMPLETE = [
 def test_a_connection_without_a_complete_request_is_closed(stalled, sent, statuses):
     """The node closes the connection of a client that stalls, with an error if a request had begun."""
     assert statuses == [status for status, _ in stalled[sent].result()]
+
+
+@pytest.mark.parametrize("at", [20, -3], ids=["part of the head", "part of the body"])
+def test_the_rest_of_a_request_may_come_after_the_end_of_its_node_has_begun(at):
+    """A node that ends waits a moment for requests that clients are sending, answers them, and closes connections."""
+    sent = request("PUT /config HTTP/1.1", b"Content-Length: 24\r\n") + b'{"compatibility":"NONE"}'
+    with RegistryNode("memory:", "--drain-seconds=0") as started, closing(connect(started.port)) as wire:
+        found = each_answer(wire)
+        wire.sendall(request() + sent[:at])
+        assert (200, {}) == next(found)  # the node has read the part behind it as well
+        started.send(signal.SIGTERM)
+        time.sleep(0.5)
+        wire.sendall(sent[at:])
+        assert [(200, {"compatibility": "NONE"})] == list(found)
+        assert 0 == started.wait(grace_s=8)

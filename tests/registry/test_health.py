@@ -272,8 +272,8 @@ def test_a_node_that_does_not_wait_still_says_that_it_leaves(order, seconds):
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5])
-def test_a_half_sent_body_does_not_delay_a_stop(seconds):
-    """At its end a node drops requests that are incomplete, counts them as refused, and warns of none of them."""
+def test_a_half_sent_body_hardly_delays_a_stop(seconds):
+    """At its end a node drops requests that stay incomplete, counts them as refused, and warns of none of them."""
     with RegistryNode("memory:", f"--drain-seconds={seconds}", "--slow-request=0.1") as node:
         with closing(node.connect()) as connection:
             connection.putrequest("PUT", "/config/s")

@@ -296,8 +296,9 @@ def test_sigterm_lets_writes_in_flight_finish(tmp_path):
     """Requests that clients are sending when the signal arrives get their answers, from every worker."""
     body = b'{"schema": "\\"int\\""}'
     head = b"POST /subjects/s%d/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n"
-    with started(f"sqlite:///{tmp_path}/strata.db") as node:
-        wires = [socket.create_connection(("127.0.0.1", node.port), _ANSWERS_S) for _ in range(2 * _WORKERS)]
+    with started(f"sqlite:///{tmp_path}/strata.db") as node, ExitStack() as stack:
+        address = "127.0.0.1", node.port
+        wires = [stack.enter_context(socket.create_connection(address, _ANSWERS_S)) for _ in range(2 * _WORKERS)]
         for number, wire in enumerate(wires):
             wire.sendall(head % (number, len(body)) + body[:5])
         until(lambda: sum(connections_of(node).values()) == len(wires))
@@ -308,7 +309,6 @@ def test_sigterm_lets_writes_in_flight_finish(tmp_path):
             wire.sendall(body[5:])
         for wire in wires:
             assert wire.recv(100).startswith(b"HTTP/1.1 200")
-            wire.close()
         assert 0 == node.wait()
 
 
