@@ -61,22 +61,17 @@ def _answer(connection: socket.socket, run: Callable[..., NoReturn]) -> NoReturn
     head, streams, *_ = socket.recv_fds(connection, _HEAD.size, _STREAMS)
     with connection.makefile("rb") as reader:
         request = literal_eval(reader.read(*_HEAD.unpack(head)).decode())
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for inherited in (connection.detach(), woken, wake):
-            os.close(inherited)
+        os.close(connection.detach())
         run(streams, **request)
+    ended = os.pidfd_open(pid)
     for stream in streams:
         os.close(stream)
     with contextlib.suppress(OSError):  # the program was killed
         connection.sendall(b"%d\n" % pid)
-        if connection.fileno() in select.select([connection.fileno(), woken], [], [])[0]:
+        if connection.fileno() in select.select([connection.fileno(), ended], [], [])[0]:
             os.kill(pid, signal.SIGKILL)
         connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     os._exit(0)
