@@ -10,7 +10,7 @@ TESTS ?= tests
 export PYTHONDONTWRITEBYTECODE =
 EXTRAS := server,kafka,postgres,arrow,rules,pyspark
 
-.PHONY: help setup serve demo check format test test-fast test-all test-faults coverage screenshots bench constraints clean
+.PHONY: help setup serve demo check format test test-long test-fast test-all test-faults coverage screenshots bench constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -57,14 +57,18 @@ format: setup  ## rewrite what the formatter and the linter can
 FAILED := .pytest_cache/failed.args
 test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included; what fails runs again, alone
 	@rm -f .pytest_cache/v/cache/lastfailed
-	$(BIN)/pytest -m 'not slow' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests write $(FAILED) && $(BIN)/pytest -n 0 @$(FAILED) && $(BIN)/python -m harness.failed_tests judge $(FAILED); }
+	$(BIN)/pytest -m 'not slow and not long' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests write $(FAILED) && $(BIN)/pytest -n 0 @$(FAILED) && $(BIN)/python -m harness.failed_tests judge $(FAILED); }
+
+# One after the other: most of them start services and queries of their own, which take both cores.
+test-long: setup  ## what takes seconds of whole services, queries and pages, and would not fit into `make test`
+	$(BIN)/pytest -n 0 -m "long and not slow"
 
 # They wait for nothing, so a third process on two cores would only import everything once more.
 test-fast: setup  ## the tests that start no service, in about a minute
 	$(BIN)/pytest @tests/fast.args $(PARALLEL:3=2)
 
 coverage: setup  ## the whole suite with a report of the lines that it runs, in coverage/index.html
-	$(BIN)/pytest -m 'not slow' $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
+	$(BIN)/pytest -m 'not slow and not long' $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
 
 test-all: setup  ## the same (or TESTS) on new examples each time, and what takes longer; with Go, on Vault's own engine
 	if command -v go >/dev/null; then $(BIN)/python -m harness.transit; fi

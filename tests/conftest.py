@@ -100,7 +100,7 @@ def _trust_one_authority(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests more time, unless a test sets its own time-out; group the tests that share fixtures.
+    """Give slow and long tests more time, unless a test sets its own time-out; group the tests that share fixtures.
 
     With `--dist loadgroup` a group runs in one process.
     """
@@ -109,7 +109,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (places[groups[item]], turn_of(item)))
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(group))
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+        if any(map(item.get_closest_marker, ("slow", "long"))) and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_S))
 
 

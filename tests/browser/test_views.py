@@ -37,7 +37,8 @@ VIEWS = {  # address, and what a person reads there
 # Those with a form have the same findings in a test of answers to forms, the keys in the test of the checks, and the
 # others are the page of a version too.
 ALIKE = {"protobuf", "json", "referred", "keys", "decode", "register", "delete-for-good"}
-APART = {"contexts", "settings", "scope", "log", "health", "edit"}  # CI runs them by themselves
+LONG = {"contexts", "settings", "scope", "log", "health", "edit"}
+MARKS = dict.fromkeys(ALIKE, pytest.mark.slow) | dict.fromkeys(LONG, pytest.mark.long)
 PICTURES = ("subjects", "version", "diff", "search", "health")
 views = pytest.mark.parametrize("name", VIEWS)
 
@@ -76,9 +77,7 @@ def too_wide(page):
     return wide
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ALIKE | APART else name for name in VIEWS]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in VIEWS])
 def test_accessible_and_as_wide_as_its_window(window, findings, name):
     """A view has no serious findings in light or dark, and fits a telephone and a wide screen."""
     window.complaints.clear()
@@ -89,7 +88,7 @@ def test_accessible_and_as_wide_as_its_window(window, findings, name):
     assert ["404 (Not Found)" in one for one in window.complaints] == [True] * (name == "failure")
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 def test_answers_to_forms_are_accessible(window, findings):
     """The review of an action with its verdict, and a record that breaks or is decoded, have no serious findings."""
     window.complaints.clear()
@@ -171,7 +170,7 @@ TABLES = [
 ]
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 def test_the_table_of_a_version(open_page, window, service, findings):
     """The page of a version shows the statement of its table for the engine that is chosen, without JavaScript too."""
     for engine, text in TABLES:

@@ -41,7 +41,7 @@ def _kept(services, log, seed, settings=None):
     return history
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 @pytest.mark.kafka
 def test_a_short_run(kafka_broker, nursery):
     """Nodes with read leases keep every promise while the holder of the pen is killed and rights change."""
@@ -149,9 +149,14 @@ def test_rolling_restart(own, log):
     assert {200} == {write.status for write in writes}
 
 
-@pytest.mark.slow  # CI runs the first by itself
 @pytest.mark.kafka
-@pytest.mark.parametrize(("workers", "restarts"), [(1, 1), (1, 3), (2, 3), (3, 3)])
+@pytest.mark.parametrize(
+    ("workers", "restarts"),
+    [
+        pytest.param(1, 1, marks=pytest.mark.long),
+        *(pytest.param(workers, 3, marks=pytest.mark.slow) for workers in (1, 2, 3)),
+    ],
+)
 def test_rolling_restart_with_a_drain(kafka_broker, nursery, workers, restarts):
     """If nodes restart in turn under load, every write succeeds for a client that tries the next node.
 

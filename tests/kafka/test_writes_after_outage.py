@@ -129,7 +129,7 @@ def test_every_node_accepts_writes_again(
             until(lambda node=node: _can_write(node) == (True, 1))  # type: ignore[misc]
 
 
-@pytest.mark.slow  # a broker restarts; CI runs it by itself
+@pytest.mark.long  # a broker restarts
 def test_a_node_notices_that_records_are_gone(
     own_broker: KafkaBroker, topic_on: "Callable[[KafkaBroker], Topic]"
 ) -> None:

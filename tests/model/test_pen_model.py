@@ -39,7 +39,7 @@ def _set(members) -> str:
     return "{" + ", ".join(members) + "}"
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 def test_two_nodes_and_a_crash():
     """With two nodes and a crash the design is safe."""
     checked = run(2, is_small=True, Crashes=1)

@@ -10,7 +10,7 @@ from harness.environments import site_packages
 from strata import __version__
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 def test_a_foreign_module_would_be_imported(run_in, small_python):
     """The foreign modules are on the path of the installed Python: importing one fails as they do."""
     done = run_in(small_python, "-c", "import registry")
@@ -121,7 +121,7 @@ for module, log in zip(arguments[::2], arguments[1::2]):
 """
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 def test_a_log_names_its_missing_extra(run_in, full_python):
     """`strata serve` on a log whose driver is not installed prints one line that says how to install it."""
     kafka, postgres = "kafka://127.0.0.1:1/_schemas", "postgresql+psycopg://u@127.0.0.1:1/d"

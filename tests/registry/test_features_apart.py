@@ -37,7 +37,7 @@ BETWEEN = {
     "test_the_audit_notes_no_refusal_for_a_rate": "it reads the audit",
     "test_actions_are_in_the_audit": "it reads the audit",
 }
-# What either half of the features has, without the other half, of which a test fails. CI runs the first half.
+# What either half of the features has, without the other half, of which a test fails.
 HALVES = [
     (["access", "audit", "metrics", "pages"], "registry/test_dek_routes.py::test_prefix_form_of_contexts"),
     (
@@ -62,8 +62,8 @@ def own_tests(names, own):
 def run_tests(without, files):
     """Run tests on registries without some features; return which fail, and the last lines."""
     between = " and ".join(f"not {name}" for name in BETWEEN)
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-k", between, "-p", "no:cacheprovider"]
-    command += ["-p", "harness.without_features", f"--without={','.join(without)}", *files]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow and not long", "-k", between]
+    command += ["-p", "no:cacheprovider", "-p", "harness.without_features", f"--without={','.join(without)}", *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode < 2, done.stdout + done.stderr
     return re.findall(r"^FAILED tests/(\S+)", done.stdout, re.MULTILINE), done.stdout[-2000:]
@@ -75,9 +75,12 @@ def test_each_feature_names_its_tests():
     assert [] == [file for files in (CORE, *OWN.values()) for file in files if not (ROOT / "tests" / file).exists()]
 
 
-@pytest.mark.slow  # CI runs the first by itself
 @pytest.mark.parametrize(
-    ("half", "other"), [pytest.param(*HALVES[0], id="access"), pytest.param(*HALVES[1], id="search")]
+    ("half", "other"),
+    [
+        pytest.param(*HALVES[0], id="access", marks=pytest.mark.long),
+        pytest.param(*HALVES[1], id="search", marks=pytest.mark.slow),
+    ],
 )
 def test_half_of_the_features_pass_their_tests_without_the_other_half(half, other):
     """The tests of a half of the features pass on a registry without the other half, of which a test fails."""

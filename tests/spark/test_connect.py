@@ -106,7 +106,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
         yield started
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_batches(server: ConnectServer, options: dict[str, Any]) -> None:
     """A client without a JVM decodes on each path; the jar travels to a server that lacks it."""
     conf = {"spark.remote": server.url}

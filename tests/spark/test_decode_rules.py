@@ -158,9 +158,8 @@ IN_PYTHON = [pytest.param(name, marks=pytest.mark.slow) for name in ("arrow", "p
     [
         ("arrow", "json"),
         ("stream", "json"),
-        # CI runs these by themselves.
-        *(pytest.param("arrow", name, marks=pytest.mark.slow) for name in ("avro", "protobuf")),
-        *(pytest.param("generated", name, marks=pytest.mark.slow) for name in RULES),
+        *(pytest.param("arrow", name, marks=pytest.mark.long) for name in ("avro", "protobuf")),
+        *(pytest.param("generated", name, marks=pytest.mark.long) for name in RULES),
     ],
 )
 def test_each_type(request: pytest.FixtureRequest, format_: str, executor: str) -> None:

@@ -39,9 +39,10 @@ def values_of(spark: SparkSession, rows: Rows) -> DataFrame:
         return spark.createDataFrame(rows.table).coalesce(1)
 
 
-@pytest.mark.slow  # CI runs it by itself, for one value of each type
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize(
+    "is_whole", [pytest.param(False, marks=pytest.mark.long), pytest.param(True, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("format_", RULES)
 def test_rules_in_generated_code(spark: SparkSession, client: RegistryClient, format_: str, is_whole: bool) -> None:
     """Each value has its payload, or is refused with its reason, in code that Spark generates.

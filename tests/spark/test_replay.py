@@ -366,7 +366,7 @@ def judged(registry: RegistryClient) -> dict[str, tuple[Schema, list[bytes], dic
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("path", ["jvm", pytest.param("python", marks=pytest.mark.slow)])  # CI runs that by itself
+@pytest.mark.parametrize("path", ["jvm", pytest.param("python", marks=pytest.mark.long)])
 def test_messages_that_change(spark: SparkSession, registry: RegistryClient, judged: Any, path: Any) -> None:
     """The values of Protobuf that a candidate has otherwise are those that `strata replay` finds, on both paths."""
     parts = {

@@ -230,7 +230,7 @@ def test_for_each_batch(
     assert [("good", 7), ("frame too short", 1)] == seen
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 @on("python")
 def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder) -> None:
     """Without the registry known ids continue, and a new one stops the query, which loses nothing when restarted."""
@@ -345,7 +345,7 @@ def _following(build: Build, settings: ClientSettings, subject: str) -> Iterator
         assert build.query is following.result()
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 @on("jvm")
 def test_restart_on_a_newer_version(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder

@@ -78,7 +78,7 @@ def _hang_up_on_one(port: int) -> None:
         server.accept()[0].close()
 
 
-@pytest.mark.slow  # CI runs it by itself
+@pytest.mark.long
 def test_a_registry_that_starts_again_while_a_batch_runs(
     spark: SparkSession, scripted_registry: Any, frame: MakeFrame, tmp_path: Path
 ) -> None:

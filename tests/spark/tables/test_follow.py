@@ -181,8 +181,10 @@ def tables(spark: SparkSession, folder: Path, node: RegistryNode) -> Iterator[Ta
 _topics = count()
 TABLES = {"iceberg": "lake.db.flights", "delta": "flights"}
 # What both formats do by the same code runs on one of them in `make test`; Delta's new and wider columns are those of
-# a running query, which CI runs by itself.
+# a running query.
 MOSTLY_ICEBERG = ["iceberg", pytest.param("delta", marks=pytest.mark.slow)]
+LONG_ICEBERG = [pytest.param("iceberg", marks=pytest.mark.long), pytest.param("delta", marks=pytest.mark.slow)]
+LONG_DELTA = [pytest.param("iceberg", marks=pytest.mark.slow), pytest.param("delta", marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("format_", TABLES)
@@ -227,8 +229,7 @@ def test_a_table_follows_its_topic(format_: str, topic: Topic, tables: Tables) -
     assert first.dead == apart.dead
 
 
-@pytest.mark.slow  # CI runs one format by itself
-@pytest.mark.parametrize("format_", TABLES)
+@pytest.mark.parametrize("format_", LONG_ICEBERG)
 def test_formats_of_json(format_: str, topic: Topic, tables: Tables, folder: Path) -> None:
     """Strings of JSON become columns of the types that their formats mean, and other values dead letters."""
     at = {"type": "string", "format": "date-time", "description": "When it left"}
@@ -249,8 +250,7 @@ def test_formats_of_json(format_: str, topic: Topic, tables: Tables, folder: Pat
     assert ["invalid date-time"] == [row["reason"] for row in result.dead]
 
 
-@pytest.mark.slow  # CI runs one format by itself
-@pytest.mark.parametrize("format_", TABLES)
+@pytest.mark.parametrize("format_", LONG_ICEBERG)
 def test_a_table_with_keys(format_: str, topic: Topic, tables: Tables) -> None:
     """The newest record of a key is its row, and a record without value deletes it."""
     table = f"{TABLES[format_]}_by_id"
@@ -314,8 +314,7 @@ def test_renames(format_: str, topic: Topic, tables: Tables) -> None:
     assert [(1, 11), (2**33, 5)] == [(row["number"], row["delay"]) for row in result.rows]
 
 
-@pytest.mark.slow  # CI runs one format by itself
-@pytest.mark.parametrize("format_", TABLES)
+@pytest.mark.parametrize("format_", LONG_DELTA)
 def test_a_running_query(format_: str, topic: Topic, tables: Tables, folder: Path) -> None:
     """A query that runs takes up versions that are registered meanwhile, and stops where a cast is needed."""
     table = f"{TABLES[format_]}_running"
