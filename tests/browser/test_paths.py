@@ -162,6 +162,18 @@ def test_a_reviewer_compares_and_approves(person, service):
     read(page, "field added", "FULL: compatible")
 
 
+def test_what_is_pasted_before_the_scripts_ran_is_judged(open_page, service):
+    """On a slow network a schema is pasted first; its verdict shows once the scripts are there."""
+    service.register("fees-slow", {"schema": ONE})
+    page, held = open_page(), []
+    page.route("**/htmx.min.js", lambda route: held.append(route))  # noqa: PLW0108 - Playwright takes no built-in
+    page.goto("/ui/do/register?subject=fees-slow", wait_until="commit")
+    page.get_by_role("textbox", name="Schema", exact=True).fill(UNSAFE)
+    until(lambda: held or page.wait_for_timeout(20))
+    held[0].continue_()
+    read(page, "Not compatible: the registry would refuse this schema.")
+
+
 def test_the_page_for_signing_in_is_accessible(open_page, guarded, findings):
     """Where a user must sign in first, the page has no serious findings."""
     page = open_page(base_url=guarded.url)
