@@ -102,7 +102,9 @@ def window(open_shared_page):
     return open_shared_page()
 
 
-@pytest.mark.parametrize("place", [*FORMATS, "all"])
+@pytest.mark.parametrize(
+    "place", ["avro", "all", *(pytest.param(name, marks=pytest.mark.long) for name in FORMATS[1:])]
+)
 def test_script_in_every_place_stays_text(window, hostile, place):
     """No page runs, loads, or renders anything of a hostile schema; a window complains otherwise."""
     page = window

@@ -37,7 +37,7 @@ VIEWS = {  # address, and what a person reads there
 # Those with a form have the same findings in a test of answers to forms, the keys in the test of the checks, and the
 # others are the page of a version too.
 ALIKE = {"protobuf", "json", "referred", "keys", "decode", "register", "delete-for-good"}
-LONG = {"contexts", "settings", "scope", "log", "health", "edit"}
+LONG = {"subjects", "subject", "diff", "search", "contexts", "settings", "scope", "log", "health", "edit"}
 MARKS = dict.fromkeys(ALIKE, pytest.mark.slow) | dict.fromkeys(LONG, pytest.mark.long)
 PICTURES = ("subjects", "version", "diff", "search", "health")
 views = pytest.mark.parametrize("name", VIEWS)
