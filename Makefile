@@ -54,10 +54,11 @@ format: setup  ## rewrite what the formatter and the linter can
 # What fails runs again, alone: both results are shown. A test that passes then fails the run too, unless the list in
 # harness/failed_tests.py names it. Status 1 is that of failed tests; whatever else went wrong stays wrong. What failed in
 # an earlier run is forgotten first: a test that is gone since would end the second run.
+QUICK := -m 'not slow and not long'
 FAILED := .pytest_cache/failed.args
 test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included; what fails runs again, alone
 	@rm -f .pytest_cache/v/cache/lastfailed
-	$(BIN)/pytest -m 'not slow and not long' $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests write $(FAILED) && $(BIN)/pytest -n 0 @$(FAILED) && $(BIN)/python -m harness.failed_tests judge $(FAILED); }
+	$(BIN)/pytest $(QUICK) $(PARALLEL) || { [ $$? = 1 ] && $(BIN)/python -m harness.failed_tests write $(FAILED) && $(BIN)/pytest -n 0 @$(FAILED) && $(BIN)/python -m harness.failed_tests judge $(FAILED); }
 
 # One after the other: most of them start services and queries of their own, which take both cores.
 test-long: setup  ## what takes seconds of whole services, queries and pages, and would not fit into `make test`
@@ -68,7 +69,7 @@ test-fast: setup  ## the tests that start no service, in about a minute
 	$(BIN)/pytest @tests/fast.args $(PARALLEL:3=2)
 
 coverage: setup  ## the whole suite with a report of the lines that it runs, in coverage/index.html
-	$(BIN)/pytest -m 'not slow and not long' $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
+	$(BIN)/pytest $(QUICK) $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
 
 test-all: setup  ## the same (or TESTS) on new examples each time, and what takes longer; with Go, on Vault's own engine
 	if command -v go >/dev/null; then $(BIN)/python -m harness.transit; fi

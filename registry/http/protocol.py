@@ -99,7 +99,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._plain_head = b""
         self._is_surplus = self._is_leaving = self._is_deaf = False  # deaf: incoming bytes are dropped
         self._unread = 0
-        self._linger_s = _LINGER_S
         self._extensions: dict[str, dict[object, object]] | None = None  # of ASGI, for all requests
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -207,9 +206,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         super().on_headers_complete()
         self._in_head = False
-        if self._is_leaving:
-            self.cycle.keep_alive = False
-        elif self._is_draining() and any(name == FORWARDED for name, _ in self.headers):
+        if self._is_leaving or (self._is_draining() and any(name == FORWARDED for name, _ in self.headers)):
             # A node would send a further write over this connection when it is being closed, and not know its outcome.
             self.cycle.keep_alive = False
         scope: Scope = self.scope  # type: ignore[assignment]  # which allows more keys than uvicorn's type
@@ -305,9 +302,13 @@ class HttpProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
+        self._wait(_LAST_LINGER_S if self._is_leaving else _LINGER_S, self._end)
+
+    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+        """Give the client so many seconds, at most those of a request, in place of what it had."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(min(self._limits.seconds, self._linger_s), self._end)
+        self._timer = self.loop.call_later(min(self._limits.seconds, seconds), then)
 
     def _end(self) -> None:
         """Close without waiting for the client."""
@@ -350,9 +351,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._is_leaving = True
             if self.cycle is not None and not self._in_head:
                 self.cycle.keep_alive = False
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self.loop.call_later(min(self._limits.seconds, _LAST_REQUEST_S), self._leave)
+            self._wait(_LAST_REQUEST_S, self._leave)
         elif not self.transport.is_closing() and not self._is_deaf:
             super().shutdown()
         if self.transport.is_closing():
@@ -362,7 +361,6 @@ class HttpProtocol(HttpToolsProtocol):
         """Close a connection whose client has not sent the rest of its request by the end of the node."""
         self._timer = None
         if self._is_open:
-            self._linger_s = _LAST_LINGER_S
             self._refuse(408, "no complete request arrived before the node shut down")
 
     def on_response_complete(self) -> None:
